@@ -1,0 +1,73 @@
+"""Our own exceptions; foreign ones are mapped to these at the border where they occur.
+
+    RematchError
+    |- SettingsError              the settings are wrong; every error with its path
+    |- InputError                 a file or argument of the user is wrong; one line that names the place
+    |- ClusterError               the Kubernetes API
+    |  |- Unreachable             no usable answer in time: connection, reset, 5xx, truncated body (worth trying again)
+    |  |- Throttled               flow control (429 with Retry-After)
+    |  |- Expired                 the resourceVersion is too old (410): list again
+    |  |- NotFound                404
+    |  |- Conflict                409: a precondition or resourceVersion did not hold
+    |  |- Forbidden               401/403: a permission is missing; the message says which
+    |  `- Refused                 any other 4xx: repeating will not help
+    `- MetricsError               Prometheus or metrics.k8s.io did not give a usable answer
+"""
+
+from __future__ import annotations
+
+
+class RematchError(Exception):
+    """Root of everything we raise on purpose."""
+
+
+class SettingsError(RematchError):
+    """`problems` is a list of (path, message)."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(f"{path}: {message}" if path else message for path, message in problems))
+
+
+class InputError(RematchError):
+    pass
+
+
+class ClusterError(RematchError):
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class Unreachable(ClusterError):
+    pass
+
+
+class Throttled(ClusterError):
+    def __init__(self, message: str, *, retry_after: float, status: int | None = 429) -> None:
+        self.retry_after = retry_after
+        super().__init__(message, status=status)
+
+
+class Expired(ClusterError):
+    pass
+
+
+class NotFound(ClusterError):
+    pass
+
+
+class Conflict(ClusterError):
+    pass
+
+
+class Forbidden(ClusterError):
+    pass
+
+
+class Refused(ClusterError):
+    pass
+
+
+class MetricsError(RematchError):
+    pass

@@ -1,0 +1,19 @@
+"""Durations the way Kubernetes and Prometheus users write them."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+
+def parse_duration(value: object) -> object:
+    """Seconds as a float for `1h30m`, `250ms`, `30s`; anything else is left for the schema to judge."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f"{value!r} is not a duration; write e.g. 30s, 5m or 1h30m")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
