@@ -1,0 +1,1 @@
+"""Alembic's environment, run by `storage.schema` on a connection that is open already."""

@@ -1,0 +1,126 @@
+"""The tables. A change here needs a revision in `migrations/versions`; a test compares the two."""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import Boolean, Column, Dialect, Float, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy.types import TypeDecorator
+
+metadata = MetaData()
+
+
+class Problems(TypeDecorator[tuple[tuple[str, str], ...]]):
+    """A tuple of (path, message) pairs, kept as JSON."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[tuple[str, str], ...] | None, dialect: Dialect) -> str:  # noqa: ARG002
+        return json.dumps(value or ())
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+        return tuple((path, message) for path, message in json.loads(value or "[]"))
+
+
+happiness = Table(
+    "happiness",
+    metadata,
+    Column("uid", Text, primary_key=True),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("successes", Float, nullable=False),
+    Column("failures", Float, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("ledger", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# The bulk of the data. Ordered by time on disk: new rows are appended, a window is one range, and so is what is pruned.
+usage_samples = Table(
+    "usage_samples",
+    metadata,
+    Column("at", Float, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    Column("cpu", Float),
+    Column("memory", Float),
+    Column("source", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("cycle", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("pod_uid", Text, nullable=False),
+    Column("pod_key", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("until", Float),
+    Index("decisions_at", "at"),
+    Index("decisions_pod_uid", "pod_uid", "at"),
+    Index("decisions_pod_key", "pod_key", "at"),
+)
+
+plans = Table(
+    "plans",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("cycle", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("planner", Text, nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("trigger", Text, nullable=False),
+    Column("moves", Integer, nullable=False),
+    Column("blocking_pairs", Integer, nullable=False),
+    Column("feasible", Boolean, nullable=False),
+    Column("document", Text, nullable=False),
+    Index("plans_at", "at"),
+)
+
+moves = Table(
+    "moves",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("plan_id", Text, ForeignKey("plans.id", ondelete="SET NULL")),
+    Column("pod_uid", Text, nullable=False),
+    Column("pod_key", Text, nullable=False),
+    Column("workload", Text, nullable=False),
+    Column("from_node", Text),
+    Column("to_node", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("started", Float, nullable=False),
+    Column("evicted", Float),
+    Column("bound", Float),
+    Column("ready", Float),
+    Column("ended", Float),
+    Column("outcome", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("replacement_uid", Text, nullable=False),
+    Index("moves_plan_id", "plan_id"),
+    Index("moves_started", "started"),
+)
+
+settings_revisions = Table(
+    "settings_revisions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("accepted", Boolean, nullable=False),
+    Column("errors", Problems, nullable=False),
+    Column("text", Text, nullable=False),
+    Index("settings_revisions_at", "at"),
+)
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from storage.limits import Limits
+from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, SampleRow
+from storage.store import Store
+
+PATIENT = Limits(flush_seconds=30.0)
+"""The writer task stays out of the way: a test says itself when rows are written."""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "rematch.db"
+
+
+@pytest.fixture
+async def store(database: Path) -> AsyncIterator[Store]:
+    async with await Store.open(database, PATIENT) as opened:
+        yield opened
+
+
+@pytest.fixture
+def happiness_row() -> Callable[..., HappinessRow]:
+    def make(uid: str = "uid-1", failures: float = 1.0, at: float = 100.0) -> HappinessRow:
+        return HappinessRow(uid, "shop", f"web-{uid}", 5.0, failures, at, '{"counts": {"a": 3}}')
+
+    return make
+
+
+@pytest.fixture
+def sample_row() -> Callable[..., SampleRow]:
+    def make(at: float, subject: str = "uid-1") -> SampleRow:
+        return SampleRow(at, "pod", subject, 0.25, 1e6, "prometheus")
+
+    return make
+
+
+@pytest.fixture
+def decision_row() -> Callable[..., DecisionRow]:
+    def make(number: int, at: float | None = None, pod: str = "web") -> DecisionRow:
+        moment = float(number) if at is None else at
+        return DecisionRow(
+            f"d{number}", "c1", moment, "wait", f"uid-{pod}", f"shop/{pod}", "cooldown", until=moment + 60
+        )
+
+    return make
+
+
+@pytest.fixture
+def plan_row() -> Callable[..., PlanRow]:
+    def make(plan_id: str = "p1", at: float = 100.0, pod: str = "shop/web") -> PlanRow:
+        document = f'{{"planner":"stable","moves":[{{"pod":"{pod}","uid":"uid of {pod}"}}]}}'
+        return PlanRow(plan_id, "c1", at, "stable", "act", "happiness", 1, 0, True, document)
+
+    return make
+
+
+@pytest.fixture
+def move_row() -> Callable[..., MoveRow]:
+    def make(move_id: str = "m1", plan_id: str | None = None, ended: float | None = None) -> MoveRow:
+        return MoveRow(
+            move_id,
+            plan_id,
+            "uid-1",
+            "shop/web",
+            "Deployment/shop/web",
+            "weak",
+            "strong",
+            "evicting",
+            100.0,
+            ended=ended,
+        )
+
+    return make
