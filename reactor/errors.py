@@ -1,17 +1,17 @@
 """Our own exceptions; foreign ones are mapped to these at the border where they occur.
 
-    RematchError
-    |- SettingsError              the settings are wrong; every error with its path
-    |- InputError                 a file or argument of the user is wrong; one line that names the place
-    |- ClusterError               the Kubernetes API
-    |  |- Unreachable             no usable answer in time: connection, reset, 5xx, truncated body (worth trying again)
-    |  |- Throttled               flow control (429 with Retry-After)
-    |  |- Expired                 the resourceVersion is too old (410): list again
-    |  |- NotFound                404
-    |  |- Conflict                409: a precondition or resourceVersion did not hold
-    |  |- Forbidden               401/403: a permission is missing; the message says which
-    |  `- Refused                 any other 4xx: repeating will not help
-    `- MetricsError               Prometheus or metrics.k8s.io did not give a usable answer
+RematchError
+|- SettingsError              the settings are wrong; every error with its path
+|- InputError                 a file or argument of the user is wrong; one line that names the place
+|- ClusterError               the Kubernetes API
+|  |- Unreachable             no usable answer in time: connection, reset, 5xx, truncated body (worth trying again)
+|  |- Throttled               flow control (429 with Retry-After)
+|  |- Expired                 the resourceVersion is too old (410): list again
+|  |- NotFound                404
+|  |- Conflict                409: a precondition or resourceVersion did not hold
+|  |- Forbidden               401/403: a permission is missing; the message says which
+|  `- Refused                 any other 4xx: repeating will not help
+`- MetricsError               Prometheus or metrics.k8s.io did not give a usable answer
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ class RematchError(Exception):
 
 
 class SettingsError(RematchError):
-    """`problems` is a list of (path, message)."""
+    """`problems` is a list of (path, message); `source` says which file or ConfigMap they are in."""
 
-    def __init__(self, problems: list[tuple[str, str]]) -> None:
+    def __init__(self, problems: list[tuple[str, str]], source: str = "") -> None:
         self.problems = problems
-        super().__init__("; ".join(f"{path}: {message}" if path else message for path, message in problems))
+        self.source = source
+        text = "; ".join(f"{path}: {message}" if path else message for path, message in problems)
+        super().__init__(f"{source}: {text}" if source else text)
 
 
 class InputError(RematchError):

@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-from reactor.settings.duration import parse_duration
+from reactor.settings.duration import DURATION_PATTERN, format_duration, parse_duration
+from reactor.settings.selector import parse_selector
 
-Seconds = Annotated[float, BeforeValidator(parse_duration), Field(ge=0)]
+
+def _selector(text: str) -> str:
+    try:
+        parse_selector(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no label selector: {error}; write e.g. app=web,tier in (a,b),!canary") from None
+    return text
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text):
+        raise ValueError(f"{text!r} is no namespace name; write at most 63 lowercase letters, digits or '-'")
+    return text
+
+
+def _url(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+        raise ValueError(f"{text!r} is no URL; write http://HOST:PORT or https://HOST:PORT")
+    return text
+
+
+def _duration_schema(**bound: int) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"type": "number", **bound}, {"type": "string", "pattern": DURATION_PATTERN}]})
+
+
+_READ, _WRITTEN = BeforeValidator(parse_duration), PlainSerializer(format_duration, when_used="json")
+
+Seconds = Annotated[float, _READ, Field(ge=0), _WRITTEN, _duration_schema(minimum=0)]
 """A duration: `30s`, `5m`, `1h30m`, or a plain number of seconds."""
 
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, _READ, Field(gt=0), _WRITTEN, _duration_schema(exclusiveMinimum=0)]
+
+Share = Annotated[float, Field(ge=0, le=1)]
+NamespaceName = Annotated[str, AfterValidator(_name)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
 
 
 class Mode(StrEnum):
@@ -28,9 +67,9 @@ class Mode(StrEnum):
 class Managed(_Section):
     """Which pods we look after."""
 
-    namespaces: tuple[str, ...] = ()
+    namespaces: tuple[NamespaceName, ...] = ()
     """Empty means every namespace; kube-system is never touched."""
-    label_selector: str = ""
+    label_selector: Annotated[str, AfterValidator(_selector)] = ""
     """As kubectl's -l: `app=web,tier in (a,b),!canary`; empty selects all."""
     scheduler_name: str | None = None
     """Only pods with this spec.schedulerName; unset means any."""
@@ -39,23 +78,23 @@ class Managed(_Section):
 class Happiness(_Section):
     threshold: Share = 0.8
     """A pod below it is unhappy. A pod's annotation wins over its namespace's, that over this."""
-    namespaces: dict[str, Share] = {}
+    namespaces: dict[NamespaceName, Share] = {}
     """Thresholds by namespace; a namespace's own annotation wins."""
-    half_life: Annotated[Seconds, Field(gt=0)] = 300.0
+    half_life: PositiveSeconds = 300.0
     """After this long an observed probe counts half."""
-    goodwill: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    goodwill: Annotated[float, Field(ge=0)] = 5.0
     """Pseudo-probes of success every pod starts with (m in Pr = (m+S)/(m+S+F))."""
 
 
 class Triggers(_Section):
-    evaluation_interval: Annotated[Seconds, Field(gt=0)] = 10.0
+    evaluation_interval: PositiveSeconds = 10.0
     """How often every managed pod is looked at again."""
     rematch_interval: Seconds = 0.0
     """Rematch every so often whatever the happiness (KSE's cycle); 0 is off."""
 
 
 class Decision(_Section):
-    minimum_failures: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0
+    minimum_failures: Annotated[float, Field(ge=0)] = 2.0
     """Decayed failed probes needed before a pod counts as evidence for a rematch."""
     cooldown: Seconds = 60.0
     """A workload that was just moved is left alone for so long; doubled each time the move did not help."""
@@ -73,43 +112,60 @@ class Scope(StrEnum):
 class Planner(_Section):
     name: str = "stable"
     scope: Scope = Scope.CLUSTER
-    inertia: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.2
-    headroom: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.15
+    inertia: Annotated[float, Field(ge=0)] = 0.2
+    headroom: Annotated[float, Field(ge=0, lt=1)] = 0.15
     max_moves: Annotated[int, Field(ge=1)] | None = None
 
 
 class Execution(_Section):
     max_moves_in_flight: Annotated[int, Field(ge=1)] = 1
-    ready_deadline: Annotated[Seconds, Field(gt=0)] = 180.0
+    ready_deadline: PositiveSeconds = 180.0
     """A replacement that is not Ready by then stops all further moves until it is Ready or gone."""
-    reservation: Annotated[Seconds, Field(gt=0)] = 120.0
+    reservation: PositiveSeconds = 120.0
     """How long the planned node is held for the replacement."""
     allow_local_data: bool = False
     """Move pods with emptyDir or hostPath volumes; their data does not come along."""
 
 
 class Queries(_Section):
-    """PromQL instant queries. An empty string turns a query off."""
+    """PromQL instant queries. An empty string turns a query off.
+
+    `$namespaces` stands for a matcher on the label `namespace`; a query that has it is split when there are many pods.
+    A container may be told by cAdvisor and by /metrics/resource: the larger counts, not the sum. Windows are 2 minutes
+    because cAdvisor looks at a container only every 11 to 19 s, and because nothing older than that is fresh.
+    """
 
     pod_cpu: str = (
-        'sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{container!="",container!="POD",pod!=""}[2m]))'
+        "sum by (namespace, pod) (max by (namespace, pod, container) (rate(container_cpu_usage_seconds_total"
+        '{container!="",container!="POD",pod!="",$namespaces}[2m])))'
     )
     pod_memory: str = (
-        'sum by (namespace, pod) (container_memory_working_set_bytes{container!="",container!="POD",pod!=""})'
+        "sum by (namespace, pod) (max by (namespace, pod, container) (last_over_time(container_memory_working_set_bytes"
+        '{container!="",container!="POD",pod!="",$namespaces}[2m])))'
     )
     node_cpu: str = (
-        'sum by (node) (rate(node_cpu_usage_seconds_total[2m]))'
-        ' or sum by (instance) (rate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[2m]))'
+        "max by (node, kubernetes_node, nodename, instance) (rate(node_cpu_usage_seconds_total[2m]))"
+        " or on () max by (node, kubernetes_node, nodename, instance)"
+        ' (rate(container_cpu_usage_seconds_total{id="/"}[2m]))'
+        " or on () sum by (node, kubernetes_node, nodename, instance)"
+        ' (rate(node_cpu_seconds_total{mode!~"idle|iowait|steal|guest|guest_nice"}[2m]))'
     )
+    """The first of /metrics/resource, cAdvisor and node-exporter that tells anything."""
     node_memory: str = (
-        "max by (node) (node_memory_working_set_bytes)"
-        " or max by (instance) (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes)"
+        "max by (node, kubernetes_node, nodename, instance) (last_over_time(node_memory_working_set_bytes[2m]))"
+        " or on () max by (node, kubernetes_node, nodename, instance)"
+        ' (last_over_time(container_memory_working_set_bytes{id="/"}[2m]))'
+        " or on () max by (node, kubernetes_node, nodename, instance)"
+        " (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes)"
     )
-    probes: str = 'prober_probe_total{probe_type="Liveness"}'
+    probes: str = 'prober_probe_total{probe_type="Liveness",$namespaces}'
     throttled: str = (
-        'sum by (namespace, pod) (rate(container_cpu_cfs_throttled_periods_total{container!=""}[2m]))'
-        ' / sum by (namespace, pod) (rate(container_cpu_cfs_periods_total{container!=""}[2m]) > 0)'
+        "sum by (namespace, pod) (rate(container_cpu_cfs_throttled_periods_total"
+        '{container!="",$namespaces}[2m]))'
+        " / (sum by (namespace, pod) (rate(container_cpu_cfs_periods_total"
+        '{container!="",$namespaces}[2m])) > 0)'
     )
+    """Share of the scheduling periods in which a pod ran into its CPU limit; nothing for pods without limits."""
     availability: str = ""
     """Share of requests that succeeded; shown on the dashboard."""
     latency_p95: str = ""
@@ -117,11 +173,11 @@ class Queries(_Section):
 
 
 class Prometheus(_Section):
-    url: str = ""
+    url: Annotated[str, AfterValidator(_url)] = ""
     """Empty: Prometheus is not asked."""
-    timeout: Annotated[Seconds, Field(gt=0)] = 10.0
+    timeout: PositiveSeconds = 10.0
     """Deadline of one whole query, connection, retries and body together."""
-    interval: Annotated[Seconds, Field(gt=0)] = 15.0
+    interval: PositiveSeconds = 15.0
     token_file: str = ""
     """Bearer token, read again when the file changes."""
     ca_file: str = ""
@@ -132,22 +188,22 @@ class Prometheus(_Section):
 
 class MetricsApi(_Section):
     enabled: bool = True
-    interval: Annotated[Seconds, Field(gt=0)] = 15.0
-    timeout: Annotated[Seconds, Field(gt=0)] = 10.0
+    interval: PositiveSeconds = 15.0
+    timeout: PositiveSeconds = 10.0
 
 
 class Metrics(_Section):
     prometheus: Prometheus = Prometheus()
     metrics_api: MetricsApi = MetricsApi()
     """metrics.k8s.io: the second source, used for what Prometheus did not tell."""
-    freshness: Annotated[Seconds, Field(gt=0)] = 120.0
+    freshness: PositiveSeconds = 120.0
     """A sample older than this is stale: neither zero nor usable."""
-    peak_window: Annotated[Seconds, Field(gt=0)] = 900.0
+    peak_window: PositiveSeconds = 900.0
     """Usage history that a peak is estimated from."""
 
 
 class History(_Section):
-    keep: Annotated[Seconds, Field(gt=0)] = 7 * 24 * 3600.0
+    keep: PositiveSeconds = 7 * 24 * 3600.0
     """Samples and finished records older than this are removed."""
 
 

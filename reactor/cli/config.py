@@ -1,0 +1,111 @@
+"""`rematch config`: check, show and describe settings. What is heavy to import is imported when it is needed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from reactor.settings.model import Settings
+
+STDIN = "-"
+_STDIN_NAME = "stdin"
+BAD_SETTINGS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`problems` are (path, message); none means that the settings are good."""
+
+    file: str
+    problems: tuple[tuple[str, str], ...]
+
+    def lines(self) -> list[str]:
+        if not self.problems:
+            return [f"{self.file}: ok"]
+        return [": ".join(part for part in (self.file, *problem) if part) for problem in self.problems]
+
+    def document(self) -> dict[str, object]:
+        errors = [{"path": path, "message": message} for path, message in self.problems]
+        return {"file": self.file, "ok": not self.problems, "errors": errors}
+
+
+@click.group()
+def config() -> None:
+    """Check and show settings."""
+
+
+@config.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def check(files: tuple[str, ...], output: str) -> None:
+    """Say whether settings files are good, or everything that is wrong with them.
+
+    FILE is YAML or JSON: a settings document, or the manifest of a ConfigMap that holds one. "-" reads stdin. The exit
+    code is 0 when all are good, else 2.
+    """
+    verdicts = [_judge(file) for file in files]
+    if output == "json":
+        click.echo(json.dumps([verdict.document() for verdict in verdicts], indent=2))
+    else:
+        for verdict in verdicts:
+            click.echo("\n".join(verdict.lines()))
+    if any(verdict.problems for verdict in verdicts):
+        sys.exit(BAD_SETTINGS)
+
+
+@config.command()
+@click.argument("file", required=False)
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def show(file: str | None, output: str) -> None:
+    """Print the settings that FILE ("-" for stdin) stands for, with every default; without FILE the defaults."""
+    from reactor.errors import SettingsError
+    from reactor.settings.load import dump_settings
+    from reactor.settings.model import Settings
+
+    try:
+        settings = Settings() if file is None else _read(file)
+    except SettingsError as error:
+        for line in Verdict(error.source, tuple(error.problems)).lines():
+            click.echo(line, err=True)
+        sys.exit(BAD_SETTINGS)
+    if output == "json":
+        click.echo(settings.model_dump_json(by_alias=True, indent=2))
+    else:
+        click.echo(dump_settings(settings), nl=False)
+
+
+@config.command()
+def schema() -> None:
+    """Print the JSON schema of the settings, for editors and validators."""
+    from reactor.settings.model import Settings
+
+    click.echo(json.dumps(Settings.model_json_schema(), indent=2))
+
+
+def _judge(file: str) -> Verdict:
+    from reactor.errors import SettingsError
+
+    try:
+        _read(file)
+    except SettingsError as error:
+        return Verdict(error.source, tuple(error.problems))
+    return Verdict(_STDIN_NAME if file == STDIN else file, ())
+
+
+def _read(file: str) -> Settings:
+    from reactor.errors import SettingsError
+    from reactor.settings.file import read_file
+    from reactor.settings.load import parse_settings
+
+    if file != STDIN:
+        return parse_settings(read_file(Path(file)), file)
+    try:
+        return parse_settings(sys.stdin.buffer.read().decode(), _STDIN_NAME)
+    except UnicodeDecodeError as error:
+        raise SettingsError([("", f"is not UTF-8 text (byte {error.start})")], _STDIN_NAME) from None

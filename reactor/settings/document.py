@@ -1,0 +1,128 @@
+"""Text to plain values: YAML or JSON, with every key once and errors that name the place."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from reactor.errors import SettingsError
+
+Problem = tuple[str, str]
+"""(path, what is wrong and what to write instead)"""
+
+MAX_CHARACTERS = 256 * 1024
+"""Far more than settings need, and little enough to be read without a noticeable pause."""
+
+_TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = {_TAG + name for name in ("str", "timestamp", "value", "merge")}
+
+
+class _Loader(yaml.SafeLoader):
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """An alias can make a small text expand to a huge one, and settings are clearer without."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(
+                problem="aliases (*name) are not supported; write the value out", problem_mark=self.get_mark()
+            )
+        return super().compose_node(parent, index)
+
+
+# YAML 1.1 takes 1e3 for text; everybody else, JSON included, for a number.
+_Loader.add_implicit_resolver(_TAG + "float", re.compile(r"^[-+]?\d+(\.\d+)?[eE][-+]?\d+$"), list("-+0123456789"))
+
+
+def read_document(text: str) -> Any:
+    """Mappings, lists and scalars; None for an empty document. Raises SettingsError."""
+    if len(text) > MAX_CHARACTERS:
+        raise SettingsError([("", f"the text is longer than {MAX_CHARACTERS} characters; these are no settings")])
+    try:
+        return _Reader(_as_yaml(text)).read()
+    except yaml.MarkedYAMLError as error:
+        raise SettingsError([("", _syntax_message(error))]) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise SettingsError([("", f"line {line}: the character U+{error.character:04X} is not allowed")]) from None
+    except RecursionError:
+        raise SettingsError([("", "is nested too deeply; these are no settings")]) from None
+
+
+def _as_yaml(text: str) -> str:
+    """JSON is YAML but for tabs, which JSON allows between its tokens (and nowhere else)."""
+    text = text.removeprefix("\ufeff")
+    return text.replace("\t", " ") if text.lstrip().startswith(("{", "[")) else text
+
+
+def _syntax_message(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    problem = error.problem or error.context or "is not YAML"
+    if "'\\t'" in problem:
+        problem = "a tab cannot be used here; indent with spaces"
+    elif "expected a single document" in (error.context or ""):
+        problem = "there is more than one document; give each its own file"
+    return place + problem
+
+
+class _Reader:
+    """Builds values from YAML's nodes itself, so that keys stay text and none is silently overwritten."""
+
+    def __init__(self, text: str) -> None:
+        self._loader = _Loader(text)
+        self._problems: list[Problem] = []
+
+    def read(self) -> Any:
+        try:
+            node = self._loader.get_single_node()
+            value = None if node is None else self._value(node, "")
+        finally:
+            self._loader.dispose()
+        if self._problems:
+            raise SettingsError(self._problems)
+        return value
+
+    def _value(self, node: yaml.Node, path: str) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._value(item, f"{path}[{index}]") for index, item in enumerate(node.value)]
+        assert isinstance(node, yaml.ScalarNode)
+        return self._scalar(node, path)
+
+    def _mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._problems.append((path, f"line {line}: a key must be plain text"))
+                continue
+            key = key_node.value
+            place = f"{path}.{key}" if path else key
+            if key in values:
+                self._problems.append((place, f"is there twice, in lines {lines[key]} and {line}; remove one"))
+            lines[key] = line
+            values[key] = self._value(value_node, place)
+        return values
+
+    def _scalar(self, node: yaml.ScalarNode, path: str) -> Any:
+        # YAML 1.1 reads 1:30 as 90; nobody means that.
+        if node.tag in _TEXT_TAGS or (node.tag != _TAG + "null" and ":" in node.value):
+            return node.value
+        reader = {
+            _TAG + "null": self._loader.construct_yaml_null,
+            _TAG + "bool": self._loader.construct_yaml_bool,
+            _TAG + "int": self._loader.construct_yaml_int,
+            _TAG + "float": self._loader.construct_yaml_float,
+        }.get(node.tag)
+        try:
+            if reader is not None:
+                return reader(node)
+        except (ValueError, KeyError, IndexError):
+            pass
+        line = node.start_mark.line + 1
+        self._problems.append(
+            (path, f"line {line}: {node.value[:40]!r} cannot be read as {node.tag.removeprefix(_TAG)}")
+        )
+        return None

@@ -1,0 +1,107 @@
+"""The settings in force, and what becomes of every new revision that a file or a ConfigMap offers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from reactor.clock import Clock
+from reactor.errors import SettingsError
+from reactor.settings.document import Problem
+from reactor.settings.file import read_file
+from reactor.settings.load import parse_settings
+from reactor.settings.model import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsRevision:
+    settings: Settings
+    digest: str
+    source: str
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRevision:
+    """Also stands for a file or ConfigMap that is gone: then there is no text and no digest."""
+
+    problems: tuple[Problem, ...]
+    digest: str
+    source: str
+    at: float
+    text: str
+
+
+Accepted = Callable[[SettingsRevision, SettingsRevision], None]
+"""Called with the revision that was in force and the one that is now."""
+
+Refused = Callable[[RefusedRevision], None]
+
+
+class SettingsSource:
+    """`current` is always whole and valid. `refused` is what was offered last, if it was not taken."""
+
+    def __init__(self, first: SettingsRevision, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> None:
+        self._current = first
+        self._refused: RefusedRevision | None = None
+        self._clock = clock
+        self._on_accepted = on_accepted
+        self._on_refused = on_refused
+
+    @classmethod
+    def from_file(cls, path: Path, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> Self:
+        """Raises SettingsError: who names a file does not want to run on something else."""
+        first = _revision(read_file(path), str(path), clock.now())
+        return cls(first, clock, on_accepted, on_refused)
+
+    @classmethod
+    def from_defaults(cls, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> Self:
+        """For a ConfigMap, which may come later; the defaults only observe."""
+        return cls(_revision("", "defaults", clock.now()), clock, on_accepted, on_refused)
+
+    @property
+    def current(self) -> SettingsRevision:
+        return self._current
+
+    @property
+    def refused(self) -> RefusedRevision | None:
+        return self._refused
+
+    def offer(self, text: str, source: str) -> bool:
+        """True when the text is in force now; offering the same again changes and reports nothing."""
+        digest = _digest(text)
+        if digest == self._current.digest:
+            self._refused = None
+            return True
+        if self._refused is not None and self._refused.digest == digest:
+            return False
+        try:
+            accepted = _revision(text, source, self._clock.now())
+        except SettingsError as error:
+            self._refuse(RefusedRevision(tuple(error.problems), digest, source, self._clock.now(), text))
+            return False
+        old, self._current, self._refused = self._current, accepted, None
+        self._on_accepted(old, accepted)
+        return True
+
+    def lost(self, source: str, reason: str) -> None:
+        """The file or ConfigMap is gone or unreadable: what is in force stays, and that is reported once."""
+        problems = (("", f"{reason}; the settings read before stay in force"),)
+        if self._refused is None or self._refused.problems != problems:
+            self._refuse(RefusedRevision(problems, "", source, self._clock.now(), ""))
+
+    def _refuse(self, revision: RefusedRevision) -> None:
+        self._refused = revision
+        self._on_refused(revision)
+
+
+def _revision(text: str, source: str, at: float) -> SettingsRevision:
+    return SettingsRevision(parse_settings(text, source), _digest(text), source, at, text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
