@@ -1,0 +1,26 @@
+"""The dashboard, API and probes of one controller, served for as long as the context lasts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from reactor.controller import Controller
+from reactor.web.app import build_app
+from reactor.web.live import LiveView
+from reactor.web.server import is_loopback, serving
+
+
+@asynccontextmanager
+async def serve(controller: Controller, host: str, port: int, title: str = "Rematch") -> AsyncIterator[str]:
+    """Yields the URL."""
+    view = LiveView(controller, title)
+    app = build_app(view, view, controller.instruments.registry, controller.clock, loopback=is_loopback(host))
+    async with serving(app, host, port) as url:
+        sampling = asyncio.create_task(view.keep_sampling())
+        try:
+            yield url
+        finally:
+            sampling.cancel()
+            await asyncio.gather(sampling, return_exceptions=True)

@@ -1,0 +1,45 @@
+// Questions to the controller, each with a deadline.
+
+import { apiUrl, podPath } from "./links.js";
+
+const DEADLINE_MS = 25_000;
+export const PAGE_OF_DECISIONS = 30;
+
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function ask(path, parameters) {
+  const options = { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(DEADLINE_MS) };
+  const response = await fetch(apiUrl(path, parameters), options);
+  if (response.ok) return response.json();
+  const body = await response.json().catch(() => null);
+  throw new ApiError(response.status, body?.error?.message ?? `the controller answered ${response.status}`);
+}
+
+export function askOverview({ match, expanded, nodes }) {
+  const parameters = [["nodes", nodes], ...[...expanded].slice(0, 20).map((name) => ["expand", name])];
+  if (match) parameters.push(["match", match]);
+  return ask("overview", parameters);
+}
+
+export async function askDecisions({ waits, before }) {
+  const parameters = [["limit", PAGE_OF_DECISIONS], ["waits", waits]];
+  if (before !== undefined) parameters.push(["before", before]);
+  return (await ask("decisions", parameters)).decisions;
+}
+
+export const askSeries = () => ask("series");
+
+/** Null when there is no such pod. */
+export async function askPod(namespace, name) {
+  try {
+    return await ask(podPath(namespace, name));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  }
+}

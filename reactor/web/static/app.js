@@ -1,0 +1,184 @@
+// The page: which view is shown, when it is asked for again, and what the reader's clicks do.
+
+import { askDecisions, askOverview, askPod, askSeries, PAGE_OF_DECISIONS } from "./api.js";
+import { showBanners } from "./banners.js";
+import { showCharts } from "./charts.js";
+import { legend } from "./chips.js";
+import { announcement, merge, showDecisions } from "./decisions.js";
+import { show } from "./dom.js";
+import { homeHref, route } from "./links.js";
+import { installNavigation } from "./navigation.js";
+import { showNodes, showPending } from "./nodes.js";
+import { showPod } from "./pod.js";
+import { follow } from "./stream.js";
+import { showSummary } from "./summary.js";
+import { installThemeToggle } from "./theme-toggle.js";
+
+const SERIES_EVERY_MS = 3000;
+const ANNOUNCE_EVERY_MS = 5000;
+const FIRST_NODES = 12;
+const MORE_NODES = 48;
+
+const byId = (id) => document.getElementById(id);
+const page = {
+  cluster: byId("cluster"), mode: byId("mode"), connection: byId("connection"), banners: byId("banners"),
+  loading: byId("loading"), overview: byId("overview"), pod: byId("pod"), figures: byId("figures"), facts: byId("facts"),
+  nodes: byId("nodes"), pending: byId("pending"), charts: byId("charts"), chartsNote: byId("charts-note"),
+  decisions: byId("decisions"), decisionsEmpty: byId("decisions-empty"), more: byId("more"), announcer: byId("announcer"),
+};
+const state = {
+  overview: null, series: null, seriesAt: -Infinity, redraw: false, decisions: [], complete: false, waits: true, pod: null,
+  lost: false, trouble: "", match: "", expanded: new Set(), nodes: FIRST_NODES, announced: -Infinity, newest: null,
+};
+
+let rounds = null;
+let wanted = false;
+
+/** One round of questions at a time; whatever happens meanwhile is one more round. */
+function refresh() {
+  if (document.hidden) return Promise.resolve();
+  wanted = true;
+  rounds ??= loadWhileWanted().finally(() => (rounds = null));
+  return rounds;
+}
+
+async function loadWhileWanted() {
+  while (wanted) {
+    wanted = false;
+    await load();
+  }
+}
+
+async function load() {
+  try {
+    const where = route();
+    state.overview = await askOverview(state);
+    if (where) await loadPod(where);
+    else await Promise.all([loadSeries(), loadDecisions()]);
+    state.trouble = "";
+  } catch (error) {
+    state.trouble = error.message;
+  }
+  render();
+}
+
+async function loadPod({ namespace, name }) {
+  state.pod = (await askPod(namespace, name)) ?? { namespace, name, missing: true };
+}
+
+async function loadSeries() {
+  if (performance.now() - state.seriesAt < SERIES_EVERY_MS) return;
+  state.series = await askSeries();
+  state.seriesAt = performance.now();
+  state.redraw = true;
+}
+
+async function loadDecisions() {
+  const { waits } = state;
+  const newest = await askDecisions({ waits });
+  if (waits !== state.waits) return;
+  const { decisions, gap } = merge(state.decisions, newest);
+  if (gap || decisions.length <= newest.length) state.complete = newest.length < PAGE_OF_DECISIONS;
+  state.decisions = decisions;
+  announce(newest);
+}
+
+/** What is there at first is not news; what comes too fast is told together. */
+function announce(newest) {
+  const fresh = newest.filter(({ id }) => id > (state.newest ?? Infinity));
+  if (state.newest !== null && performance.now() - state.announced < ANNOUNCE_EVERY_MS) return;
+  state.newest = newest[0]?.id ?? 0;
+  if (!fresh.length) return;
+  state.announced = performance.now();
+  page.announcer.textContent = announcement(fresh);
+}
+
+function render() {
+  showBanners(page.banners, state);
+  if (!state.overview) return;
+  const where = route();
+  page.loading.hidden = true;
+  page.overview.hidden = Boolean(where);
+  page.pod.hidden = !where;
+  showSummary(page, state);
+  if (where) renderPod(where);
+  else renderOverview();
+}
+
+function renderPod({ namespace, name }) {
+  document.title = `${name} · Rematch`;
+  if (state.pod?.name === name && state.pod.namespace === namespace) showPod(page.pod, state.pod, state.overview.at);
+}
+
+function renderOverview() {
+  const { unhappy } = state.overview.totals;
+  document.title = `${unhappy ? `(${unhappy}) ` : ""}${state.overview.title} · Rematch`;
+  showNodes(page.nodes, state.overview, state.expanded);
+  showPending(page.pending, state.overview);
+  showDecisions(page, state);
+  if (state.series && state.redraw) showCharts(page, state.series, state.overview.threshold);
+  state.redraw = false;
+}
+
+async function loadOlder() {
+  const { waits } = state;
+  try {
+    const older = await askDecisions({ waits, before: state.decisions.at(-1).id });
+    if (waits !== state.waits) return;
+    state.decisions = [...state.decisions, ...older];
+    state.complete = older.length < PAGE_OF_DECISIONS;
+  } catch (error) {
+    state.trouble = error.message;
+  }
+  render();
+}
+
+function setConnection(lost) {
+  state.lost = lost;
+  show(page.connection, lost ? "connection lost" : "live");
+  page.connection.dataset.state = lost ? "lost" : "live";
+  showBanners(page.banners, state);
+}
+
+function expand(event) {
+  const { expand: name, moreNodes } = event.target.dataset;
+  if (moreNodes !== undefined) state.nodes += MORE_NODES;
+  else if (name === undefined) return;
+  else if (!state.expanded.delete(name)) state.expanded.add(name);
+  refresh();
+}
+
+function install() {
+  // Written relative to the first address; a pod's page lies deeper than the overview.
+  byId("brand").href = homeHref;
+  byId("icon").href = new URL("icon.svg", import.meta.url);
+  show(byId("legend"), legend());
+  installThemeToggle(byId("theme"), () => {
+    state.redraw = true;
+    render();
+  });
+  installNavigation(() => {
+    state.pod = null;
+    state.redraw = true;
+    show(page.pod);
+    render();
+    return refresh();
+  });
+  page.nodes.addEventListener("click", expand);
+  page.more.addEventListener("click", loadOlder);
+  byId("match").addEventListener("input", (event) => {
+    state.match = event.target.value.trim();
+    refresh();
+  });
+  byId("hide-waits").addEventListener("change", (event) => {
+    state.waits = !event.target.checked;
+    state.decisions = [];
+    state.newest = null;
+    refresh();
+  });
+  document.addEventListener("visibilitychange", refresh);
+  follow({ onChange: refresh, onLost: () => setConnection(true), onLive: () => { setConnection(false); refresh(); } });
+}
+
+install();
+refresh();

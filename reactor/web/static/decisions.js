@@ -1,0 +1,69 @@
+// The list of decisions, newest first. A decision keeps its place and its open details while others arrive.
+
+import { el, show } from "./dom.js";
+import * as format from "./format.js";
+import { podHref } from "./links.js";
+
+const SHOWN_MOVES = 4;
+const NO_DECISIONS = "No decisions yet: they appear as soon as a pod falls below its threshold, waits or is placed.";
+const NO_OTHERS = "Nothing but waits so far: untick “Hide waits” to see them.";
+
+export function showDecisions(page, { decisions, waits, complete, overview }) {
+  show(page.decisions, decisions.map((decision) => entry(decision, overview.at)));
+  page.decisionsEmpty.hidden = decisions.length > 0;
+  page.decisionsEmpty.textContent = waits ? NO_DECISIONS : NO_OTHERS;
+  page.more.hidden = complete || !decisions.length;
+}
+
+/** Newest page and what was there before, one entry each; a gap drops the old ones, "load older" brings them back. */
+export function merge(known, newest) {
+  const last = newest.at(-1);
+  const meets = !last || known.some(({ id }) => id >= last.id);
+  const older = meets ? known.filter(({ id }) => last && id < last.id) : [];
+  return { decisions: [...newest, ...older], gap: known.length > 0 && !meets };
+}
+
+/** `about` is the pod whose page this is on: there its name needs no repeating. */
+export function entry(decision, now, about = null) {
+  const named = decision.pod !== null && decision.pod !== about;
+  return el("li", { class: "decision", "data-key": decision.id, "data-kind": decision.kind },
+    el("div", { class: "line" },
+      el("span", { class: "kind" }, decision.kind),
+      el("time", { datetime: format.isoTime(decision.at), title: `${format.fullTime(decision.at)}, cycle ${decision.cycle}` },
+        format.readableTime(decision.at, now)),
+      el("code", { class: "reason" }, decision.reason)),
+    el("p", {}, named ? podLink(decision.pod) : null, named ? " " : null, el("span", {}, decision.text)),
+    moveList(decision.moves));
+}
+
+function moveList(moves) {
+  if (!moves.length) return null;
+  const first = moves.slice(0, SHOWN_MOVES).map(move);
+  const others = moves.slice(SHOWN_MOVES).map(move);
+  return el("div", {}, el("ul", { class: "moves" }, first), others.length
+    ? el("details", {}, el("summary", {}, format.counted(others.length, "more move")), el("ul", { class: "moves" }, others))
+    : null);
+}
+
+function move({ pod, source, target, state, reasons, outcome }) {
+  const why = [...reasons, outcome].filter(Boolean);
+  return el("li", { "data-key": `${pod} ${target}`, "data-state": state },
+    el("span", { class: "state" }, state), " ",
+    podLink(pod), " ",
+    el("span", { class: "way" }, source ?? "pending", el("span", { class: "visually-hidden" }, " to "),
+      el("span", { class: "arrow", "aria-hidden": "true" }, " → "), target),
+    why.length ? el("details", {}, el("summary", {}, "why"), el("ul", {}, why.map((reason) => el("li", {}, reason)))) : null);
+}
+
+function podLink(key) {
+  const name = key.slice(key.indexOf("/") + 1);
+  return el("a", { class: "pod-link", href: podHref(key), title: key }, name);
+}
+
+/** What a screen reader is told about decisions that were not there before; waits are only counted. */
+export function announcement(fresh) {
+  const waits = fresh.filter(({ kind }) => kind === "wait").length;
+  const told = fresh.filter(({ kind }) => kind !== "wait").slice(0, 2).map(({ kind, text }) => `${kind}: ${text}`);
+  if (waits) told.push(`${format.counted(waits, "new wait")}`);
+  return told.join(". ");
+}

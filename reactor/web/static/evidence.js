@@ -1,0 +1,53 @@
+// Where a pod's happiness comes from, worked out with its numbers.
+
+import { el } from "./dom.js";
+import * as format from "./format.js";
+import { inWords, level } from "./happiness.js";
+
+const SOURCES = {
+  events: "Unhealthy events",
+  counters: "Probe counters (Prometheus)",
+  kills: "Liveness kills",
+};
+
+export function evidence(pod, now) {
+  const found = pod.happiness;
+  if (!found) return [el("p", { class: "empty" }, pod.managed ? "No liveness probe was seen yet." : "Not managed, so not judged.")];
+  const judged = { happiness: found.value, threshold: found.threshold, happy: found.happy, managed: true };
+  return [
+    el("div", { class: "verdict" },
+      el("span", { class: "chip big", "data-level": level(judged) },
+        el("span", { class: "mark", "aria-hidden": "true" }), el("span", { class: "value" }, format.probability(found.value))),
+      el("p", {}, `${inWords(judged)} (${found.thresholdSource}).`)),
+    formula(found),
+    sources(found),
+    messages(found, now),
+  ];
+}
+
+function formula({ goodwill, successes, failures, halfLife, value }) {
+  const [m, s, f] = [goodwill, successes, failures].map((count) => format.plain(count));
+  return el("figure", { class: "formula" },
+    el("code", {}, `Pr = (m + S) / (m + S + F) = (${m} + ${s}) / (${m} + ${s} + ${f}) = ${format.probability(value)}`),
+    el("figcaption", { class: "hint" },
+      `m: ${m} pseudo-probes of goodwill; S: ${s} successful and F: ${f} failed probes remembered; `
+      + `each counts half after ${format.span(halfLife)}.`));
+}
+
+function sources({ sources: counts }) {
+  if (!counts.length) return null;
+  const head = ["Source", "Successes", "Failures"].map((name) => el("th", { scope: "col" }, name));
+  return el("table", { class: "facts-table" },
+    el("thead", {}, el("tr", {}, head)),
+    el("tbody", {}, counts.map(({ source, successes, failures }) => el("tr", { "data-key": source },
+      el("th", { scope: "row" }, SOURCES[source] ?? source),
+      el("td", { class: "number" }, format.plain(successes)), el("td", { class: "number" }, format.plain(failures))))));
+}
+
+function messages({ messages: told, lastFailure }, now) {
+  if (lastFailure === null && !told.length) return el("p", { class: "hint" }, "No failed probe is known.");
+  const last = lastFailure === null ? null
+    : el("p", { class: "hint" }, `Last failure ${format.readableTime(lastFailure, now)} (${format.ago(lastFailure, now)}).`);
+  return el("div", {}, last, el("ul", { class: "messages" }, told.map(({ at, count, text }) => el("li", {},
+    el("time", { datetime: format.isoTime(at) }, format.readableTime(at, now)), ` ×${count} `, el("span", {}, text)))));
+}

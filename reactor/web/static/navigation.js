@@ -1,0 +1,38 @@
+// Moving between the overview and a pod's page without loading the shell again; focus and scroll go with the reader.
+
+import { homeHref } from "./links.js";
+
+export function installNavigation(showRoute) {
+  history.scrollRestoration = "manual";
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href]");
+    if (!link || !ours(link, event)) return;
+    event.preventDefault();
+    remember(link);
+    history.pushState(null, "", link.href);
+    go(showRoute, null);
+  });
+  addEventListener("popstate", (event) => go(showRoute, event.state));
+}
+
+function ours(link, event) {
+  const plainClick = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+  const samePage = link.hash && link.pathname === location.pathname;
+  return plainClick && !samePage && link.origin === location.origin
+    && (link.pathname === homeHref || link.pathname.startsWith(`${homeHref}pods/`));
+}
+
+/** Where the reader was, kept with the page that is left. */
+function remember(link) {
+  history.replaceState({ scroll: scrollY, href: link.getAttribute("href") }, "");
+}
+
+async function go(showRoute, left) {
+  await showRoute();
+  const back = left?.href && [...document.querySelectorAll("main a[href]")].find((link) => visible(link) && link.getAttribute("href") === left.href);
+  const target = back || [...document.querySelectorAll("main h1")].find(visible);
+  target?.focus({ preventScroll: true });
+  scrollTo({ top: left?.scroll ?? 0 });
+}
+
+const visible = (element) => element.closest("[hidden]") === null;

@@ -1,0 +1,152 @@
+"""What the dashboard remembers: recent decisions and samples, bounded, in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from dataclasses import dataclass
+from statistics import fmean
+
+from reactor.decision import Decision
+from reactor.execution.journal import MoveRun, Stage
+from reactor.outcome import Outcome, Placement, Rematch
+from reactor.snapshot import Snapshot
+from reactor.web.view import DecisionKind, DecisionView, MoveState, MoveView, NodeSeries, Series
+
+DECISIONS_KEPT = 1000
+SAMPLES_KEPT = 1800
+
+_STATES = {
+    Stage.PLANNED: MoveState.PLANNED,
+    Stage.EVICTED: MoveState.RUNNING,
+    Stage.BOUND: MoveState.RUNNING,
+    Stage.LATE: MoveState.RUNNING,
+    Stage.DONE: MoveState.DONE,
+    Stage.SKIPPED: MoveState.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One instant of the charts; shares of capacity, None where not measured."""
+
+    at: float
+    availability: float | None
+    latency_p95: float | None
+    happiness: tuple[float, ...]
+    cpu: dict[str, float | None]
+    memory: dict[str, float | None]
+
+
+class Timeline:
+    def __init__(self) -> None:
+        self._ids = itertools.count(1)
+        self._decisions: deque[DecisionView] = deque(maxlen=DECISIONS_KEPT)
+        self._samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
+        self._waits: dict[str, str] = {}
+        self._rematches: deque[float] = deque(maxlen=DECISIONS_KEPT)
+        self.rematches = 0
+        self.moves = 0
+        self.changes = 0
+        """Grows with every sample and decision."""
+
+    def sample(self, sample: Sample) -> None:
+        self._samples.append(sample)
+        self.changes += 1
+
+    def outcome(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
+        """A listener of the recorder."""
+        at = snapshot.at
+        if outcome.placement is not None:
+            self._placement(cycle, at, outcome.placement, acted=outcome.acted)
+        self._new_waits(cycle, outcome.decision)
+        if outcome.rematch is not None:
+            self._rematch(cycle, at, outcome.decision, outcome.rematch)
+        for run in outcome.moves:
+            if run.stage is not Stage.PLANNED:
+                self._move(cycle, at, run)
+
+    def settings(self, at: float, reason: str, text: str) -> None:
+        self._add(at, "", DecisionKind.SETTINGS, None, reason, text)
+
+    def decisions(self, limit: int, before: int | None, *, waits: bool) -> tuple[DecisionView, ...]:
+        chosen = (
+            view
+            for view in reversed(self._decisions)
+            if (before is None or view.id < before) and (waits or view.kind is not DecisionKind.WAIT)
+        )
+        return tuple(itertools.islice(chosen, limit))
+
+    def about(self, pod: str, limit: int = 50) -> tuple[DecisionView, ...]:
+        """Newest first: what concerned one pod, also as part of somebody else's plan."""
+        chosen = (
+            view for view in reversed(self._decisions) if view.pod == pod or any(move.pod == pod for move in view.moves)
+        )
+        return tuple(itertools.islice(chosen, limit))
+
+    def series(self) -> Series:
+        samples = list(self._samples)
+        names = sorted({name for sample in samples for name in sample.cpu})
+        nodes = tuple(
+            NodeSeries(
+                name,
+                tuple(sample.cpu.get(name) for sample in samples),
+                tuple(sample.memory.get(name) for sample in samples),
+            )
+            for name in names
+        )
+        return Series(
+            times=tuple(sample.at for sample in samples),
+            availability=tuple(sample.availability for sample in samples),
+            latency_p95=tuple(sample.latency_p95 for sample in samples),
+            happiness_min=tuple(min(sample.happiness, default=None) for sample in samples),
+            happiness_mean=tuple(fmean(sample.happiness) if sample.happiness else None for sample in samples),
+            nodes=nodes,
+            node_count=len(names),
+            rematches=tuple(self._rematches),
+        )
+
+    def _new_waits(self, cycle: str, decision: Decision) -> None:
+        for wait in decision.waits:
+            if self._waits.get(wait.uid) != wait.reason:
+                self._add(decision.at, cycle, DecisionKind.WAIT, wait.pod, wait.reason, wait.text)
+        self._waits = {wait.uid: wait.reason for wait in decision.waits}
+
+    def _rematch(self, cycle: str, at: float, decision: Decision, rematch: Rematch) -> None:
+        self.rematches += 1
+        self._rematches.append(at)
+        moves = tuple(
+            MoveView(move.pod, move.source, move.target, MoveState.PLANNED, move.reasons) for move in rematch.plan.moves
+        )
+        causes = [f"{one.pod} at {one.mood.probability:.2f}: {one.cause}" for one in decision.unhappy]
+        text = "; ".join(causes) or f"asked for by {decision.trigger}"
+        pod = decision.unhappy[0].pod if len(decision.unhappy) == 1 else None
+        self._add(at, cycle, DecisionKind.REMATCH, pod, decision.trigger, text, moves)
+
+    def _placement(self, cycle: str, at: float, placement: Placement, *, acted: bool) -> None:
+        if placement.plan is None:
+            return
+        for move in placement.plan.moves:
+            text = f"{'bound' if acted else 'would be bound'} to {move.target}: {'; '.join(move.reasons)}"
+            self._add(at, cycle, DecisionKind.PLACE, move.pod, "pending", text)
+
+    def _move(self, cycle: str, at: float, run: MoveRun) -> None:
+        if run.stage is Stage.DONE:
+            self.moves += 1
+        state = _STATES.get(run.stage, MoveState.FAILED)
+        view = MoveView(run.move.pod, run.move.source, run.move.target, state, run.move.reasons, run.outcome)
+        text = run.outcome or f"{run.stage}: from {run.move.source} to {run.move.target}"
+        self._add(at, cycle, DecisionKind.MOVE, run.move.pod, run.stage, text, (view,))
+
+    def _add(
+        self,
+        at: float,
+        cycle: str,
+        kind: DecisionKind,
+        pod: str | None,
+        reason: str,
+        text: str,
+        moves: tuple[MoveView, ...] = (),
+    ) -> None:
+        self.changes += 1
+        self._decisions.append(DecisionView(next(self._ids), at, cycle, kind, pod, reason, text, moves))

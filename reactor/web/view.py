@@ -1,0 +1,294 @@
+"""The border of the dashboard: what the page shows, as values, and who answers for it.
+
+Keys are camelCase in JSON. Times are seconds since the epoch. A number that is not known is None, never 0.
+Text may come from the cluster and is hostile input: it is sent as it is and shown as plain text.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Gauge(Struct, frozen=True, rename="camel"):
+    """One axis of a node: what is used and requested of what it has, in `unit` (cores or bytes)."""
+
+    used: float | None
+    capacity: float
+    unit: str
+    requested: float | None = None
+
+
+class PodChip(Struct, frozen=True, rename="camel"):
+    """A pod in the overview. `happiness` is None where nothing is known yet or the pod is not ours."""
+
+    uid: str
+    key: str
+    """`namespace/name`."""
+    happiness: float | None
+    threshold: float
+    happy: bool
+    managed: bool = True
+    ready: bool = True
+    phase: str = "Running"
+    cpu: float | None = None
+    """Cores in use."""
+    fixed: str = ""
+    """Why it may not be moved; empty when it may."""
+
+
+class Counts(Struct, frozen=True, rename="camel"):
+    """How many there are, also where the lists beside it were cut to what a page can show."""
+
+    pods: int
+    managed: int
+    unhappy: int
+
+
+class NodeView(Struct, frozen=True, rename="camel"):
+    """`counts` is filled in by the web layer."""
+
+    name: str
+    ready: bool
+    unschedulable: bool
+    cpu: Gauge | None
+    memory: Gauge | None
+    pods: tuple[PodChip, ...]
+    counts: Counts | None = None
+
+
+class Refusal(Struct, frozen=True, rename="camel"):
+    """One error of a refused settings revision."""
+
+    path: str
+    message: str
+
+
+class SettingsView(Struct, frozen=True, rename="camel"):
+    """The revision in force; `refused` lists the errors of a newer one that was not taken."""
+
+    digest: str
+    source: str
+    refused: tuple[Refusal, ...] = ()
+
+
+class Totals(Struct, frozen=True, rename="camel"):
+    """`matching_nodes` are those the filter of the request lets through."""
+
+    nodes: int
+    matching_nodes: int
+    pods: int
+    managed: int
+    unhappy: int
+    pending: int
+    lowest_happiness: float | None
+
+
+class Overview(Struct, frozen=True, rename="camel"):
+    """`totals` is filled in by the web layer."""
+
+    title: str
+    mode: str
+    """`observe` or `act`."""
+    synced: bool
+    halted: str | None
+    """Why nothing more is moved for now."""
+    planner: str
+    threshold: float
+    at: float
+    cycles: int
+    rematches: int
+    moves: int
+    settings: SettingsView
+    problems: tuple[str, ...]
+    nodes: tuple[NodeView, ...]
+    pending: tuple[PodChip, ...]
+    totals: Totals | None = None
+
+
+class NodeSeries(Struct, frozen=True, rename="camel"):
+    """Shares of capacity, one value per time of the series."""
+
+    name: str
+    cpu: tuple[float | None, ...]
+    memory: tuple[float | None, ...]
+
+
+class Series(Struct, frozen=True, rename="camel"):
+    """Columns of equal length, oldest first. Availability and happiness are 0..1, latency is in seconds."""
+
+    times: tuple[float, ...]
+    availability: tuple[float | None, ...]
+    latency_p95: tuple[float | None, ...]
+    happiness_min: tuple[float | None, ...]
+    happiness_mean: tuple[float | None, ...]
+    nodes: tuple[NodeSeries, ...]
+    rematches: tuple[float, ...] = ()
+    """When a rematch happened: marks in the charts."""
+    node_count: int | None = None
+    """How many nodes there are when `nodes` was cut; filled in by the web layer."""
+
+
+class DecisionKind(StrEnum):
+    REMATCH = "rematch"
+    WAIT = "wait"
+    PLACE = "place"
+    MOVE = "move"
+    SETTINGS = "settings"
+
+
+class MoveState(StrEnum):
+    PLANNED = "planned"
+    """Not started; in mode observe it stays so."""
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class MoveView(Struct, frozen=True, rename="camel"):
+    """`source` is None for a pod that had no node; `outcome` says in words how it ended."""
+
+    pod: str
+    source: str | None
+    target: str
+    state: MoveState
+    reasons: tuple[str, ...] = ()
+    outcome: str = ""
+
+
+class DecisionView(Struct, frozen=True, rename="camel"):
+    """`id` grows with time and is what pages are cut by; `reason` is a code, `text` the sentence for people."""
+
+    id: int
+    at: float
+    cycle: str
+    kind: DecisionKind
+    pod: str | None
+    reason: str
+    text: str
+    moves: tuple[MoveView, ...] = ()
+
+
+class EvidenceCount(Struct, frozen=True, rename="camel"):
+    """Undecayed probes seen by one source: `events`, `counters` or `kills`."""
+
+    source: str
+    successes: float
+    failures: float
+
+
+class ProbeMessage(Struct, frozen=True, rename="camel"):
+    at: float
+    count: int
+    text: str
+
+
+class Evidence(Struct, frozen=True, rename="camel"):
+    """Pr = (goodwill + successes) / (goodwill + successes + failures), counts decayed by `half_life` seconds."""
+
+    value: float
+    threshold: float
+    threshold_source: str
+    """Where the threshold comes from, e.g. `pod annotation`, `namespace shop`, `settings`."""
+    happy: bool
+    successes: float
+    failures: float
+    goodwill: float
+    half_life: float
+    sources: tuple[EvidenceCount, ...] = ()
+    last_failure: float | None = None
+    messages: tuple[ProbeMessage, ...] = ()
+
+
+class AxisView(Struct, frozen=True, rename="camel"):
+    """The three quantities of a pod on one axis, and what its node has."""
+
+    axis: str
+    unit: str
+    usage: float | None
+    request: float
+    peak: float | None
+    capacity: float | None = None
+
+
+class InForce(Struct, frozen=True, rename="camel"):
+    """The last decision about this pod that still holds; `until` is when it is looked at again."""
+
+    kind: DecisionKind
+    reason: str
+    text: str
+    at: float
+    until: float | None = None
+
+
+class WhyNot(Struct, frozen=True, rename="camel"):
+    node: str
+    reason: str
+
+
+class PlacementView(Struct, frozen=True, rename="camel"):
+    """What the pod's last plan said about it."""
+
+    plan: str
+    at: float
+    planner: str
+    why_here: tuple[str, ...]
+    why_not: tuple[WhyNot, ...]
+
+
+class PodView(Struct, frozen=True, rename="camel"):
+    uid: str
+    namespace: str
+    name: str
+    node: str | None
+    phase: str
+    ready: bool
+    restarts: int
+    created: float
+    workload: str
+    """Kind and name of what owns it, e.g. `Deployment web-03`; empty when nothing does."""
+    scheduler: str
+    managed: bool
+    fixed: str
+    happiness: Evidence | None
+    resources: tuple[AxisView, ...]
+    decision: InForce | None
+    placement: PlacementView | None
+    history: tuple[DecisionView, ...]
+    """Newest first."""
+
+
+class Health(Struct, frozen=True):
+    """`reasons` say what is missing when not ok."""
+
+    ok: bool
+    reasons: tuple[str, ...] = ()
+
+
+class HealthSource(Protocol):
+    def live(self) -> Health: ...
+
+    def ready(self) -> Health: ...
+
+
+class ViewSource(Protocol):
+    """Answers from one frozen view of the state; never touches the cluster."""
+
+    async def overview(self) -> Overview:
+        """Everything, uncut: the web layer bounds what it sends and how often it asks."""
+        ...
+
+    async def series(self) -> Series: ...
+
+    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[DecisionView, ...]:
+        """Newest first, ids below `before`; without `waits` decisions of kind wait are left out."""
+        ...
+
+    async def pod(self, namespace: str, name: str) -> PodView | None: ...
+
+    async def wait_for_change(self, after: int) -> int:
+        """The state's version as soon as it is greater than `after` (at once for -1); may be cancelled."""
+        ...

@@ -1,0 +1,131 @@
+"""Decisions and a pod's page for the sample cluster."""
+
+from __future__ import annotations
+
+from reactor.web.view import (
+    AxisView,
+    DecisionKind,
+    DecisionView,
+    Evidence,
+    EvidenceCount,
+    InForce,
+    MoveState,
+    MoveView,
+    PlacementView,
+    PodChip,
+    PodView,
+    ProbeMessage,
+    WhyNot,
+)
+from tests.browser.sample_cluster import AT, CAPACITY, GIB, HOSTILE, pod_name
+
+WAITS = (
+    ("cooldown", "its workload was moved 22 s ago; looked at again in 38 s"),
+    ("notEnoughEvidence", "1.2 failed probes remembered, 2 are needed"),
+    ("noBetterNode", "no feasible node is less used by 25 % of its capacity"),
+)
+
+
+def _moves() -> tuple[MoveView, ...]:
+    return (
+        MoveView(
+            pod=f"shop/{pod_name(4)}",
+            source="worker-2",
+            target="worker-1",
+            state=MoveState.DONE,
+            reasons=(
+                "unhappy: 0.31 is below its threshold 0.80",
+                "worker-1 is its nearest node with room: 6.9 of 12 cores free at peak",
+            ),
+            outcome="replacement Ready on worker-1 after 1.6 s",
+        ),
+        MoveView(
+            pod=f"shop/{pod_name(7)}",
+            source="worker-2",
+            target="worker-3",
+            state=MoveState.RUNNING,
+            reasons=("unhappy: 0.58 is below its threshold 0.80",),
+        ),
+        MoveView(pod=f"shop/{pod_name(11)}", source="worker-2", target="worker-3", state=MoveState.PLANNED, reasons=()),
+    )
+
+
+def decision(identity: int) -> DecisionView:
+    """Every sixth is a rematch, every ninth a placement; the rest are waits of several pods."""
+    at, cycle = AT - 700 + 5 * identity, f"c{identity:05d}"
+    if identity % 6 == 0:
+        text = "fell to 0.31 on worker-2, which uses 97 % of its CPU: matching all pods again"
+        pod = f"shop/{pod_name(4)}"
+        return DecisionView(identity, at, cycle, DecisionKind.REMATCH, pod, "belowThreshold", text, _moves())
+    if identity % 9 == 0:
+        text = "bound to worker-3, the nearest node with room"
+        move = MoveView(f"shop/{HOSTILE}", None, "worker-3", MoveState.DONE, (HOSTILE,), "bound")
+        return DecisionView(identity, at, cycle, DecisionKind.PLACE, f"shop/{HOSTILE}", "pending", text, (move,))
+    reason, text = WAITS[identity % len(WAITS)]
+    pod = f"shop/{pod_name(4 + identity % 3 * 3)}"
+    return DecisionView(identity, at, cycle, DecisionKind.WAIT, pod, reason, text)
+
+
+def _evidence(chip: PodChip) -> Evidence | None:
+    if chip.happiness is None:
+        return None
+    successes = 12.4
+    failures = (5 + successes) / chip.happiness - 5 - successes
+    return Evidence(
+        value=chip.happiness,
+        threshold=chip.threshold,
+        threshold_source="settings",
+        happy=chip.happy,
+        successes=successes,
+        failures=failures,
+        goodwill=5.0,
+        half_life=300.0,
+        sources=(
+            EvidenceCount("events", 31, round(failures)),
+            EvidenceCount("counters", 214, round(failures) + 9),
+            EvidenceCount("kills", 0, 3),
+        ),
+        last_failure=AT - 4,
+        messages=(
+            ProbeMessage(AT - 4, 9, "Liveness probe failed: HTTP probe failed with statuscode: 500"),
+            ProbeMessage(AT - 31, 4, f'Liveness probe failed: Get "http://127.0.2.7:8080/{HOSTILE}": EOF'),
+        ),
+    )
+
+
+def pod_view(chip: PodChip, node: str | None, history: tuple[DecisionView, ...]) -> PodView:
+    namespace, _, name = chip.key.partition("/")
+    cores, memory = CAPACITY[node] if node else (None, None)
+    others = tuple(
+        WhyNot(other, reason)
+        for other, reason in (
+            ("worker-2", "farther than worker-1: distance 0.61 against 0.38, and 97 % of its CPU is used"),
+            ("worker-1", "would leave 4 % of its CPU at peak; 15 % are kept free"),
+            ("worker-3", "taint dedicated=batch:NoSchedule is not tolerated"),
+        )
+        if other != node
+    )
+    return PodView(
+        uid=chip.uid,
+        namespace=namespace,
+        name=name,
+        node=node,
+        phase=chip.phase,
+        ready=chip.ready,
+        restarts=3,
+        created=AT - 5400,
+        workload="" if not chip.managed else f"Deployment {name[:6]}",
+        scheduler="rematch",
+        managed=chip.managed,
+        fixed=chip.fixed,
+        happiness=_evidence(chip),
+        resources=(
+            AxisView("cpu", "cores", chip.cpu, 0.1, 0.9, cores),
+            AxisView("memory", "bytes", 0.21 * GIB, 0.12 * GIB, 0.3 * GIB, memory),
+        ),
+        decision=InForce(DecisionKind.WAIT, "cooldown", WAITS[0][1], AT - 22, AT + 38),
+        placement=PlacementView(
+            "p-0042", AT - 61, "stable", ("nearest of 2 feasible nodes (distance 0.38)", "room for its peak"), others
+        ),
+        history=history,
+    )

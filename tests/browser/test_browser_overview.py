@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from playwright.async_api import expect
+
+from reactor.web.view import DecisionKind, DecisionView, Refusal, SettingsView
+from tests.browser.conftest import OpenPage
+from tests.browser.fake_source import FakeSource
+from tests.browser.sample_cluster import AT, HOSTILE, chip, overview, pod_name
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_nodes_pods_and_decisions_are_shown(open_page: OpenPage) -> None:
+    page = await open_page()
+    await expect(page.locator(".node h3")).to_have_text(["worker-1", "worker-2", "worker-3", "1 pod without a node"])
+    unhappy = page.locator(f'.chip[href$="{pod_name(4)}"]')
+    await expect(unhappy).to_have_attribute("data-level", "critical")
+    await expect(unhappy).to_contain_text("0.31")
+    await expect(unhappy).to_have_accessible_name(
+        f"shop/{pod_name(4)}: happiness 0.31, below its threshold 0.80, Running, not ready, 0.54 cores"
+    )
+    await expect(page.locator("#decisions > li").first).to_contain_text("fell to 0.31 on worker-2")
+    await expect(page.locator(".gauge").nth(2)).to_contain_text("4.85 / 5 cores 97 %")
+    await expect(page).to_have_title("(3) embedded · Rematch")
+
+
+async def test_charts_are_drawn_and_readable_without_seeing(open_page: OpenPage) -> None:
+    page = await open_page()
+    await expect(page.locator(".plot svg.main-svg").first).to_be_visible()
+    await expect(page.locator(".chart")).to_have_count(5)
+    await expect(page.get_by_role("img", name="Availability: 93.4 % now, lowest 86.5 %")).to_be_visible()
+    table = page.locator('.chart[data-key="cpu"]')
+    await table.get_by_text("as a table").click()
+    await expect(table.get_by_role("columnheader")).to_have_text(["Time", "worker-1", "worker-2", "worker-3"])
+    assert await table.locator("tbody tr").count() > 10
+
+
+async def test_a_change_arrives_and_leaves_focus_scroll_and_elements_alone(
+    open_page: OpenPage, source: FakeSource
+) -> None:
+    page = await open_page()
+    focused = page.locator(f'.chip[href$="{pod_name(7)}"]')
+    await focused.focus()
+    await page.locator(".moves summary").first.click()
+    await focused.evaluate("chip => { chip.focus(); window.held = chip; scrollTo(0, 120); }")
+    happier = replace(chip(7), happiness=0.97, happy=True)
+    nodes = tuple(
+        replace(node, pods=tuple(happier if pod.uid == happier.uid else pod for pod in node.pods))
+        for node in overview(1).nodes
+    )
+    await source.revise(replace(overview(1), nodes=nodes))
+    await source.decide(DecisionView(999, AT + 1, "c999", DecisionKind.MOVE, None, "done", "moved just now"))
+    await expect(focused).to_contain_text("0.97")
+    await expect(focused).to_have_attribute("data-level", "good")
+    await expect(page.locator("#decisions > li").first).to_contain_text("moved just now")
+    assert await page.evaluate("window.held === document.activeElement && scrollY === 120")
+    assert await page.locator(".moves details").first.get_attribute("open") is not None
+
+
+async def test_new_decisions_are_announced(open_page: OpenPage, source: FakeSource) -> None:
+    page = await open_page()
+    await expect(page.locator("#decisions > li").first).to_be_visible()
+    await source.decide(DecisionView(999, AT + 1, "c999", DecisionKind.MOVE, None, "done", "moved just now"))
+    await expect(page.locator("#announcer")).to_have_text("move: moved just now")
+
+
+async def test_waits_can_be_hidden_and_older_decisions_loaded(open_page: OpenPage) -> None:
+    page = await open_page()
+    entries = page.locator("#decisions > li")
+    await expect(entries).to_have_count(30)
+    await page.get_by_role("button", name="Load older decisions").click()
+    await expect(entries).to_have_count(60)
+    await page.get_by_label("Hide waits").check()
+    await expect(page.locator('#decisions > li[data-kind="wait"]')).to_have_count(0)
+    await expect(entries).to_have_count(20)
+    await expect(page.get_by_role("button", name="Load older decisions")).to_be_hidden()
+
+
+async def test_names_from_the_cluster_stay_text(open_page: OpenPage) -> None:
+    page = await open_page()
+    page.on("dialog", lambda dialog: pytest.fail("a name was run as script"))
+    hostile = page.locator(".chip", has_text="<img src")
+    await expect(hostile).to_be_visible()
+    assert await page.locator("main img, main script").count() == 0
+    await hostile.click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text(f"shop/{HOSTILE}")
+    await expect(page.locator(".messages")).to_contain_text(HOSTILE)
+    assert await page.locator("main img, main script").count() == 0
+
+
+async def test_banners_say_what_must_be_known(open_page: OpenPage, source: FakeSource) -> None:
+    refused = SettingsView("9f2c41aa", "file", (Refusal("happiness.threshold", "must be at most 1"),))
+    source.view = replace(
+        source.view,
+        mode="observe",
+        synced=False,
+        halted="web-04 is not Ready 180 s after its move",
+        settings=refused,
+        problems=("Prometheus unreachable since 03:12:09",),
+    )
+    page = await open_page()
+    banners = page.locator("#banners")
+    for text in (
+        "touches nothing",
+        "180 s after",
+        "happiness.threshold: must be at most 1",
+        "Not synced",
+        "since 03:12:09",
+    ):
+        await expect(banners).to_contain_text(text)
+    await source.revise(overview(2))
+    await expect(banners).to_be_empty()
+
+
+async def test_an_empty_cluster_says_so(open_page: OpenPage, source: FakeSource) -> None:
+    source.view = replace(source.view, nodes=(), pending=())
+    source.log.clear()
+    page = await open_page()
+    await expect(page.locator("#nodes")).to_contain_text("No nodes yet")
+    await expect(page.locator("#decisions-empty")).to_contain_text("No decisions yet")
+
+
+async def test_many_pods_are_capped_and_expanded_on_demand(open_page: OpenPage, source: FakeSource) -> None:
+    crowd = tuple(replace(chip(1), uid=f"c{number}", key=f"shop/crowd-{number:04d}") for number in range(400))
+    source.view = replace(source.view, nodes=(replace(source.view.nodes[0], pods=crowd), *source.view.nodes[1:]))
+    page = await open_page()
+    card = page.locator(".node").first
+    await expect(card.locator(".chip")).to_have_count(24)
+    await card.get_by_role("button", name="+376 more").click()
+    await expect(card.locator(".chip")).to_have_count(400)
+    await page.get_by_role("searchbox").fill("crowd-0123")
+    await expect(page.locator("#nodes .chip")).to_have_count(1)

@@ -1,0 +1,162 @@
+"""What holds on every page: keyboard, width, colours, connection."""
+
+from __future__ import annotations
+
+import pytest
+from aiohttp import web
+from playwright.async_api import Page, expect
+from prometheus_client import CollectorRegistry
+
+from reactor.clock import SystemClock
+from reactor.web.app import build_app
+from reactor.web.server import serving
+from tests.browser.conftest import OpenPage
+from tests.browser.fake_source import AlwaysHealthy, FakeSource
+from tests.browser.sample_cluster import pod_name
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+OTHERS = ("Resources", "Identity", "History")
+POD = f"pods/shop/{pod_name(4)}"
+
+CONTRAST = """
+() => {
+  const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const ground = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const text = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+    const unseen = node.closest("svg, script, noscript, .visually-hidden, .skip") || !node.checkVisibility();
+    if (!text || unseen) continue;
+    const [a, b] = [light(parse(getComputedStyle(node).color)), light(ground(node))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push(`${node.className} ${node.textContent.slice(0, 20)} ${ratio.toFixed(2)}`);
+  }
+  return poor;
+}
+"""
+
+
+async def loaded(page: Page) -> None:
+    await expect(page.locator("#connection")).to_have_text("live")
+    await expect(page.locator("#loading")).to_be_hidden()
+    await expect(page.locator("a.chip:visible, .panel:visible").first).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["", POD])
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_nothing_runs_off_the_side(open_page: OpenPage, path: str, width: int) -> None:
+    page = await open_page(path, width=width)
+    await loaded(page)
+    if not path:
+        await expect(page.locator(".plot svg.main-svg").first).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("path", ["", POD])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_text_stands_out(open_page: OpenPage, path: str, scheme: str) -> None:
+    page = await open_page(path, scheme=scheme)
+    await loaded(page)
+    assert await page.evaluate(CONTRAST) == []
+
+
+async def test_the_theme_is_chosen_and_remembered(open_page: OpenPage) -> None:
+    page = await open_page()
+    await loaded(page)
+    bright = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    button = page.get_by_role("button", name="Theme: system")
+    await button.click()
+    await page.get_by_role("button", name="Theme: light").click()
+    await expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    dark = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert dark != bright
+    await page.reload()
+    await loaded(page)
+    assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+
+
+async def test_a_pods_page_is_reached_and_left_by_keyboard_alone(open_page: OpenPage) -> None:
+    page = await open_page()
+    await loaded(page)
+    await page.keyboard.press("Tab")
+    await expect(page.locator(":focus")).to_have_text("Skip to the content")
+    await page.keyboard.press("Enter")
+    wanted = page.locator(f'.chip[href$="{pod_name(4)}"]')
+    for _ in range(40):
+        await page.keyboard.press("Tab")
+        if await wanted.evaluate("chip => chip === document.activeElement"):
+            break
+    assert await wanted.evaluate("chip => getComputedStyle(chip).outlineStyle") == "solid"
+    await page.keyboard.press("Enter")
+    heading = page.get_by_role("heading", level=1)
+    await expect(heading).to_have_text(f"shop/{pod_name(4)}")
+    await expect(heading).to_be_focused()
+    await expect(page.locator(".formula")).to_contain_text("(5 + 12.4) / (5 + 12.4 + 38.7) = 0.31")
+    await expect(page.get_by_role("row", name="worker-3")).to_contain_text("taint dedicated=batch:NoSchedule")
+    await page.keyboard.press("Shift+Tab")
+    await page.keyboard.press("Enter")
+    await expect(wanted).to_be_visible()
+    await expect(page.locator("#overview-title")).to_be_focused()
+
+
+async def test_going_back_returns_to_where_the_reader_was(open_page: OpenPage) -> None:
+    page = await open_page()
+    await loaded(page)
+    chip = page.locator(f'.chip[href$="{pod_name(4)}"]')
+    await page.evaluate("scrollTo(0, 150)")
+    await chip.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".panel").first).to_be_visible()
+    await page.go_back()
+    await expect(chip).to_be_focused()
+    assert await page.evaluate("scrollY") == 150
+
+
+async def test_a_pods_page_has_an_address_of_its_own(open_page: OpenPage) -> None:
+    page = await open_page(POD)
+    await expect(page.get_by_role("heading", level=2)).to_have_text(
+        ["Happiness and its evidence", "Why here, why not there", "Decision in force", *OTHERS]
+    )
+    await page.get_by_role("link", name="← Overview").click()
+    await expect(page.locator("#nodes .node")).to_have_count(3)
+
+
+async def test_a_pod_that_is_gone_is_told(open_page: OpenPage, complaints: list[str]) -> None:
+    page = await open_page("pods/shop/gone")
+    await expect(page.locator("#pod")).to_contain_text("There is no such pod now")
+    assert all("404" in complaint for complaint in complaints)
+    complaints.clear()
+
+
+async def test_a_lost_connection_is_told_and_comes_back(
+    open_page: OpenPage, source: FakeSource, unused_tcp_port: int, complaints: list[str]
+) -> None:
+    page = await open_page()
+    address = f"http://127.0.0.1:{unused_tcp_port}/"
+
+    def app() -> web.Application:
+        return build_app(source, AlwaysHealthy(), CollectorRegistry(), SystemClock())
+
+    async with serving(app(), "127.0.0.1", unused_tcp_port):
+        await page.goto(address)
+        await loaded(page)
+    await expect(page.locator("#banners")).to_contain_text("Connection lost.")
+    await expect(page.locator("#connection")).to_have_text("connection lost")
+    await expect(page.locator("#nodes .node")).to_have_count(3)
+    await source.step(60)
+    async with serving(app(), "127.0.0.1", unused_tcp_port):
+        await expect(page.locator("#banners")).to_be_empty()
+        await expect(page.locator("#connection")).to_have_text("live")
+        await expect(page.locator("#facts")).to_contain_text("cycle 100")
+        await page.goto("about:blank")
+    assert all(address in complaint or "ERR_" in complaint for complaint in complaints)
+    complaints.clear()

@@ -1,0 +1,136 @@
+"""A small view and a clock that tests turn by hand."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient
+
+from reactor.web.view import (
+    DecisionKind,
+    DecisionView,
+    Gauge,
+    Health,
+    NodeView,
+    Overview,
+    PodChip,
+    PodView,
+    Series,
+    SettingsView,
+)
+
+Client = TestClient[web.Request, web.Application]
+
+
+class HandClock:
+    """Sleepers wake when a test moves the time to them."""
+
+    def __init__(self) -> None:
+        self._now = 1000.0
+        self._sleepers: list[tuple[float, asyncio.Event]] = []
+
+    def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        woken = asyncio.Event()
+        self._sleepers.append((self._now + seconds, woken))
+        await woken.wait()
+
+    async def settle(self) -> None:
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    async def advance(self, seconds: float) -> None:
+        await self.settle()
+        self._now += seconds
+        for due, woken in self._sleepers:
+            if due <= self._now:
+                woken.set()
+        self._sleepers = [(due, woken) for due, woken in self._sleepers if due > self._now]
+        await self.settle()
+
+
+class SmallSource:
+    def __init__(self) -> None:
+        self.version = 1
+        self.changed = asyncio.Event()
+        self.asked: list[tuple[int, int | None, bool]] = []
+        self.failure: Exception | None = None
+
+    def change(self) -> None:
+        self.version += 1
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def overview(self) -> Overview:
+        if self.failure:
+            raise self.failure
+        pod = PodChip(uid="u1", key="shop/<b>web</b>", happiness=0.5, threshold=0.8, happy=False)
+        gauge = Gauge(used=2.0, capacity=4.0, unit="cores")
+        return Overview(
+            title="small",
+            mode="observe",
+            synced=True,
+            halted=None,
+            planner="stable",
+            threshold=0.8,
+            at=1000.0,
+            cycles=1,
+            rematches=0,
+            moves=0,
+            settings=SettingsView(digest="d1", source="file"),
+            problems=(),
+            nodes=(NodeView("n1", True, False, gauge, None, (pod,)),),
+            pending=(),
+        )
+
+    async def series(self) -> Series:
+        return Series((1.0,), (None,), (float("nan"),), (0.5,), (0.5,), ())
+
+    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[DecisionView, ...]:
+        self.asked.append((limit, before, waits))
+        return (DecisionView(7, 999.0, "c1", DecisionKind.WAIT, "shop/web", "cooldown", "waits a little"),)
+
+    async def pod(self, namespace: str, name: str) -> PodView | None:
+        if (namespace, name) != ("shop", "web"):
+            return None
+        return PodView(
+            uid="u1",
+            namespace=namespace,
+            name=name,
+            node="n1",
+            phase="Running",
+            ready=True,
+            restarts=0,
+            created=1.0,
+            workload="Deployment web",
+            scheduler="rematch",
+            managed=True,
+            fixed="",
+            happiness=None,
+            resources=(),
+            decision=None,
+            placement=None,
+            history=(),
+        )
+
+    async def wait_for_change(self, after: int) -> int:
+        while self.version <= after:
+            await self.changed.wait()
+        return self.version
+
+
+class SmallHealth:
+    def __init__(self) -> None:
+        self.readiness = Health(ok=True)
+
+    def live(self) -> Health:
+        return Health(ok=True)
+
+    def ready(self) -> Health:
+        return self.readiness

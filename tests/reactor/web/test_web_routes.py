@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from reactor.errors import RematchError
+from reactor.web.view import Health
+from tests.reactor.web.small_view import Client, SmallHealth, SmallSource
+
+
+@pytest.mark.parametrize("path", ["/", "/pods/shop/web", "/pods/shop/%3Cimg%20src=x%3E"])
+async def test_the_page_and_a_pods_page_are_the_same_shell(client: Client, path: str) -> None:
+    answer = await client.get(path)
+    assert answer.status == 200
+    assert answer.content_type == "text/html"
+    base = "./" if path == "/" else "../../"
+    assert f'src="{base}static/app.js"' in await answer.text()
+
+
+async def test_the_shell_never_repeats_what_the_address_says(client: Client) -> None:
+    text = await (await client.get("/pods/shop/%3Cscript%3Ealert(1)%3C%2Fscript%3E")).text()
+    assert "alert(1)" not in text
+
+
+async def test_overview_is_camel_case_and_counted(client: Client) -> None:
+    answer = await client.get("/api/v1/overview")
+    body = await answer.json()
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert body["totals"]["lowestHappiness"] == 0.5
+    assert body["nodes"][0]["counts"] == {"pods": 1, "managed": 1, "unhappy": 1}
+    assert body["nodes"][0]["memory"] is None
+    assert body["nodes"][0]["pods"][0]["key"] == "shop/<b>web</b>"
+
+
+async def test_unknown_numbers_are_null_not_nan(client: Client) -> None:
+    body = await (await client.get("/api/v1/series")).json()
+    assert body["latencyP95"] == [None]
+    assert body["nodeCount"] == 0
+
+
+async def test_decisions_pass_their_page_on(client: Client, source: SmallSource) -> None:
+    body = await (await client.get("/api/v1/decisions?limit=2&before=9&waits=false")).json()
+    assert source.asked == [(2, 9, False)]
+    assert body["decisions"][0]["kind"] == "wait"
+
+
+async def test_a_pod_is_told_and_an_unknown_one_is_404(client: Client) -> None:
+    assert (await (await client.get("/api/v1/pods/shop/web")).json())["workload"] == "Deployment web"
+    missing = await client.get("/api/v1/pods/shop/other")
+    assert missing.status == 404
+    assert "shop/other" in (await missing.json())["error"]["message"]
+
+
+async def test_a_failing_source_is_told_as_503(client: Client, source: SmallSource) -> None:
+    source.failure = RematchError("the store is closed")
+    answer = await client.get("/api/v1/overview")
+    assert answer.status == 503
+    assert (await answer.json())["error"]["message"] == "the store is closed"
+
+
+async def test_health_and_readiness_give_reasons(client: Client, health: SmallHealth) -> None:
+    assert await (await client.get("/healthz")).text() == "ok\n"
+    health.readiness = Health(ok=False, reasons=("pods are not listed yet", "nodes are not listed yet"))
+    answer = await client.get("/readyz")
+    assert answer.status == 503
+    assert (await answer.text()).splitlines() == ["not ok: pods are not listed yet", "not ok: nodes are not listed yet"]
+
+
+async def test_metrics_are_in_the_text_format(client: Client) -> None:
+    answer = await client.get("/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert "rematch_moves_total 3.0" in await answer.text()
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/overview", "/api/v1/stream", "/metrics", "/healthz", "/static/app.js"])
+async def test_head_answers_without_a_body(client: Client, path: str) -> None:
+    answer = await client.head(path)
+    assert answer.status == 200
+    assert await answer.read() == b""
