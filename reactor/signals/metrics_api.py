@@ -1,0 +1,101 @@
+"""metrics.k8s.io: the second source of usage, for what Prometheus did not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from reactor.clock import Clock
+from reactor.cluster.wire import metrics as wire
+from reactor.errors import ClusterError, MetricsError, NotFound
+from reactor.signals.samples import NodeUsageSample, PodUsageSample
+
+_PODS = "/apis/metrics.k8s.io/v1beta1/pods"
+_NODES = "/apis/metrics.k8s.io/v1beta1/nodes"
+_LOOK_AGAIN = 300.0
+"""Seconds until an API that was absent is asked for again."""
+
+Sample = TypeVar("Sample")
+
+
+class RawReader(Protocol):
+    async def get_raw(self, path: str, deadline: float) -> bytes:
+        """Raises NotFound for an API that is not there, another ClusterError for anything else."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsApiRound:
+    """What one round told. `absent` is no problem: many clusters have no metrics server; it is told once."""
+
+    pods: tuple[PodUsageSample, ...] = ()
+    nodes: tuple[NodeUsageSample, ...] = ()
+    absent: bool = False
+    problems: tuple[MetricsError, ...] = ()
+
+
+class MetricsApiSource:
+    def __init__(self, reader: RawReader, clock: Clock) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._absent_until = -1.0
+        self._told_absent = False
+
+    async def read(self, deadline: float) -> MetricsApiRound:
+        """`deadline` in seconds is for each of the two lists."""
+        if self._clock.monotonic() < self._absent_until:
+            return MetricsApiRound(absent=True)
+        problems: list[MetricsError] = []
+        try:
+            pods = await self._list(_PODS, deadline, wire.decode_pod_metrics, problems)
+            nodes = await self._list(_NODES, deadline, wire.decode_node_metrics, problems)
+        except NotFound:
+            return self._absent()
+        self._told_absent = False
+        return MetricsApiRound(tuple(pods), tuple(nodes), problems=tuple(problems))
+
+    async def _list(
+        self, path: str, deadline: float, decode: Callable[[Raw], Sample], problems: list[MetricsError]
+    ) -> list[Sample]:
+        try:
+            return decode_items(path, await self._reader.get_raw(path, deadline), decode, problems)
+        except NotFound:
+            raise
+        except ClusterError as error:
+            problems.append(MetricsError(f"{path}: {error}"))
+        except MetricsError as error:
+            problems.append(error)
+        return []
+
+    def _absent(self) -> MetricsApiRound:
+        self._absent_until = self._clock.monotonic() + _LOOK_AGAIN
+        if self._told_absent:
+            return MetricsApiRound(absent=True)
+        self._told_absent = True
+        text = "metrics.k8s.io is not served by this cluster: install metrics-server, or set metrics.metricsApi.enabled"
+        return MetricsApiRound(absent=True, problems=(MetricsError(f"{text}: false"),))
+
+
+class _List(Struct, gc=False):
+    items: list[Raw] | None
+
+
+def decode_items(
+    origin: str, text: bytes, decode: Callable[[Raw], Sample], problems: list[MetricsError]
+) -> list[Sample]:
+    """The samples of a List; an object that cannot be read is added to `problems` and skipped."""
+    try:
+        items = msgspec.json.decode(text, type=_List).items or []
+    except msgspec.MsgspecError as error:
+        raise MetricsError(f"{origin}: the answer is no list of metrics: {error}") from error
+    samples = []
+    for place, item in enumerate(items):
+        try:
+            samples.append(decode(item))
+        except ValueError as error:
+            problems.append(MetricsError(f"{origin}: items[{place}]: {error}"))
+    return samples

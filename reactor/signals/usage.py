@@ -1,0 +1,226 @@
+"""The book of usage: what pods and nodes use now and have used lately, and how sure we are of it."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.protocol import PeakEstimator
+from reactor.cluster.records import Pod
+from reactor.signals.readings import UNKNOWN_PEAK, Peak, Reading, Usage
+from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source, ThrottleSample
+from reactor.signals.usage_table import CPU, MEMORY, THROTTLED, Rows, UsageTable
+from reactor.signals.workloads import Workloads, workload_key
+
+
+@dataclass(frozen=True, slots=True)
+class UsageView:
+    """The book at one moment, for a snapshot. Nothing in it changes any more."""
+
+    now: float
+    freshness: float
+    pods: Rows
+    nodes: Rows
+    peaks: NDArray[np.float64]
+    workload_ids: dict[str, int]
+    remembered: dict[str, Peak]
+
+    def usage(self, uid: str) -> Usage:
+        return _usage(self.pods, uid, self.now, self.freshness)
+
+    def node_usage(self, name: str) -> Usage:
+        return _usage(self.nodes, name, self.now, self.freshness)
+
+    def throttled(self, uid: str) -> Reading:
+        return self.pods.reading(uid, THROTTLED, self.now, self.freshness)
+
+    def peak(self, uid: str) -> Peak:
+        slot = self.pods.slots.get(uid)
+        if slot is None:
+            return UNKNOWN_PEAK
+        return _peak(float(self.peaks[slot, CPU]), float(self.peaks[slot, MEMORY]), self.usage(uid))
+
+    def workload_peak(self, key: str) -> Peak:
+        """The highest of its pods, else what its last pod needed: for a pod that has not run yet."""
+        number = self.workload_ids.get(key)
+        if number is not None:
+            replicas = self.peaks[self.pods.workloads == number]
+            highest = np.fmax.reduce(replicas, axis=0, initial=np.nan)
+            if not np.isnan(highest).all():
+                return _peak(float(highest[CPU]), float(highest[MEMORY]), Usage())
+        return self.remembered.get(key, UNKNOWN_PEAK)
+
+
+class UsageBook:
+    """Samples are told by name; they count for the pod that has the name now, from its creation on."""
+
+    def __init__(self, freshness: float, window: float, estimator: PeakEstimator) -> None:
+        self.freshness = freshness
+        self._estimator = estimator
+        self._pods = UsageTable(window)
+        self._nodes = UsageTable(window)
+        self._workloads = Workloads()
+        self._names: dict[str, dict[str, int]] = {}
+        self._created: array[float] = array("d")
+        self._aliases: dict[str, str] = {}
+        self._peaks: NDArray[np.float64] | None = None
+
+    def configure(self, freshness: float, window: float) -> None:
+        self.freshness = freshness
+        self._pods.retime(window)
+        self._nodes.retime(window)
+        self._peaks = None
+
+    def observe_pod(self, pod: Pod) -> None:
+        if pod.uid not in self._pods.rows.slots:
+            slot = self._pods.add(pod.uid, self._workloads.join(workload_key(pod)))
+            self._names.setdefault(pod.namespace, {})[pod.name] = slot
+            self._created.extend([0.0] * (slot + 1 - len(self._created)))
+            self._created[slot] = pod.created
+            self._peaks = None
+
+    def forget_pod(self, pod: Pod) -> None:
+        """`pod` may be any version of it; only its UID, name and owner matter."""
+        slot = self._pods.rows.slots.get(pod.uid)
+        if slot is None:
+            return
+        self._workloads.leave(workload_key(pod), self._history_peak(pod.uid))
+        self._pods.drop(pod.uid)
+        named = self._names[pod.namespace]
+        if named.get(pod.name) == slot:
+            del named[pod.name]
+
+    def observe_node(self, name: str, addresses: Iterable[str] = ()) -> None:
+        """`addresses`: host names and addresses by which a metric may call this node."""
+        if name not in self._nodes.rows.slots:
+            self._nodes.add(name)
+        for alias in (name, *addresses):
+            self._aliases[alias] = name
+
+    def forget_node(self, name: str) -> None:
+        self._nodes.drop(name)
+        self._aliases = {alias: node for alias, node in self._aliases.items() if node != name}
+
+    def record_pods(
+        self, samples: Iterable[PodUsageSample], source: Source, now: float, *, cpu_window: float = 0.0
+    ) -> None:
+        """CPU taken over a longer time than the pod has lived is too low, so it is not taken over."""
+        gathered = _Gathered(now)
+        for sample in samples:
+            slot = self._slot_of(sample.namespace, sample.pod, sample.at)
+            if slot is not None:
+                if sample.at >= self._created[slot] + cpu_window:
+                    gathered.take(CPU, slot, sample.cpu, sample.at)
+                gathered.take(MEMORY, slot, sample.memory, sample.at)
+        gathered.write(self._pods, source, self.freshness)
+        self._peaks = None
+
+    def record_throttling(self, samples: Iterable[ThrottleSample], now: float) -> None:
+        gathered = _Gathered(now)
+        for sample in samples:
+            slot = self._slot_of(sample.namespace, sample.pod, sample.at)
+            if slot is not None:
+                gathered.take(THROTTLED, slot, sample.share, sample.at)
+        gathered.write(self._pods, Source.PROMETHEUS, self.freshness)
+
+    def record_nodes(self, samples: Iterable[NodeUsageSample], source: Source, now: float) -> set[str]:
+        """The names that belong to no node we know."""
+        unknown: set[str] = set()
+        gathered = _Gathered(now)
+        for sample in samples:
+            name = self._aliases.get(sample.node) or self._aliases.get(sample.node.partition(".")[0])
+            if name is None:
+                unknown.add(sample.node)
+                continue
+            slot = self._nodes.rows.slots[name]
+            gathered.take(CPU, slot, sample.cpu, sample.at)
+            gathered.take(MEMORY, slot, sample.memory, sample.at)
+        gathered.write(self._nodes, source, self.freshness)
+        return unknown
+
+    def usage(self, uid: str, now: float) -> Usage:
+        return _usage(self._pods.rows, uid, now, self.freshness)
+
+    def node_usage(self, name: str, now: float) -> Usage:
+        return _usage(self._nodes.rows, name, now, self.freshness)
+
+    def throttled(self, uid: str, now: float) -> Reading:
+        return self._pods.rows.reading(uid, THROTTLED, now, self.freshness)
+
+    def peak(self, uid: str, now: float) -> Peak:
+        history = self._history_peak(uid)
+        return _peak(_number(history.cpu), _number(history.memory), self.usage(uid, now))
+
+    def freeze(self, now: float) -> UsageView:
+        if self._peaks is None:
+            self._peaks = self._pods.peaks(self._estimator)
+        return UsageView(
+            now=now,
+            freshness=self.freshness,
+            pods=self._pods.rows.copy(),
+            nodes=self._nodes.rows.copy(),
+            peaks=self._peaks,
+            workload_ids=dict(self._workloads.ids),
+            remembered=dict(self._workloads.remembered),
+        )
+
+    def _slot_of(self, namespace: str, name: str, at: float) -> int | None:
+        slot = self._names.get(namespace, {}).get(name)
+        return None if slot is None or at < self._created[slot] else slot
+
+    def _history_peak(self, uid: str) -> Peak:
+        slot = self._pods.rows.slots.get(uid)
+        if slot is None:
+            return UNKNOWN_PEAK
+        cpu, memory = (self._pods.peak(slot, axis, self._estimator) for axis in (CPU, MEMORY))
+        return _peak(cpu, memory, Usage())
+
+
+class _Gathered:
+    """Samples of one round by axis, to be written at once."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+        self._slots: tuple[list[int], ...] = ([], [], [])
+        self._values: tuple[list[float], ...] = ([], [], [])
+        self._at: tuple[list[float], ...] = ([], [], [])
+
+    def take(self, axis: int, slot: int, value: float | None, at: float) -> None:
+        if value is not None:
+            self._slots[axis].append(slot)
+            self._values[axis].append(value)
+            self._at[axis].append(at)
+
+    def write(self, table: UsageTable, source: Source, protects: float) -> None:
+        """NaN, infinite and negative are one thing here: told, and no measurement. A clock ahead of ours means now."""
+        table.turn_to(self._now)
+        for axis, slots in enumerate(self._slots):
+            if slots:
+                told = np.array(self._values[axis])
+                values = np.where((told >= 0) & (told < np.inf), told, np.nan)
+                at = np.minimum(np.array(self._at[axis]), self._now)
+                table.write(axis, (np.array(slots), values, at), source, protects=protects)
+
+
+def _usage(rows: Rows, key: str, now: float, freshness: float) -> Usage:
+    return Usage(rows.reading(key, CPU, now, freshness), rows.reading(key, MEMORY, now, freshness))
+
+
+def _peak(cpu: float, memory: float, usage: Usage) -> Peak:
+    """Never below what is used now."""
+    return Peak(_highest(cpu, usage.cpu.fresh), _highest(memory, usage.memory.fresh))
+
+
+def _highest(estimate: float, used: float | None) -> float | None:
+    if math.isnan(estimate):
+        return used
+    return estimate if used is None else max(estimate, used)
+
+
+def _number(amount: float | None) -> float:
+    return math.nan if amount is None else amount

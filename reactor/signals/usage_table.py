@@ -1,0 +1,155 @@
+"""Where usage is kept: one row per pod or node in a few arrays, so that 150,000 pods stay far below 150 MB."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.protocol import PeakEstimator
+from reactor.signals.readings import MISSING, Reading
+from reactor.signals.samples import Quality, Source
+
+CPU, MEMORY, THROTTLED = 0, 1, 2
+_AXES = 3
+_PEAK_AXES = 2
+_COLUMNS = 60
+_BLOCK = 4096
+_SOURCES = (Source.PROMETHEUS, Source.METRICS_API)
+
+
+Batch = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]
+"""Slots, values and times of samples; a NaN value is a sample that was told and is no measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The newest sample per row and axis. `at` 0 is never told; a NaN value that was told is invalid."""
+
+    slots: dict[str, int] = field(default_factory=dict)
+    values: NDArray[np.float64] = field(default_factory=lambda: np.full((0, _AXES), np.nan))
+    at: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, _AXES)))
+    sources: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, _AXES), np.uint8))
+    workloads: NDArray[np.int32] = field(default_factory=lambda: np.full(0, -1, np.int32))
+
+    def reading(self, key: str, axis: int, now: float, freshness: float) -> Reading:
+        slot = self.slots.get(key)
+        if slot is None or not self.at[slot, axis]:
+            return MISSING
+        at, value = float(self.at[slot, axis]), float(self.values[slot, axis])
+        source = _SOURCES[self.sources[slot, axis]]
+        if math.isnan(value):
+            return Reading(Quality.INVALID, value, at, source)
+        return Reading(Quality.FRESH if now - at <= freshness else Quality.STALE, value, at, source)
+
+    def copy(self) -> Rows:
+        return Rows(dict(self.slots), self.values.copy(), self.at.copy(), self.sources.copy(), self.workloads.copy())
+
+    def grown(self, more: int) -> Rows:
+        return replace(
+            self,
+            values=np.concatenate([self.values, np.full((more, _AXES), np.nan)]),
+            at=np.concatenate([self.at, np.zeros((more, _AXES))]),
+            sources=np.concatenate([self.sources, np.zeros((more, _AXES), np.uint8)]),
+            workloads=np.concatenate([self.workloads, np.full(more, -1, np.int32)]),
+        )
+
+
+class UsageTable:
+    """Rows plus a ring of history: `_COLUMNS` steps that together are the window, the highest value of each step.
+
+    Prometheus comes first: the metrics API fills what it did not tell. A broken sample makes its own source's
+    reading invalid, but does not push out another source's good one.
+    """
+
+    def __init__(self, window: float) -> None:
+        self.rows = Rows()
+        self._step = window / _COLUMNS
+        self._tick = 0
+        self._free: list[int] = []
+        self._history: list[NDArray[np.float32]] = []
+
+    def retime(self, window: float) -> None:
+        """Another window is another ring: its history starts anew."""
+        if window == self._step * _COLUMNS:
+            return
+        self._step, self._tick = window / _COLUMNS, 0
+        for block in self._history:
+            block.fill(np.nan)
+
+    def add(self, key: str, workload: int = -1) -> int:
+        if not self._free:
+            self._grow()
+        slot = self._free.pop()
+        self.rows.slots[key] = slot
+        self.rows.workloads[slot] = workload
+        return slot
+
+    def drop(self, key: str) -> None:
+        slot = self.rows.slots.pop(key, None)
+        if slot is None:
+            return
+        self.rows.values[slot] = np.nan
+        self.rows.at[slot] = 0.0
+        self.rows.workloads[slot] = -1
+        self._history[slot // _BLOCK][slot % _BLOCK] = np.nan
+        self._free.append(slot)
+
+    def write(self, axis: int, batch: Batch, source: Source, *, protects: float) -> None:
+        """Take samples over, except where a better one is held that is younger than `protects` seconds."""
+        rows, number = self.rows, _SOURCES.index(source)
+        slots, values, at = batch
+        held_at, held_source = rows.at[slots, axis], rows.sources[slots, axis]
+        holds_good = ~np.isnan(rows.values[slots, axis]) & (at - held_at <= protects)
+        beaten = holds_good & ((number > held_source) | np.isnan(values))
+        worse = (held_at > 0) & np.where(held_source == number, at < held_at, beaten)
+        slots, values, at = slots[~worse], values[~worse], at[~worse]
+        rows.values[slots, axis] = values
+        rows.at[slots, axis] = at
+        rows.sources[slots, axis] = number
+        if axis < _PEAK_AXES:
+            self._write_history(axis, slots, values)
+
+    def _write_history(self, axis: int, slots: NDArray[np.intp], values: NDArray[np.float64]) -> None:
+        column = self._tick % _COLUMNS
+        blocks = slots // _BLOCK
+        for number in np.unique(blocks):
+            here = blocks == number
+            block, places = self._history[number], slots[here] % _BLOCK
+            block[places, axis, column] = np.fmax(block[places, axis, column], values[here])
+
+    def turn_to(self, now: float) -> None:
+        """Move the ring on to the step of `now`; steps in which nothing was told stay empty."""
+        tick = int(now // self._step)
+        if tick <= self._tick:
+            return
+        columns = [step % _COLUMNS for step in range(max(self._tick + 1, tick - _COLUMNS + 1), tick + 1)]
+        for block in self._history:
+            block[:, :, columns] = np.nan
+        self._tick = tick
+
+    def peak(self, slot: int, axis: int, estimator: PeakEstimator) -> float:
+        row = self._history[slot // _BLOCK][slot % _BLOCK, axis, self._oldest_first()]
+        return float(estimator.estimate_rows(row[np.newaxis, :])[0])
+
+    def peaks(self, estimator: PeakEstimator) -> NDArray[np.float64]:
+        if not self._history:
+            return np.full((0, _PEAK_AXES), np.nan)
+        return np.concatenate(list(self._peak_blocks(estimator)))
+
+    def _peak_blocks(self, estimator: PeakEstimator) -> Iterator[NDArray[np.float64]]:
+        order = self._oldest_first()
+        for block in self._history:
+            yield np.stack([estimator.estimate_rows(block[:, axis, order]) for axis in range(_PEAK_AXES)], axis=1)
+
+    def _oldest_first(self) -> NDArray[np.intp]:
+        return np.asarray((np.arange(_COLUMNS) + self._tick + 1) % _COLUMNS)
+
+    def _grow(self) -> None:
+        size = len(self._history) * _BLOCK
+        self.rows = self.rows.grown(_BLOCK)
+        self._history.append(np.full((_BLOCK, _PEAK_AXES, _COLUMNS), np.nan, np.float32))
+        self._free.extend(range(size + _BLOCK - 1, size - 1, -1))

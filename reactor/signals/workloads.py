@@ -1,0 +1,50 @@
+"""Which pods are replicas of each other, and what the last of them needed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from reactor.cluster.records import Pod
+from reactor.signals.readings import Peak
+
+_REMEMBERED = 20_000
+
+
+def workload_key(pod: Pod) -> str:
+    """One key for all revisions: a ReplicaSet's name without its template hash is its Deployment's."""
+    if pod.owner is None:
+        return f"{pod.namespace}/Pod/{pod.name}"
+    name = pod.owner.name
+    if pod.owner.kind == "ReplicaSet" and pod.template_hash:
+        name = name.removesuffix(f"-{pod.template_hash}")
+    return f"{pod.namespace}/{pod.owner.kind}/{name}"
+
+
+class Workloads:
+    """Numbers for workloads with pods, and the peaks of the most recent ones without."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {}
+        self.remembered: OrderedDict[str, Peak] = OrderedDict()
+        self._replicas: dict[str, int] = {}
+        self._free: list[int] = []
+
+    def join(self, key: str) -> int:
+        self._replicas[key] = self._replicas.get(key, 0) + 1
+        number = self.ids.get(key)
+        if number is None:
+            number = self.ids[key] = self._free.pop() if self._free else len(self.ids)
+        return number
+
+    def leave(self, key: str, peak: Peak) -> None:
+        """A pod is gone; what it needed is what its replacement will need."""
+        left = self._replicas.pop(key) - 1
+        if left:
+            self._replicas[key] = left
+        else:
+            self._free.append(self.ids.pop(key))
+        if peak.cpu is not None or peak.memory is not None:
+            self.remembered[key] = peak
+            self.remembered.move_to_end(key)
+            if len(self.remembered) > _REMEMBERED:
+                self.remembered.popitem(last=False)

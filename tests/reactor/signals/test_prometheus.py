@@ -1,0 +1,237 @@
+"""Prometheus behind a server that misbehaves: every call ends by its deadline and says what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from reactor.errors import MetricsError
+from reactor.settings.model import Prometheus, Queries
+from reactor.signals.bounded_threads import BoundedThreads, Exhausted
+from reactor.signals.prometheus import PrometheusSource
+from reactor.signals.samples import PodUsageSample
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Serve = Callable[[Handler], Awaitable[str]]
+
+NO_QUERIES = dict.fromkeys(Queries.model_fields, "")
+
+
+def vector(*series: tuple[dict[str, str], str]) -> dict[str, object]:
+    result = [{"metric": labels, "value": [1000.5, value]} for labels, value in series]
+    return {"status": "success", "data": {"resultType": "vector", "result": result}}
+
+
+def settings(url: str, **changes: object) -> Prometheus:
+    queries = Queries(**{**NO_QUERIES, "pod_cpu": "cpu{$namespaces}"})
+    return Prometheus.model_validate({"url": url, "timeout": 5.0, "queries": queries, **changes})
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Serve]:
+    runners: list[web.AppRunner] = []
+
+    async def start(handler: Handler) -> str:
+        app = web.Application()
+        app.router.add_get("/api/v1/query", handler)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        runners.append(runner)
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        return f"http://127.0.0.1:{runner.addresses[0][1]}"
+
+    yield start
+    for runner in runners:
+        await runner.cleanup()
+
+
+async def idle(threads: PrometheusSource | BoundedThreads) -> bool:
+    for _ in range(200):
+        if threads.busy == 0:
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+async def test_a_round_of_all_default_queries(serve: Serve) -> None:
+    pod = {"namespace": "default", "pod": "web-1"}
+    probe = {**pod, "container": "srv", "pod_uid": "u1"}
+
+    async def answer(request: web.Request) -> web.Response:
+        query = request.query["query"]
+        if "cfs_throttled" in query:
+            return web.json_response(vector((pod, "0.25")))
+        if "prober_probe_total" in query:
+            told = vector(({**probe, "result": "failed"}, "3"), ({**probe, "result": "successful"}, "25"))
+            return web.json_response(told)
+        if "node_cpu" in query:
+            return web.json_response(vector(({"instance": "10.0.0.1:10250"}, "1.5")))
+        if "node_memory" in query:
+            return web.json_response(vector(({"instance": "10.0.0.1:10250"}, "4e9")))
+        return web.json_response(vector((pod, "0.5" if "cpu" in query else "1e8")))
+
+    told = await PrometheusSource().read(Prometheus(url=await serve(answer)), {"default": 1})
+    assert told.problems == ()
+    assert told.pods == [PodUsageSample("default", "web-1", 0.5, 1e8, 1000.5)]
+    assert told.cpu_window == 120.0
+    assert (told.nodes[0].node, told.nodes[0].cpu, told.nodes[0].memory) == ("10.0.0.1", 1.5, 4e9)
+    assert told.throttled[0].share == 0.25
+    assert (told.probes[0].failures, told.probes[0].successes, told.probes[0].uid) == (3, 25, "u1")
+    assert told.availability is None
+
+
+async def test_no_url_no_question() -> None:
+    told = await PrometheusSource().read(Prometheus(), {})
+    assert (told.pods, told.problems) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("response", "words"),
+    [
+        (lambda: web.Response(text="<html>Sign in</html>", content_type="text/html"), "not JSON"),
+        (lambda: web.Response(text='{"status":"success","data":{"resu', content_type="application/json"), "not JSON"),
+        (lambda: web.json_response({"status": "error", "error": "boom"}), "no data.result"),
+        (lambda: web.json_response({"status": "success", "data": {"result": "x"}}), "no instant vector"),
+        (lambda: web.json_response({"status": "success", "data": {"result": [3]}}), "no instant vector"),
+        (lambda: web.json_response({"status": "success", "data": {"result": [{"metric": {}}]}}), "no instant vector"),
+        (lambda: web.json_response(vector(({}, "many"))), "not a number"),
+        (lambda: web.json_response([]), "no data.result"),
+        (lambda: web.Response(status=503, text="try later"), "503"),
+        (lambda: web.Response(status=401, text="who?"), "tokenFile"),
+        (lambda: web.json_response({"status": "error", "error": "parse error"}, status=400), "check the query"),
+        (lambda: web.Response(status=404), "check url"),
+    ],
+)
+async def test_bad_answers_are_named(serve: Serve, response: Callable[[], web.Response], words: str) -> None:
+    asked = 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal asked
+        asked += 1
+        return response()
+
+    told = await PrometheusSource().read(settings(await serve(answer)), {})
+    assert told.pods == []
+    assert "queries.pod_cpu" in str(told.problems[0])
+    assert words in str(told.problems[0])
+    assert asked == 1, "no repeats of the client's own"
+
+
+async def test_a_closed_port_is_not_reachable() -> None:
+    with pytest.raises(MetricsError, match="not reachable"):
+        await PrometheusSource().query(settings("http://127.0.0.1:9"), "pod_cpu", "up")
+
+
+async def test_a_server_that_hangs_holds_no_thread(serve: Serve) -> None:
+    released = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.Response:
+        await released.wait()
+        return web.Response()
+
+    source, began = PrometheusSource(), time.monotonic()
+    url = await serve(hang)
+    for _ in range(3):
+        told = await source.read(settings(url, timeout=0.1), {})
+        assert "no whole answer within 0.1 s" in str(told.problems[0])
+    assert time.monotonic() - began < 3
+    assert await idle(source)
+    released.set()
+
+
+async def test_a_trickle_past_the_deadline_is_cut(serve: Serve) -> None:
+    text = json.dumps(vector(({"namespace": "a", "pod": "b"}, "1"))).encode() * 100
+
+    async def trickle(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        for place in range(len(text)):
+            await response.write(text[place : place + 1])
+            await asyncio.sleep(0.02)
+        return response
+
+    source = PrometheusSource()
+    told = await source.read(settings(await serve(trickle), timeout=0.2), {})
+    assert "no whole answer" in str(told.problems[0])
+    assert await idle(source), "the read timeout alone would never have ended it"
+
+
+async def test_headers_that_trickle_are_cut() -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            for byte in b"HTTP/1.1 200 OK\r\n" + b"X-Filler: 1\r\n" * 50:
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0.02)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    source = PrometheusSource()
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(MetricsError, match="no whole answer"):
+            await source.query(settings(url, timeout=0.2), "pod_cpu", "up")
+        assert await idle(source)
+
+
+async def test_threads_that_cannot_be_cut_are_not_piled_up() -> None:
+    threads, release = BoundedThreads(2), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stubborn() -> None:
+        asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
+
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            await threads.run(stubborn, lambda: None, 0.01)
+    with pytest.raises(Exhausted):
+        await threads.run(stubborn, lambda: None, 0.01)
+    assert threads.busy == 2
+    release.set()
+    assert await idle(threads)
+    assert await threads.run(lambda: 7, lambda: None, 1.0) == 7
+
+
+async def test_queries_are_split_by_namespace(serve: Serve) -> None:
+    seen: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        query = request.query["query"]
+        seen.append(query)
+        if "broken" in query:
+            return web.Response(status=503)
+        name = "a" if 'namespace=~"a' in query else "b"
+        return web.json_response(vector(({"namespace": name, "pod": "p"}, "1")))
+
+    pods = {"a": 90, "b": 60, "broken": 100}
+    told = await PrometheusSource().read(settings(await serve(answer), series_per_query=100), pods)
+    assert sorted(seen) == ['cpu{namespace=~"a"}', 'cpu{namespace=~"b"}', 'cpu{namespace=~"broken"}']
+    assert {sample.namespace for sample in told.pods} == {"a", "b"}
+    assert len(told.problems) == 1
+
+
+async def test_a_rotated_token_is_used(serve: Serve, tmp_path: Path) -> None:
+    seen: list[str | None] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        return web.json_response(vector())
+
+    token, source, url = tmp_path / "token", PrometheusSource(), await serve(answer)
+    for text in ("one\n", "two\n"):
+        token.write_text(text)
+        await source.query(settings(url, token_file=str(token)), "probes", "up")
+    assert seen == ["Bearer one", "Bearer two"]
+    token.unlink()
+    with pytest.raises(MetricsError, match=r"queries\.probes .*tokenFile cannot be read"):
+        await source.query(settings(url, token_file=str(token)), "probes", "up")
