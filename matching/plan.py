@@ -52,6 +52,8 @@ class Cause(StrEnum):
     BUDGET = "budget"
     NOBODY_LEFT_OUT = "nobodyLeftOut"
     NO_STABLE_MATCHING = "noStableMatching"
+    NOT_WORTH_IT = "notWorthIt"
+    """The moves that would resolve it neither lower the overload nor help an unhappy pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,9 @@ class Measures:
 
     node_load: dict[str, float]
     spread: float
-    """Highest less lowest node load."""
+    """Highest less lowest load of the ready nodes."""
     overloaded: tuple[str, ...]
+    """Nodes whose load leaves less than the headroom free."""
     pending: int
 
 

@@ -104,6 +104,11 @@ class Options:
     headroom: float = 0.15
     """Share of a node's room that peaks leave free; given up step by step when the pods do not fit otherwise."""
     max_moves: int | None = None
+    """Most moves of running pods in one plan; binding a pending pod disturbs nobody and is not counted."""
+    relief: float = 0.05
+    """An unhappy pod is helped by a node that is less loaded (share of its room) than its own by at least this."""
+    only_if_better: bool = True
+    """Drop a plan that neither lowers the overload nor helps a pod; False asks for the stable matching as it is."""
 
 
 @dataclass(frozen=True, slots=True)

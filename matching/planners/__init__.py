@@ -1,0 +1,1 @@
+"""Planners, each a plug-in of the entry-point group `rematch.planners` (see `matching.plan.Planner`)."""

@@ -1,0 +1,167 @@
+"""A problem as arrays: checked, sorted by name (so the order of the input never matters), in shares of capacity.
+
+Axis-major, shape (axes, pods) or (axes, nodes); one unit of an axis is the largest allocatable of any node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from matching.problem import Amounts, Node, Options, Pod, Problem, ProblemError, Scope
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NOWHERE = -1
+TOLERANCE = 1e-9
+"""Shares closer than this are the same: sums of decimal fractions are not exact."""
+
+ALWAYS_NEEDED = ("cpu", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    axes: tuple[str, ...]
+    options: Options
+    pods: tuple[Pod, ...]
+    nodes: tuple[Node, ...]
+    unit: Floats
+    """What one share of each axis is in the axis' own unit."""
+    usage: Floats
+    request: Floats
+    peak: Floats
+    home: Ints
+    """Index of the node a pod runs on; NOWHERE when pending or on a node that is not in the problem."""
+    fixed: Mask
+    pending: Mask
+    """May be placed and has no node yet."""
+    unhappy: Mask
+    allocatable: Floats
+    background: Floats
+    max_pods: Ints
+    measured: Mask
+
+
+def arrays_of(problem: Problem) -> Arrays:
+    """Raise ProblemError, naming the object, when the problem cannot be meant."""
+    _check_options(problem.options)
+    if not problem.axes:
+        raise ProblemError("the problem has no axes; name at least one, such as cpu")
+    _check_unique("axis", problem.axes)
+    _check_unique("pod", (pod.key for pod in problem.pods))
+    _check_unique("pod uid", (pod.uid for pod in problem.pods))
+    _check_unique("node", (node.name for node in problem.nodes))
+    pods = tuple(sorted(problem.pods, key=lambda pod: pod.key))
+    nodes = tuple(sorted(problem.nodes, key=lambda node: node.name))
+    return _assemble(problem, pods, nodes)
+
+
+def movable(arrays: Arrays, scope: Scope) -> Mask:
+    """The pods that a scope hands to the matching; everything else counts as what cannot move."""
+    if scope is Scope.PENDING:
+        return arrays.pending.copy()
+    if scope is Scope.UNHAPPY:
+        return arrays.pending | (arrays.unhappy & ~arrays.fixed)
+    return ~arrays.fixed
+
+
+def share_of_room(load: Floats, allocatable: Floats) -> Floats:
+    """Load as a share of a node's own room. Load where there is no room at all reads as more than full."""
+    without_room = np.where(load > 0, 1.0 + load, 0.0)
+    return np.divide(load, allocatable, out=without_room, where=allocatable > 0)
+
+
+def sum_by_node(amounts: Floats, at: Ints, nodes: int) -> Floats:
+    """Amounts of the pods, added up over the node that `at` says each is on; one row per axis."""
+    placed = np.flatnonzero(at != NOWHERE)
+    rows = [np.bincount(at[placed], weights=row[placed], minlength=nodes) for row in amounts]
+    return np.array(rows, dtype=np.float64).reshape(len(amounts), nodes)
+
+
+def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) -> Arrays:
+    axes = problem.axes
+    pod_names = [f"pod {pod.key}" for pod in pods]
+    node_names = [f"node {node.name}" for node in nodes]
+    allocatable = _amounts(node_names, "allocatable", [node.allocatable for node in nodes], axes)
+    nothing = (0.0,) * len(axes)
+    background = _amounts(node_names, "background", [node.background or nothing for node in nodes], axes)
+    _check_nodes(nodes, allocatable, axes)
+    unit = allocatable.max(axis=1, initial=0.0)
+    unit[unit == 0] = 1.0
+    shares = unit[:, None]
+    home = _homes(pods, nodes)
+    fixed = np.array([bool(pod.fixed) for pod in pods], dtype=bool)
+    without_node = np.array([pod.node is None for pod in pods], dtype=bool)
+    return Arrays(
+        axes=axes,
+        options=problem.options,
+        pods=pods,
+        nodes=nodes,
+        unit=unit,
+        usage=_amounts(pod_names, "usage", [pod.usage for pod in pods], axes) / shares,
+        request=_amounts(pod_names, "request", [pod.request for pod in pods], axes) / shares,
+        peak=_amounts(pod_names, "peak", [pod.peak for pod in pods], axes) / shares,
+        home=home,
+        fixed=fixed | ((home == NOWHERE) & ~without_node),
+        pending=without_node & ~fixed,
+        unhappy=np.array([not pod.happy for pod in pods], dtype=bool) & (home != NOWHERE),
+        allocatable=allocatable / shares,
+        background=background / shares,
+        max_pods=np.array([node.max_pods for node in nodes], dtype=np.int64),
+        measured=np.array([node.measured for node in nodes], dtype=bool),
+    )
+
+
+def _homes(pods: Sequence[Pod], nodes: Sequence[Node]) -> Ints:
+    index = {node.name: at for at, node in enumerate(nodes)}
+    return np.array([NOWHERE if pod.node is None else index.get(pod.node, NOWHERE) for pod in pods], dtype=np.int64)
+
+
+def _amounts(names: Sequence[str], what: str, rows: Sequence[Amounts], axes: tuple[str, ...]) -> Floats:
+    for name, row in zip(names, rows, strict=True):
+        if len(row) != len(axes):
+            raise ProblemError(f"{name}: {what} has {len(row)} amounts, the problem has {len(axes)} axes {axes}")
+    values = np.array(rows, dtype=np.float64).reshape(len(rows), len(axes)).T.copy()
+    wrong = np.argwhere(~np.isfinite(values) | (values < 0))
+    if len(wrong):
+        axis, at = wrong[0]
+        raise ProblemError(
+            f"{names[at]}: {what} of {axes[axis]} is {values[axis, at]:g}; it must be a finite number of at least 0"
+        )
+    return values
+
+
+def _check_nodes(nodes: Sequence[Node], allocatable: Floats, axes: tuple[str, ...]) -> None:
+    for at, node in enumerate(nodes):
+        if node.max_pods < 0:
+            raise ProblemError(f"node {node.name}: max_pods is {node.max_pods}; it must be at least 0")
+        if not node.ready or node.unschedulable:
+            continue
+        empty = [axis for axis, amount in zip(axes, allocatable[:, at], strict=True) if amount == 0]
+        if len(empty) == len(axes) or any(axis in ALWAYS_NEEDED for axis in empty):
+            raise ProblemError(
+                f"node {node.name}: allocatable {', '.join(empty)} is 0 on a ready, schedulable node;"
+                " report its capacity, or mark it unschedulable or not ready"
+            )
+
+
+def _check_options(options: Options) -> None:
+    if not 0 <= options.headroom < 1:
+        raise ProblemError(f"headroom is {options.headroom}; it must be at least 0 and below 1")
+    for name, value in (("inertia", options.inertia), ("relief", options.relief)):
+        if not (np.isfinite(value) and value >= 0):
+            raise ProblemError(f"{name} is {value}; it must be a finite number of at least 0")
+    if options.max_moves is not None and options.max_moves < 0:
+        raise ProblemError(f"max_moves is {options.max_moves}; it must be at least 0")
+
+
+def _check_unique(what: str, names: Iterable[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ProblemError(f"{what} {name!r} occurs {count} times; each must be there once")

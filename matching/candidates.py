@@ -1,0 +1,47 @@
+"""Where a pod may run at all, whatever else is there: rules, readiness, fresh metrics, and where it is now."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from matching.arrays import NOWHERE, Arrays, Ints, Mask
+from matching.constraints.classes import Verdicts
+
+NOT_MEASURED = "no fresh metrics of the node"
+
+
+class Candidates:
+    """A running pod may stay where it is whatever the rules say now, unless a NoExecute taint drives it out."""
+
+    def __init__(self, arrays: Arrays, verdicts: Verdicts) -> None:
+        self._arrays = arrays
+        self._verdicts = verdicts
+
+    def of(self, pod: int) -> Mask:
+        home = self._arrays.home[pod]
+        allowed = self._verdicts.admits(pod)
+        if home != NOWHERE:
+            allowed = allowed & self._arrays.measured
+            allowed[home] = not self._verdicts.leaving(pod, home)
+        return allowed
+
+    def why_not(self, pod: int, node: int) -> str:
+        """Empty when the pod may run there."""
+        home = self._arrays.home[pod]
+        if node == home:
+            return self._verdicts.leaving(pod, node)
+        reason = self._verdicts.reason(pod, node)
+        if not reason and home != NOWHERE and not self._arrays.measured[node]:
+            return NOT_MEASURED
+        return reason
+
+    def refusals(self, pod: int, nodes: Ints) -> Counter[str]:
+        """How often each reason occurs among nodes that the pod may not use."""
+        alike = self._verdicts.node_class[nodes] * 2 + self._arrays.measured[nodes]
+        _, firsts, numbers = np.unique(alike, return_index=True, return_counts=True)
+        counts: Counter[str] = Counter()
+        for first, number in zip(firsts.tolist(), numbers.tolist(), strict=True):
+            counts[self.why_not(pod, int(nodes[first]))] += number
+        return counts

@@ -1,0 +1,85 @@
+"""Everything that makes a plan impossible or forbidden, in words that name the objects."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from matching.certificate.rules import may_come
+from matching.plan import Move, Stay, Unplaced
+from matching.problem import Node, Pod, Problem, Scope
+
+_SLACK = 1e-9
+
+
+def violations(
+    problem: Problem, moves: Sequence[Move], stays: Sequence[Stay], unplaced: Sequence[Unplaced]
+) -> Iterator[str]:
+    pods = {pod.key: pod for pod in problem.pods}
+    nodes = {node.name: node for node in problem.nodes}
+    yield from _accounts(pods, moves, stays, unplaced)
+    known = [move for move in moves if move.pod in pods and move.target in nodes]
+    yield from (
+        f"{move.pod}: target {move.target} is not a node of the problem" for move in moves if move.target not in nodes
+    )
+    for move in known:
+        yield from _forbidden(problem, pods[move.pod], nodes[move.target], move)
+    yield from _overfull(problem, pods, nodes, known)
+    disturbed = sum(move.source is not None for move in moves)
+    if problem.options.max_moves is not None and disturbed > problem.options.max_moves:
+        yield f"{disturbed} moves of running pods, the budget is {problem.options.max_moves}"
+
+
+def _accounts(
+    pods: dict[str, Pod], moves: Sequence[Move], stays: Sequence[Stay], unplaced: Sequence[Unplaced]
+) -> Iterator[str]:
+    named = Counter(entry.pod for part in (moves, stays, unplaced) for entry in part)
+    yield from (f"{key}: named {count} times in the plan" for key, count in named.items() if count > 1)
+    yield from (f"{key}: not a pod of the problem" for key in named if key not in pods)
+    yield from (f"{key}: missing from the plan" for key in pods if key not in named)
+    for entry in unplaced:
+        if entry.pod in pods and pods[entry.pod].node is not None:
+            yield f"{entry.pod}: runs on {pods[entry.pod].node} and would lose its node"
+    for stay in stays:
+        if stay.pod in pods and pods[stay.pod].node != stay.node:
+            yield f"{stay.pod}: cannot stay on {stay.node}, it is on {pods[stay.pod].node}"
+
+
+def _forbidden(problem: Problem, pod: Pod, node: Node, move: Move) -> Iterator[str]:
+    if pod.fixed:
+        yield f"{pod.key}: may not be moved ({pod.fixed})"
+    if move.source != pod.node:
+        yield f"{pod.key}: moves from {move.source}, but is on {pod.node}"
+    if move.target == pod.node:
+        yield f"{pod.key}: moves to the node it is on"
+    if pod.node is not None and all(each.name != pod.node for each in problem.nodes):
+        yield f"{pod.key}: is on {pod.node}, which is not in the problem, and may not be moved"
+    scope = problem.options.scope
+    if pod.node is not None and (scope is Scope.PENDING or (scope is Scope.UNHAPPY and pod.happy)):
+        yield f"{pod.key}: is not in the scope {scope.value}"
+    if not may_come(pod.rules, node):
+        yield f"{pod.key}: may not run on {node.name}"
+    if pod.node is not None and not node.measured:
+        yield f"{pod.key}: {node.name} has no fresh metrics, no running pod may go there"
+
+
+def _overfull(problem: Problem, pods: dict[str, Pod], nodes: dict[str, Node], moves: Sequence[Move]) -> Iterator[str]:
+    """What arrives must fit; a node that was overfull before and receives nothing is no fault of the plan."""
+    ends = {key: pod.node for key, pod in pods.items()}
+    ends.update({move.pod: move.target for move in moves})
+    residents: defaultdict[str | None, list[Pod]] = defaultdict(list)
+    for key, end in ends.items():
+        residents[end].append(pods[key])
+    arrivals: defaultdict[str, list[Pod]] = defaultdict(list)
+    for move in moves:
+        arrivals[move.target].append(pods[move.pod])
+    for name, arrived in sorted(arrivals.items()):
+        node = nodes[name]
+        if len(residents[name]) > node.max_pods:
+            yield f"{name}: {len(residents[name])} pods, at most {node.max_pods} are allowed"
+        for axis, title in enumerate(problem.axes):
+            total = sum(pod.request[axis] for pod in residents[name])
+            allowed = node.allocatable[axis]
+            slack = _SLACK * max(each.allocatable[axis] for each in problem.nodes)
+            if total > allowed + slack * len(residents[name]) and any(pod.request[axis] > 0 for pod in arrived):
+                yield f"{name}: requests of {title} add up to {total:g}, allocatable is {allowed:g}"

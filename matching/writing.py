@@ -1,0 +1,59 @@
+"""An outcome written up as a plan: moves in order, reasons, certificate, measures, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from matching.arrays import NOWHERE
+from matching.case import Case
+from matching.certificate import certify
+from matching.measures import measure
+from matching.order import by_value, order_moves
+from matching.outcome import Choice, Outcome
+from matching.plan import Plan
+from matching.reasons.moves import explained
+from matching.reasons.obstacles import some
+from matching.reasons.stays import left_alone, stays
+from matching.reasons.wording import plural
+
+
+def write_plan(planner: str, case: Case, outcome: Outcome) -> Plan:
+    arrays, at = case.arrays, outcome.choice.at
+    before = measure(arrays, arrays.home)
+    explanations, without_node = explained(case, outcome.choice, before)
+    going = np.array(list(explanations), dtype=np.int64)
+    ordered = order_moves(arrays, by_value(arrays, case.ranking, going), at)
+    moves = tuple(explanations[pod] for pod in (*ordered.free, *ordered.ring))
+    staying = stays(case, outcome)
+    unplaced = tuple(sorted([*without_node, *left_alone(case)], key=lambda pod: pod.pod))
+    return Plan(
+        planner=planner,
+        moves=moves,
+        stays=staying,
+        unplaced=unplaced,
+        certificate=certify(case.problem, moves, staying, unplaced, cause=outcome.cause),
+        before=before,
+        after=measure(arrays, at),
+        notes=(*outcome.notes, *_notes(case, outcome.choice, ordered.ring)),
+    )
+
+
+def _notes(case: Case, choice: Choice, ring: tuple[int, ...]) -> Iterator[str]:
+    if case.problem.needs_from != "metrics":
+        yield f"usage and peaks are taken from {case.problem.needs_from}, not from metrics"
+    if choice.headroom:
+        many = plural(len(choice.headroom), "pod")
+        yield f"degraded, {many} with less headroom than wanted: {_names(case, choice.headroom)}"
+    if choice.kept_home:
+        yield f"kept where they are so that nobody is left out: {_names(case, choice.kept_home)}"
+    if ring:
+        yield f"these moves wait for each other's room: {_names(case, ring)}"
+    homeless = int((choice.at[case.arrays.pending] == NOWHERE).sum())
+    if homeless:
+        yield f"no node for {plural(homeless, 'pending pod')}"
+
+
+def _names(case: Case, pods: Iterable[int]) -> str:
+    return some(case.arrays.pods[pod].key for pod in sorted(pods))
