@@ -96,6 +96,8 @@ class Node(Struct, frozen=True, gc=False):
     pressure: tuple[str, ...] = ()
     """Conditions of trouble that are True: MemoryPressure, DiskPressure, PIDPressure."""
     created: float = 0.0
+    addresses: tuple[str, ...] = ()
+    """Host names and addresses by which a metric may call this node."""
 
 
 class Event(Struct, frozen=True, gc=False):

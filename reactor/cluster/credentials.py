@@ -1,0 +1,86 @@
+"""What goes into the Authorization header, and how it is renewed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from reactor.cluster.tokens import TokenFile
+from reactor.errors import ClusterError, Forbidden
+
+
+class Credential(Protocol):
+    async def header(self) -> str | None: ...
+
+    async def renew(self) -> bool:
+        """After a 401. True when there is a chance that the next request is accepted."""
+        ...
+
+
+class FixedToken:
+    """From the kubeconfig itself, or none at all (client certificates)."""
+
+    def __init__(self, header: str | None) -> None:
+        self._header = header
+
+    async def header(self) -> str | None:
+        return self._header
+
+    async def renew(self) -> bool:
+        return False
+
+
+class FileToken:
+    def __init__(self, file: TokenFile) -> None:
+        self._file = file
+
+    async def header(self) -> str | None:
+        return f"Bearer {self._file.read()}"
+
+    async def renew(self) -> bool:
+        before = self._file.read()
+        self._file.forget()
+        return self._file.read() != before
+
+
+class Plugin(Protocol):
+    """The kubeconfig loader of the client library, for users with an exec plugin."""
+
+    async def load_from_exec_plugin(self) -> bool | None: ...
+
+
+class PluginToken:
+    """Runs the plugin again when its token has expired or was refused; one run at a time for all requests.
+
+    `token` reads what the plugin said last, `expire` makes the loader run it again.
+    """
+
+    DEADLINE = 60.0
+
+    def __init__(self, plugin: Plugin, token: Callable[[], str | None], expire: Callable[[], None]) -> None:
+        self._plugin = plugin
+        self._token = token
+        self._expire = expire
+        self._lock = asyncio.Lock()
+
+    async def header(self) -> str | None:
+        async with self._lock:
+            if hasattr(self._plugin, "exec_plugin_expiry"):
+                await self._run()
+            return self._token()
+
+    async def renew(self) -> bool:
+        async with self._lock:
+            self._expire()
+            await self._run()
+            return True
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.timeout(self.DEADLINE):
+                succeeded = await self._plugin.load_from_exec_plugin()
+        except TimeoutError as error:
+            raise ClusterError(f"the kubeconfig's exec plugin did not answer within {self.DEADLINE:g} s") from error
+        if not succeeded:
+            raise Forbidden("the kubeconfig's exec plugin failed; run its command by hand to see why")

@@ -1,0 +1,191 @@
+"""Reading the cluster: pages of lists, changes of watches, single objects; all as records."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import Raw, Struct
+
+from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
+from reactor.cluster.exchange import Call, Connection
+from reactor.cluster.kinds import CLUSTER_KINDS, Kind, Listing, ObjectName, config_map_listing, listing_of
+from reactor.cluster.records import ConfigMap, Record
+from reactor.cluster.status import checked, error_of, status_in_stream
+from reactor.cluster.wire.decoder import Decoder, Malformed
+from reactor.errors import Expired, NotFound, Refused, Unreachable
+
+
+class Unreadable(Unreachable):
+    """An answer came, but it is not what the API promises."""
+
+
+PAGE_SIZE = 500
+_PAGE_DEADLINE = 60.0
+_RESTARTS = 3
+"""Times that a listing starts again because its pages expired before the last one was read."""
+
+
+class _ListMeta(Struct, rename={"resource_version": "resourceVersion", "token": "continue"}, gc=False):
+    resource_version: str = ""
+    token: str | None = None
+
+
+class _List(Struct, gc=False):
+    metadata: _ListMeta
+    items: list[Raw] | None = None
+
+
+class _Line(Struct, gc=False):
+    type: str
+    object: Raw
+
+
+class _VersionMeta(Struct, rename="camel", gc=False):
+    resource_version: str = ""
+
+
+class _Versioned(Struct, gc=False):
+    metadata: _VersionMeta
+
+
+_NOT_OURS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+_LIST = msgspec.json.Decoder(_List)
+_LINE = msgspec.json.Decoder(_Line)
+_VERSIONED = msgspec.json.Decoder(_Versioned)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    records: list[Record]
+    malformed: tuple[Malformed, ...]
+    resource_version: str
+
+
+class Gateway:
+    """One per cluster: its decoder shares what the records have in common."""
+
+    def __init__(self, connection: Connection, config_map: ObjectName | None = None) -> None:
+        self._connection = connection
+        self._decoder = Decoder()
+        self._listings: dict[Kind, Listing] = {kind: listing_of(kind) for kind in CLUSTER_KINDS}
+        if config_map is not None:
+            self._listings[Kind.CONFIG_MAPS] = config_map_listing(config_map)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Everything that is to be watched."""
+        return tuple(self._listings)
+
+    async def list_pages(self, kind: Kind) -> AsyncGenerator[Page, None]:
+        """Raises Expired when the pages became too old between two requests: what was read is then void."""
+        listing = self._listings[kind]
+        token: str | None = ""
+        while token is not None:
+            query = {"limit": str(PAGE_SIZE)} | _selection(listing) | ({"continue": token} if token else {})
+            body = await self._get(listing.path, query, _PAGE_DEADLINE)
+            page, token = self._page(kind, body, listing.path)
+            yield page
+
+    async def list_all(self, kind: Kind) -> Page:
+        """All pages as one; starts again when they expire on the way."""
+        for _ in range(_RESTARTS):
+            try:
+                return await self._read_through(kind)
+            except Expired:
+                continue
+        return await self._read_through(kind)
+
+    async def watch(
+        self, kind: Kind, resource_version: str, *, timeout: float, idle_timeout: float
+    ) -> AsyncGenerator[Change, None]:
+        """Changes after `resource_version`, until the server ends the watch (it is asked to after `timeout`)."""
+        listing = self._listings[kind]
+        query = _selection(listing) | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(int(timeout)),
+        }
+        async with self._connection.stream(listing.path, query, idle_timeout) as lines:
+            async for line in lines:
+                change = self._change(kind, line)
+                if change is not None:
+                    yield change
+
+    async def get_raw(self, path: str, deadline: float = 30.0) -> bytes:
+        """For what is no watched kind, such as metrics.k8s.io."""
+        return await self._get(path, {}, deadline)
+
+    async def get_config_map(self, config_map: ObjectName) -> ConfigMap | None:
+        try:
+            body = await self._get(f"{Kind.CONFIG_MAPS.path(config_map.namespace)}/{config_map.name}", {}, 30.0)
+        except NotFound:
+            return None
+        record = self._decoder.decode(Kind.CONFIG_MAPS, body)
+        if isinstance(record, ConfigMap):
+            return record
+        raise Refused(str(record))
+
+    async def _get(self, path: str, query: dict[str, str], deadline: float) -> bytes:
+        answer = await self._connection.exchange(Call("GET", path, query, deadline=deadline))
+        return checked(answer, f"GET {path}")
+
+    async def _read_through(self, kind: Kind) -> Page:
+        records: list[Record] = []
+        malformed: list[Malformed] = []
+        version = ""
+        async with aclosing(self.list_pages(kind)) as pages:
+            async for page in pages:
+                records += page.records
+                malformed += page.malformed
+                version = page.resource_version
+        return Page(records, tuple(malformed), version)
+
+    def _page(self, kind: Kind, body: bytes, path: str) -> tuple[Page, str | None]:
+        try:
+            found = _LIST.decode(body)
+        except _NOT_OURS as error:
+            raise Unreadable(f"GET {path}: not a list: {error}") from error
+        records: list[Record] = []
+        malformed: list[Malformed] = []
+        for item in found.items or ():
+            record = self._decoder.decode(kind, item)
+            if isinstance(record, Malformed):
+                malformed.append(record)
+            else:
+                records.append(record)
+        return Page(records, tuple(malformed), found.metadata.resource_version), found.metadata.token or None
+
+    def _change(self, kind: Kind, text: bytes) -> Change | None:
+        """None for types of lines that may be invented later."""
+        what = f"watch of {kind.value}"
+        try:
+            line = _LINE.decode(text)
+        except _NOT_OURS as error:
+            raise Unreadable(f"{what}: not a change: {error}") from error
+        if line.type in ("ADDED", "MODIFIED"):
+            record = self._decoder.decode(kind, line.object)
+            return Skipped(record) if isinstance(record, Malformed) else Upsert(record)
+        if line.type == "DELETED":
+            return Remove(self._decoder.key(kind, line.object), _version(line.object))
+        if line.type == "BOOKMARK":
+            return Bookmark(_version(line.object))
+        if line.type == "ERROR":
+            raise error_of(status_in_stream(bytes(line.object)), what)
+        return None
+
+
+def _selection(listing: Listing) -> dict[str, str]:
+    return {"fieldSelector": listing.field_selector} if listing.field_selector else {}
+
+
+def _version(text: Raw) -> str:
+    """Empty when not legible: then the last known one stays in force."""
+    try:
+        return _VERSIONED.decode(text).metadata.resource_version
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,96 @@
+"""The kinds we watch: where each lives in the API, and how much of it we ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The value is the resource's plural name, as in paths, permissions and metric labels."""
+
+    NODES = "nodes"
+    PODS = "pods"
+    EVENTS = "events"
+    REPLICA_SETS = "replicasets"
+    DEPLOYMENTS = "deployments"
+    STATEFUL_SETS = "statefulsets"
+    DAEMON_SETS = "daemonsets"
+    JOBS = "jobs"
+    BUDGETS = "poddisruptionbudgets"
+    NAMESPACES = "namespaces"
+    CLAIMS = "persistentvolumeclaims"
+    VOLUMES = "persistentvolumes"
+    PRIORITY_CLASSES = "priorityclasses"
+    CONFIG_MAPS = "configmaps"
+
+    @property
+    def object_kind(self) -> str:
+        """`kind` as objects spell it: Pod, PodDisruptionBudget."""
+        return _RESOURCES[self].object_kind
+
+    @property
+    def namespaced(self) -> bool:
+        return _RESOURCES[self].namespaced
+
+    def path(self, namespace: str | None = None) -> str:
+        """Of the collection: in all namespaces, or in one."""
+        place = f"/namespaces/{namespace}" if namespace else ""
+        return f"{_RESOURCES[self].group_path}{place}/{self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    object_kind: str
+    group_path: str
+    namespaced: bool = True
+
+
+_RESOURCES: Mapping[Kind, _Resource] = {
+    Kind.NODES: _Resource("Node", "/api/v1", namespaced=False),
+    Kind.PODS: _Resource("Pod", "/api/v1"),
+    Kind.EVENTS: _Resource("Event", "/api/v1"),
+    Kind.REPLICA_SETS: _Resource("ReplicaSet", "/apis/apps/v1"),
+    Kind.DEPLOYMENTS: _Resource("Deployment", "/apis/apps/v1"),
+    Kind.STATEFUL_SETS: _Resource("StatefulSet", "/apis/apps/v1"),
+    Kind.DAEMON_SETS: _Resource("DaemonSet", "/apis/apps/v1"),
+    Kind.JOBS: _Resource("Job", "/apis/batch/v1"),
+    Kind.BUDGETS: _Resource("PodDisruptionBudget", "/apis/policy/v1"),
+    Kind.NAMESPACES: _Resource("Namespace", "/api/v1", namespaced=False),
+    Kind.CLAIMS: _Resource("PersistentVolumeClaim", "/api/v1"),
+    Kind.VOLUMES: _Resource("PersistentVolume", "/api/v1", namespaced=False),
+    Kind.PRIORITY_CLASSES: _Resource("PriorityClass", "/apis/scheduling.k8s.io/v1", namespaced=False),
+    Kind.CONFIG_MAPS: _Resource("ConfigMap", "/api/v1"),
+}
+
+BY_OBJECT_KIND: Mapping[str, Kind] = {kind.object_kind: kind for kind in Kind}
+
+WORKLOAD_KINDS = (Kind.REPLICA_SETS, Kind.DEPLOYMENTS, Kind.STATEFUL_SETS, Kind.DAEMON_SETS, Kind.JOBS)
+
+CLUSTER_KINDS = tuple(kind for kind in Kind if kind is not Kind.CONFIG_MAPS)
+"""What every controller watches; our ConfigMap comes on top when the settings live in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectName:
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One collection as it is listed and watched. Two listings of one kind would overwrite each other in the mirror."""
+
+    kind: Kind
+    path: str
+    field_selector: str = ""
+
+
+def listing_of(kind: Kind) -> Listing:
+    """Events only of pods: the reason cannot be selected on (it takes one value, we need two)."""
+    return Listing(kind, kind.path(), "involvedObject.kind=Pod" if kind is Kind.EVENTS else "")
+
+
+def config_map_listing(config_map: ObjectName) -> Listing:
+    return Listing(Kind.CONFIG_MAPS, Kind.CONFIG_MAPS.path(config_map.namespace), f"metadata.name={config_map.name}")

@@ -1,0 +1,140 @@
+"""The cluster as far as we know it: the only place where records live. Only watchers write here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import TypeVar, cast
+
+from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
+from reactor.cluster.records import (
+    Budget,
+    Claim,
+    ConfigMap,
+    Event,
+    Namespace,
+    Node,
+    Pod,
+    PriorityClass,
+    Record,
+    Volume,
+    Workload,
+)
+from reactor.cluster.snapshot import ClusterView
+from reactor.cluster.wire.decoder import key_of
+
+Listener = Callable[[Kind, Record | None, Record | None], None]
+"""(kind, old, new): old is None for a new record, new for a removed one."""
+
+KEPT_REASONS = frozenset({"Unhealthy", "Killing"})
+EVENTS_KEPT = 50_000
+"""More than any cluster's hour of probe failures; beyond it the oldest are forgotten."""
+
+R = TypeVar("R")
+
+
+class ClusterMirror:
+    """Implements the watchers' sink.
+
+    Events are kept only as far as they tell of probes, so that a repetition can be told from the first time.
+    """
+
+    def __init__(self, kinds: Iterable[Kind], listener: Listener) -> None:
+        self._records: dict[Kind, dict[str, Record]] = {kind: {} for kind in Kind}
+        self._pods_by_name: dict[tuple[str, str], Pod] = {}
+        self._missing = set(kinds)
+        self._complete = asyncio.Event()
+        if not self._missing:
+            self._complete.set()
+        self._listener = listener
+
+    @property
+    def synced(self) -> bool:
+        """Every watched kind was listed once. Nothing may be decided before."""
+        return not self._missing
+
+    async def until_synced(self) -> None:
+        await self._complete.wait()
+
+    @property
+    def missing(self) -> frozenset[Kind]:
+        return frozenset(self._missing)
+
+    def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str] = ()) -> None:
+        """All there is of a kind. What is known of `unreadable` keys stays as it was."""
+        gone = self._records[kind].keys() - unreadable - {key_of(kind, record) for record in records}
+        for record in records:
+            self.upsert(kind, record)
+        for key in gone:
+            self.remove(kind, key)
+        self._missing.discard(kind)
+        if not self._missing:
+            self._complete.set()
+
+    def upsert(self, kind: Kind, record: Record) -> None:
+        known = self._records[kind]
+        key = key_of(kind, record)
+        old = known.get(key)
+        if old is not None and old.resource_version == record.resource_version != "":
+            return
+        if kind is Kind.EVENTS and not self._worth_keeping(cast(Event, record)):
+            return
+        known[key] = record
+        if kind is Kind.PODS:
+            pod = cast(Pod, record)
+            self._pods_by_name[pod.namespace, pod.name] = pod
+        self._listener(kind, old, record)
+
+    def remove(self, kind: Kind, key: str) -> None:
+        old = self._records[kind].pop(key, None)
+        if old is None:
+            return
+        if kind is Kind.PODS:
+            pod = cast(Pod, old)
+            name = (pod.namespace, pod.name)
+            if self._pods_by_name.get(name) is pod:
+                del self._pods_by_name[name]
+        self._listener(kind, old, None)
+
+    def _worth_keeping(self, event: Event) -> bool:
+        if event.reason not in KEPT_REASONS:
+            return False
+        events = self._records[Kind.EVENTS]
+        if len(events) >= EVENTS_KEPT and event.uid not in events:
+            del events[next(iter(events))]
+        return True
+
+    def records(self, kind: Kind) -> Mapping[str, Record]:
+        """A live, read-only look at one kind, by key."""
+        return MappingProxyType(self._records[kind])
+
+    def pod(self, uid: str) -> Pod | None:
+        return cast("Pod | None", self._records[Kind.PODS].get(uid))
+
+    def pod_named(self, namespace: str, name: str) -> Pod | None:
+        return self._pods_by_name.get((namespace, name))
+
+    def config_map(self) -> ConfigMap | None:
+        """Ours: only one is ever watched."""
+        return next(iter(self._copy(Kind.CONFIG_MAPS, ConfigMap).values()), None)
+
+    def freeze(self, now: float) -> ClusterView:
+        workloads: dict[str, Workload] = {}
+        for kind in WORKLOAD_KINDS:
+            workloads.update(self._copy(kind, Workload))
+        return ClusterView(
+            at=now,
+            nodes=self._copy(Kind.NODES, Node),
+            pods=self._copy(Kind.PODS, Pod),
+            workloads=workloads,
+            budgets=tuple(self._copy(Kind.BUDGETS, Budget).values()),
+            namespaces=self._copy(Kind.NAMESPACES, Namespace),
+            claims=tuple(self._copy(Kind.CLAIMS, Claim).values()),
+            volumes=self._copy(Kind.VOLUMES, Volume),
+            priority_classes=self._copy(Kind.PRIORITY_CLASSES, PriorityClass),
+        )
+
+    def _copy(self, kind: Kind, _type: type[R]) -> dict[str, R]:
+        """The kind decides the type of its records; the decoder sees to it."""
+        return cast("dict[str, R]", self._records[kind].copy())

@@ -1,0 +1,207 @@
+"""List and watch one kind for ever, whatever the server does; the mirror follows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
+
+from reactor.clock import Clock
+from reactor.cluster.backoff import Backoff
+from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
+from reactor.cluster.gateway import Page, Unreadable
+from reactor.cluster.kinds import Kind
+from reactor.cluster.records import Record
+from reactor.cluster.wire.decoder import Malformed
+from reactor.errors import ClusterError, Expired, Throttled
+
+GIVE_UP_RESUMING = 3
+"""Refused or unreadable watches in a row before the list is read again: the server may not have our version
+(restored from a backup), or the next change may be one that nobody can read."""
+
+_LONGEST_RETRY_AFTER = 300.0
+
+
+class Source(Protocol):
+    """The part of the gateway that a watcher needs."""
+
+    async def list_all(self, kind: Kind) -> Page: ...
+
+    def watch(
+        self, kind: Kind, resource_version: str, *, timeout: float, idle_timeout: float
+    ) -> AsyncGenerator[Change, None]: ...
+
+
+class Sink(Protocol):
+    """Where records go: the mirror."""
+
+    def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str]) -> None: ...
+
+    def upsert(self, kind: Kind, record: Record) -> None: ...
+
+    def remove(self, kind: Kind, key: str) -> None: ...
+
+
+class Reporter(Protocol):
+    """Told what a log or a metric should know."""
+
+    def malformed(self, malformed: Malformed) -> None: ...
+
+    def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How watchers keep time, in seconds. `draw` gives numbers in [0, 1)."""
+
+    clock: Clock
+    draw: Callable[[], float] = random.random
+    watch: float = 60.0
+    """The server is asked to end each watch after this to twice this; not all watchers at once."""
+    grace: float = 15.0
+    """A watch that is silent for so much longer is dead, even if nobody said so."""
+    first_delay: float = 0.2
+    longest_delay: float = 30.0
+    settled: float = 60.0
+    """What held for so long was no failure: the next attempt starts with the first delay again."""
+
+    def backoff(self) -> Backoff:
+        return Backoff(self.draw, self.first_delay, self.longest_delay)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """For /readyz and metrics. Times are the clock's monotonic ones."""
+
+    kind: Kind
+    synced: bool
+    last_contact: float | None
+    lists: int
+    errors: int
+    malformed: int
+    last_error: str
+    """Empty once it works again."""
+
+
+class Watcher:
+    def __init__(self, kind: Kind, source: Source, sink: Sink, reporter: Reporter, pace: Pace) -> None:
+        self._kind = kind
+        self._source = source
+        self._sink = sink
+        self._reporter = reporter
+        self._pace = pace
+        self._clock = pace.clock
+        self._reconnects = pace.backoff()
+        self._relists = pace.backoff()
+        self._version: str | None = None
+        self._listed_at = 0.0
+        self._last_contact: float | None = None
+        self._fruitless = 0
+        self._lists = 0
+        self._errors = 0
+        self._malformed = 0
+        self._last_error = ""
+
+    @property
+    def state(self) -> WatchState:
+        return WatchState(
+            kind=self._kind,
+            synced=self._lists > 0,
+            last_contact=self._last_contact,
+            lists=self._lists,
+            errors=self._errors,
+            malformed=self._malformed,
+            last_error=self._last_error,
+        )
+
+    async def run(self) -> None:
+        """Until cancelled. There is a pause after every watch, however it ended: this is never a hot loop."""
+        while True:
+            await self._clock.sleep(await self._turn())
+
+    async def _turn(self) -> float:
+        """One watch, after a list where needed. Returns the seconds to wait before the next turn."""
+        began = self._clock.monotonic()
+        try:
+            if self._version is None:
+                await self._list()
+            await self._watch(self._version or "")
+        except Expired as error:
+            return self._list_again(error)
+        except ClusterError as error:
+            return self._after(error)
+        self._contact()
+        if self._clock.monotonic() - began >= self._pace.settled:
+            self._reconnects.reset()
+        return self._reconnects.next()
+
+    async def _list(self) -> None:
+        page = await self._source.list_all(self._kind)
+        for malformed in page.malformed:
+            self._skip(malformed)
+        self._sink.replaced(self._kind, page.records, {malformed.key for malformed in page.malformed})
+        self._version = page.resource_version
+        self._listed_at = self._clock.monotonic()
+        self._lists += 1
+        self._contact()
+
+    async def _watch(self, version: str) -> None:
+        timeout = self._pace.watch * (1.0 + self._pace.draw())
+        changes = self._source.watch(self._kind, version, timeout=timeout, idle_timeout=timeout + self._pace.grace)
+        async with aclosing(changes):
+            async for change in changes:
+                self._apply(change)
+                self._contact()
+                self._reconnects.reset()
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case Upsert(record):
+                self._sink.upsert(self._kind, record)
+                self._advance(record.resource_version)
+            case Remove(key, version):
+                self._sink.remove(self._kind, key)
+                self._advance(version)
+            case Bookmark(version):
+                self._advance(version)
+            case Skipped(malformed):
+                self._skip(malformed)
+
+    def _advance(self, version: str) -> None:
+        if version:
+            self._version = version
+            self._fruitless = 0
+
+    def _skip(self, malformed: Malformed) -> None:
+        self._malformed += 1
+        self._reporter.malformed(malformed)
+
+    def _contact(self) -> None:
+        self._last_contact = self._clock.monotonic()
+        self._last_error = ""
+
+    def _list_again(self, error: Expired) -> float:
+        """Expiry is ordinary after a long silence; only when it comes again and again the pauses grow."""
+        self._version = None
+        if self._clock.monotonic() - self._listed_at >= self._pace.settled:
+            self._relists.reset()
+        return self._note(error, self._relists.next())
+
+    def _after(self, error: ClusterError) -> float:
+        if error.status is not None or isinstance(error, Unreadable):
+            self._fruitless += 1
+            if self._fruitless >= GIVE_UP_RESUMING:
+                self._fruitless = 0
+                self._version = None
+        delay = self._reconnects.next()
+        if isinstance(error, Throttled):
+            delay = max(delay, min(error.retry_after, _LONGEST_RETRY_AFTER))
+        return self._note(error, delay)
+
+    def _note(self, error: ClusterError, delay: float) -> float:
+        self._errors += 1
+        self._last_error = str(error)
+        self._reporter.trouble(self._kind, error, delay)
+        return delay

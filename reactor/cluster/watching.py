@@ -1,0 +1,36 @@
+"""All watchers of one cluster, run together."""
+
+from __future__ import annotations
+
+import asyncio
+
+from reactor.cluster.gateway import Gateway
+from reactor.cluster.mirror import ClusterMirror
+from reactor.cluster.watcher import Pace, Reporter, Watcher, WatchState
+
+
+class ClusterWatch:
+    """Keeps the mirror like the cluster for as long as `run` runs."""
+
+    def __init__(self, gateway: Gateway, mirror: ClusterMirror, reporter: Reporter, pace: Pace) -> None:
+        self._watchers = [Watcher(kind, gateway, mirror, reporter, pace) for kind in gateway.kinds]
+
+    @property
+    def states(self) -> tuple[WatchState, ...]:
+        return tuple(watcher.state for watcher in self._watchers)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for watcher in self._watchers:
+                tasks.create_task(watcher.run())
+
+
+async def read_once(gateway: Gateway, reporter: Reporter) -> ClusterMirror:
+    """The cluster as it is, for commands that look once and end. Raises the first error."""
+    mirror = ClusterMirror(gateway.kinds, lambda _kind, _old, _new: None)
+    for kind in gateway.kinds:
+        page = await gateway.list_all(kind)
+        for malformed in page.malformed:
+            reporter.malformed(malformed)
+        mirror.replaced(kind, page.records)
+    return mirror

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+from reactor.cluster import mirror as mirror_module
+from reactor.cluster.kinds import Kind
+from reactor.cluster.mirror import ClusterMirror
+from reactor.cluster.records import (
+    Budget,
+    Claim,
+    ConfigMap,
+    Event,
+    Namespace,
+    Node,
+    Owner,
+    Pod,
+    PriorityClass,
+    Record,
+    Volume,
+    Workload,
+)
+
+
+class Heard(list[tuple[Kind, Any, Any]]):
+    def __call__(self, kind: Kind, old: Record | None, new: Record | None) -> None:
+        self.append((kind, old, new))
+
+
+def pod(name: str, version: str = "1", uid: str | None = None, **fields: Any) -> Pod:
+    return Pod(uid or f"uid-{name}", "ns", name, version, {}, {}, 0.0, **fields)
+
+
+def event(uid: str, reason: str = "Unhealthy", version: str = "1", count: int = 1) -> Event:
+    return Event(uid, "ns", uid, version, reason, "Warning", "m", "Pod", "ns", "p", "pu", count=count)
+
+
+def test_synced_only_when_every_kind_was_listed() -> None:
+    mirror = ClusterMirror({Kind.PODS, Kind.NODES}, Heard())
+    mirror.replaced(Kind.PODS, [])
+    assert not mirror.synced
+    assert mirror.missing == {Kind.NODES}
+    mirror.replaced(Kind.NODES, [])
+    assert mirror.synced
+
+
+async def test_waiting_for_the_sync() -> None:
+    mirror = ClusterMirror({Kind.PODS}, Heard())
+    mirror.replaced(Kind.PODS, [])
+    await mirror.until_synced()
+    await ClusterMirror((), Heard()).until_synced()
+    assert mirror.synced
+
+
+def test_listeners_hear_old_and_new() -> None:
+    heard = Heard()
+    mirror = ClusterMirror((), heard)
+    first, second = pod("a"), pod("a", "2", node="n")
+    mirror.upsert(Kind.PODS, first)
+    mirror.upsert(Kind.PODS, second)
+    mirror.remove(Kind.PODS, "uid-a")
+    mirror.remove(Kind.PODS, "uid-a")
+    assert heard == [(Kind.PODS, None, first), (Kind.PODS, first, second), (Kind.PODS, second, None)]
+
+
+def test_the_same_version_again_is_no_news() -> None:
+    heard = Heard()
+    mirror = ClusterMirror((), heard)
+    mirror.upsert(Kind.PODS, pod("a"))
+    mirror.replaced(Kind.PODS, [pod("a")])
+    assert len(heard) == 1
+
+
+def test_a_list_removes_what_it_does_not_name_except_the_unreadable() -> None:
+    heard = Heard()
+    mirror = ClusterMirror((), heard)
+    for name in "abc":
+        mirror.upsert(Kind.PODS, pod(name))
+    mirror.replaced(Kind.PODS, [pod("a", "2")], {"uid-b"})
+    assert set(mirror.records(Kind.PODS)) == {"uid-a", "uid-b"}
+    assert heard[-1] == (Kind.PODS, pod("c"), None)
+
+
+def test_a_name_that_comes_again_finds_the_new_pod() -> None:
+    mirror = ClusterMirror((), Heard())
+    mirror.upsert(Kind.PODS, pod("db-0", uid="old"))
+    mirror.replaced(Kind.PODS, [pod("db-0", uid="new")])
+    found = mirror.pod_named("ns", "db-0")
+    assert found is not None
+    assert found.uid == "new"
+    assert mirror.pod("old") is None
+    mirror.remove(Kind.PODS, "new")
+    assert mirror.pod_named("ns", "db-0") is None
+
+
+def test_only_events_that_tell_of_probes_are_kept_and_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirror_module, "EVENTS_KEPT", 3)
+    heard = Heard()
+    mirror = ClusterMirror((), heard)
+    mirror.upsert(Kind.EVENTS, event("pulled", reason="Pulled"))
+    assert not heard
+    for number in range(10):
+        mirror.upsert(Kind.EVENTS, event(f"e{number}"))
+    assert set(mirror.records(Kind.EVENTS)) == {"e7", "e8", "e9"}
+    mirror.upsert(Kind.EVENTS, event("e9", version="2", count=5))
+    assert heard[-1][1].count == 1
+    assert heard[-1][2].count == 5
+    assert len(mirror.records(Kind.EVENTS)) == 3
+
+
+def test_a_frozen_view_does_not_change() -> None:
+    mirror = ClusterMirror((), Heard())
+    mirror.upsert(Kind.PODS, pod("a", node="n1"))
+    mirror.upsert(Kind.NODES, Node("n1", "u1", "1", {}))
+    view = mirror.freeze(5.0)
+    mirror.upsert(Kind.PODS, pod("b", node="n1"))
+    mirror.remove(Kind.NODES, "n1")
+    assert view.at == 5.0
+    assert list(view.pods) == ["uid-a"]
+    assert list(view.nodes) == ["n1"]
+    assert [each.name for each in view.pods_on("n1")] == ["a"]
+    assert view.pods_on("n2") == ()
+    assert view.pod_named("ns", "b") is None
+
+
+def test_every_kind_comes_into_the_view() -> None:
+    mirror = ClusterMirror((), Heard())
+    mirror.upsert(Kind.BUDGETS, Budget("b", "ns", "b", "1", None))
+    mirror.upsert(Kind.NAMESPACES, Namespace("ns", "n", "1"))
+    mirror.upsert(Kind.CLAIMS, Claim("c", "ns", "c", "1"))
+    mirror.upsert(Kind.VOLUMES, Volume("v", "v", "1"))
+    mirror.upsert(Kind.PRIORITY_CLASSES, PriorityClass("p", "p", "1", 5))
+    mirror.upsert(Kind.CONFIG_MAPS, ConfigMap("cm", "ns", "settings", "1", {"a": "b"}))
+    view = mirror.freeze(0.0)
+    assert [budget.name for budget in view.budgets] == ["b"]
+    assert list(view.namespaces) == ["ns"]
+    assert [claim.name for claim in view.claims] == ["c"]
+    assert list(view.volumes) == ["v"]
+    assert view.priority_classes["p"].value == 5
+    ours = mirror.config_map()
+    assert ours is not None
+    assert ours.data == {"a": "b"}
+
+
+def test_the_workload_of_a_pod() -> None:
+    mirror = ClusterMirror((), Heard())
+    deployment = Workload("Deployment", "d", "ns", "web", "1")
+    replica_set = Workload("ReplicaSet", "r", "ns", "web-1", "1", Owner("Deployment", "web", "d"))
+    orphaned = Workload("ReplicaSet", "o", "ns", "old-1", "1", Owner("Deployment", "old", "gone"))
+    stateful = Workload("StatefulSet", "s", "ns", "db", "1")
+    mirror.upsert(Kind.DEPLOYMENTS, deployment)
+    mirror.upsert(Kind.REPLICA_SETS, replica_set)
+    mirror.upsert(Kind.REPLICA_SETS, orphaned)
+    mirror.upsert(Kind.STATEFUL_SETS, stateful)
+    view = mirror.freeze(0.0)
+    assert view.workload_of(pod("a", owner=Owner("ReplicaSet", "web-1", "r"))) == deployment
+    assert view.workload_of(pod("a", owner=Owner("ReplicaSet", "old-1", "o"))) == orphaned
+    assert view.workload_of(pod("a", owner=Owner("StatefulSet", "db", "s"))) == stateful
+    assert view.workload_of(pod("a", owner=Owner("StatefulSet", "db", "gone"))) is None
+    assert view.workload_of(pod("a")) is None
+
+
+def test_records_do_not_burden_the_garbage_collector() -> None:
+    assert not gc.is_tracked(pod("a"))
