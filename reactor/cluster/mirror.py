@@ -48,6 +48,12 @@ class ClusterMirror:
         if not self._missing:
             self._complete.set()
         self._listener = listener
+        self._listing = False
+
+    @property
+    def listing(self) -> bool:
+        """Whether the listener is being told of a list: what is new in it may have happened long ago."""
+        return self._listing
 
     @property
     def synced(self) -> bool:
@@ -64,10 +70,12 @@ class ClusterMirror:
     def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str] = ()) -> None:
         """All there is of a kind. What is known of `unreadable` keys stays as it was."""
         gone = self._records[kind].keys() - unreadable - {key_of(kind, record) for record in records}
+        self._listing = True
         for record in records:
             self.upsert(kind, record)
         for key in gone:
             self.remove(kind, key)
+        self._listing = False
         self._missing.discard(kind)
         if not self._missing:
             self._complete.set()

@@ -23,14 +23,3 @@ class ClusterWatch:
         async with asyncio.TaskGroup() as tasks:
             for watcher in self._watchers:
                 tasks.create_task(watcher.run())
-
-
-async def read_once(gateway: Gateway, reporter: Reporter) -> ClusterMirror:
-    """The cluster as it is, for commands that look once and end. Raises the first error."""
-    mirror = ClusterMirror(gateway.kinds, lambda _kind, _old, _new: None)
-    for kind in gateway.kinds:
-        page = await gateway.list_all(kind)
-        for malformed in page.malformed:
-            reporter.malformed(malformed)
-        mirror.replaced(kind, page.records)
-    return mirror

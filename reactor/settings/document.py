@@ -29,8 +29,15 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
+class Writer(yaml.SafeDumper):
+    """Quotes whatever the loader would not read back as the same text."""
+
+
 # YAML 1.1 takes 1e3 for text; everybody else, JSON included, for a number.
-_Loader.add_implicit_resolver(_TAG + "float", re.compile(r"^[-+]?\d+(\.\d+)?[eE][-+]?\d+$"), list("-+0123456789"))
+for _side in (_Loader, Writer):
+    _side.add_implicit_resolver(
+        _TAG + "float", re.compile(r"^[-+]?\d+(\.\d+)?[eE][-+]?\d+$"), list("-+0123456789")
+    )
 
 
 def read_document(text: str) -> Any:

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from reactor.errors import SettingsError
-from reactor.settings.document import Problem, read_document
+from reactor.settings.document import Problem, Writer, read_document
 from reactor.settings.model import Settings
 from reactor.settings.problems import explain, nearest
 
@@ -27,7 +27,8 @@ def parse_settings(text: str, source: str) -> Settings:
 
 def dump_settings(settings: Settings) -> str:
     """YAML that `parse_settings` reads as the same settings, defaults written out."""
-    return yaml.safe_dump(settings.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True)
+    tree = settings.model_dump(mode="json", by_alias=True)
+    return yaml.dump(tree, Dumper=Writer, sort_keys=False, allow_unicode=True)
 
 
 def _settings_tree(text: str) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class Scope(StrEnum):
 class Planner(_Section):
     name: str = "stable"
     scope: Scope = Scope.CLUSTER
-    inertia: Annotated[float, Field(ge=0)] = 0.2
+    inertia: Annotated[float, Field(ge=0)] = 0.5
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.15
     max_moves: Annotated[int, Field(ge=1)] | None = None
 

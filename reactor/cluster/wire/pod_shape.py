@@ -85,6 +85,8 @@ class WireContainerStatus(Struct, rename="camel", gc=False):
     name: str
     restart_count: int = 0
     state: WireState | None = None
+    started: bool | None = None
+    """False until a startup probe succeeded: liveness probes do not run before."""
 
 
 class WireCondition(Struct, rename="camel", gc=False):

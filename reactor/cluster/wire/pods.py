@@ -109,7 +109,7 @@ class PodDecoder:
         name = sys.intern(container.name)
         if status is None:
             return Container(name, liveness)
-        running = status.state.running if status.state else None
+        running = status.state.running if status.state and status.started is not False else None
         return Container(name, liveness, status.restart_count, seconds(running.started_at) if running else None)
 
     def _shared(self, names: tuple[str, ...]) -> tuple[str, ...]:

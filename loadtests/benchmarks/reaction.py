@@ -1,0 +1,154 @@
+"""From the Unhealthy event that crosses the threshold to the eviction request, and what waiting costs.
+
+python -m loadtests.benchmarks.reaction [--moves 50] [--idle 30] [-o json]
+
+The controller is a process of its own (`rematch run`, mode act) against the embedded API server with 1,000 pods. The
+clock starts before the event is stored and stops when the server accepts the eviction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from loadtests.benchmarks.paper_cluster import PaperCluster, Size, paper_cluster
+from loadtests.benchmarks.process import process_use
+from loadtests.demo.arm import free_port
+from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
+from loadtests.embedded import Change
+from loadtests.embedded.objects import is_deleting
+from loadtests.embedded.resources import PODS
+from loadtests.workloads.load_summary import percentile
+from reactor.clock import SystemClock
+
+REACTION_BAR_MS = 200.0
+IDLE_CPU_BAR = 0.02
+IDLE_MEMORY_BAR_MIB = 150.0
+DEADLINE = 20.0
+
+SETTINGS = """\
+mode: act
+decision: {cooldown: 600s}
+metrics: {metricsApi: {interval: 15s}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    pods: int
+    moves: int
+    reaction_p50_ms: float
+    reaction_p95_ms: float
+    reaction_max_ms: float
+    bound_p50_ms: float
+    bound_p95_ms: float
+    idle_cpu_share: float
+    idle_resident_mib: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    evicted: float
+    bound: float
+
+
+async def measure(size: Size, moves: int, idle: float) -> Result:
+    clock = SystemClock()
+    with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
+        async with paper_cluster(size, clock) as paper:
+            spec = _spec(Path(folder), paper)
+            async with running_controller(spec) as controller:
+                await _measured(controller)
+                cpu, resident = await _idle(controller, idle)
+                reactions = [await _react(paper, number) for number in range(moves)]
+    evicted = sorted(one.evicted * 1000 for one in reactions)
+    bound = sorted(one.bound * 1000 for one in reactions)
+    return Result(
+        pods=size.pods,
+        moves=moves,
+        reaction_p50_ms=percentile(evicted, 0.5),
+        reaction_p95_ms=percentile(evicted, 0.95),
+        reaction_max_ms=evicted[-1],
+        bound_p50_ms=percentile(bound, 0.5),
+        bound_p95_ms=percentile(bound, 0.95),
+        idle_cpu_share=cpu,
+        idle_resident_mib=resident,
+    )
+
+
+def _spec(folder: Path, paper: PaperCluster) -> ControllerSpec:
+    settings = folder / "settings.yaml"
+    settings.write_text(SETTINGS)
+    kubeconfig = paper.cluster.kubeconfig(folder / "kubeconfig")
+    return ControllerSpec(kubeconfig, settings, folder / "rematch.db", folder / "controller.log", free_port())
+
+
+async def _measured(controller: RunningController) -> None:
+    """The first round of metrics is in: before it no running pod is moved."""
+    async with asyncio.timeout(DEADLINE):
+        while any(node.cpu is None or node.cpu.used is None for node in (await controller.overview()).nodes):
+            await asyncio.sleep(0.2)
+
+
+async def _idle(controller: RunningController, seconds: float) -> tuple[float, float]:
+    await asyncio.sleep(3.0)
+    before, began = process_use(controller.pid), time.monotonic()
+    await asyncio.sleep(seconds)
+    after = process_use(controller.pid)
+    return (after.cpu_seconds - before.cpu_seconds) / (time.monotonic() - began), after.resident_mib
+
+
+async def _react(paper: PaperCluster, number: int) -> Reaction:
+    """One move from the event to the bound replacement; the next begins when this one is over."""
+    pod = paper.crowded_pod(number)
+    loop = asyncio.get_running_loop()
+    evicted, bound = loop.create_future(), loop.create_future()
+    owner = pod["metadata"]["labels"]["app"]
+
+    def watch(change: Change) -> None:
+        if change.resource is not PODS or change.new.obj["metadata"]["labels"].get("app") != owner:
+            return
+        if change.new.obj["metadata"]["uid"] == pod["metadata"]["uid"]:
+            if is_deleting(change.new.obj) and not evicted.done():
+                evicted.set_result(time.perf_counter())
+        elif change.new.obj["spec"].get("nodeName") and not bound.done():
+            bound.set_result(time.perf_counter())
+
+    paper.cluster.store.observe(watch)
+    began = time.perf_counter()
+    paper.report_unhealthy(pod)
+    async with asyncio.timeout(DEADLINE):
+        result = Reaction(await evicted - began, await bound - began)
+    await asyncio.sleep(0.3)
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--moves", type=int, default=45)
+    parser.add_argument("--idle", type=float, default=30.0)
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    wanted = parser.parse_args()
+    result = asyncio.run(measure(Size(), wanted.moves, wanted.idle))
+    if wanted.output == "json":
+        print(json.dumps(asdict(result)))
+        return
+    print(f"{result.pods} pods, {result.moves} moves")
+    print(
+        f"event -> eviction request: p50 {result.reaction_p50_ms:.1f} ms, p95 {result.reaction_p95_ms:.1f} ms,"
+        f" max {result.reaction_max_ms:.1f} ms (bar: p95 < {REACTION_BAR_MS:g} ms)"
+    )
+    print(f"event -> replacement bound: p50 {result.bound_p50_ms:.1f} ms, p95 {result.bound_p95_ms:.1f} ms")
+    print(
+        f"idle: {result.idle_cpu_share:.2%} of a core (bar {IDLE_CPU_BAR:.0%}),"
+        f" {result.idle_resident_mib:.0f} MiB resident (bar {IDLE_MEMORY_BAR_MIB:g} MiB)"
+    )
+
+
+if __name__ == "__main__":
+    main()

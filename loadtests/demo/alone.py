@@ -1,0 +1,32 @@
+"""`rematch lab up`: the demo's cluster by itself, to point kubectl or a controller at."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import click
+
+from loadtests.demo.cluster import demo_cluster
+from loadtests.workloads.stable import stable_scenario
+from reactor.clock import SystemClock
+
+
+def main(port: int, state: Path, seed: int) -> None:
+    asyncio.run(_up(port, state, seed))
+
+
+async def _up(port: int, state: Path, seed: int) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await asyncio.to_thread(state.mkdir, parents=True, exist_ok=True)
+    async with demo_cluster(stable_scenario(seed, 3600.0), SystemClock(), port) as lab:
+        kubeconfig = lab.cluster.kubeconfig(state / "kubeconfig")
+        click.echo(f"API server   {lab.cluster.url}")
+        click.echo(f"Prometheus   {lab.prometheus.url}")
+        click.echo(f"kubectl      kubectl --kubeconfig {kubeconfig} get pods -A")
+        click.echo(f"controller   rematch run --kubeconfig {kubeconfig}")
+        await stop.wait()
+    click.echo("stopped", err=True)

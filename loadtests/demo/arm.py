@@ -1,0 +1,138 @@
+"""One arm of the comparison: the same cluster and load, with the controller observing or acting."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadtests.demo.cluster import DemoCluster, demo_cluster
+from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
+from loadtests.workloads.k6 import PodSource, run_k6
+from loadtests.workloads.load import LoadGenerator
+from loadtests.workloads.load_summary import LoadSummary, summarise
+from loadtests.workloads.stable import Scenario
+from reactor.clock import Clock
+from reactor.settings.load import dump_settings
+from reactor.settings.model import Mode, Settings
+from reactor.web.view import Overview, Series
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSpec:
+    scenario: Scenario
+    mode: Mode
+    threshold: float
+    state: Path
+    port: int = 0
+    k6: str | None = None
+    """Path of the program, when it makes the load."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResult:
+    load: LoadSummary
+    rematches: int
+    moves: int
+    pods_without_node: int
+    series: Series
+    lateness: float
+    """The most that a request of ours started late, in seconds: a measure of how busy this machine was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    spec: ArmSpec
+    lab: DemoCluster
+    controller: RunningController
+    kubeconfig: Path
+
+
+@asynccontextmanager
+async def running_arm(spec: ArmSpec, clock: Clock) -> AsyncIterator[Arm]:
+    folder = spec.state / spec.mode
+    folder.mkdir(parents=True, exist_ok=True)
+    async with demo_cluster(spec.scenario, clock) as lab:
+        kubeconfig = lab.cluster.kubeconfig(folder / "kubeconfig")
+        settings = folder / "settings.yaml"
+        settings.write_text(dump_settings(demo_settings(spec, lab.prometheus.url)))
+        for old in folder.glob("rematch.db*"):
+            old.unlink()
+        control = ControllerSpec(
+            kubeconfig, settings, folder / "rematch.db", folder / "controller.log", spec.port or free_port()
+        )
+        async with running_controller(control) as controller:
+            yield Arm(spec, lab, controller, kubeconfig)
+
+
+def demo_settings(spec: ArmSpec, prometheus: str) -> Settings:
+    """Everything a little faster than in life, since the demo lasts two minutes."""
+    queries = {
+        "podCpu": "lab_pod_cpu_cores",
+        "podMemory": "lab_pod_memory_bytes",
+        "nodeCpu": "lab_node_cpu_cores",
+        "nodeMemory": "lab_node_memory_bytes",
+        "throttled": "",
+        "availability": "lab_availability",
+        "latencyP95": "lab_latency_p95_seconds",
+    }
+    tree: dict[str, Any] = {
+        "mode": spec.mode.value,
+        "managed": {"namespaces": [spec.scenario.namespace]},
+        "happiness": {"threshold": spec.threshold, "halfLife": 20.0, "goodwill": 3.0},
+        "triggers": {"evaluationInterval": 2.0},
+        "decision": {"cooldown": 20.0},
+        "execution": {"readyDeadline": 30.0, "reservation": 30.0},
+        "metrics": {
+            "prometheus": {"url": prometheus, "interval": 2.0, "timeout": 2.0, "queries": queries},
+            "metricsApi": {"interval": 5.0},
+            "freshness": 20.0,
+            "peakWindow": 20.0,
+        },
+    }
+    return Settings.model_validate(tree)
+
+
+async def run_arm(spec: ArmSpec, clock: Clock) -> ArmResult:
+    async with running_arm(spec, clock) as arm:
+        summary, lateness = await drive(arm, clock)
+        overview: Overview = await arm.controller.overview()
+        series = await arm.controller.series()
+        without = await _without_node(arm.lab, clock)
+        return ArmResult(summary, overview.rematches, overview.moves, without, series, lateness)
+
+
+async def drive(arm: Arm, clock: Clock) -> tuple[LoadSummary, float]:
+    """The load of the scenario, whole."""
+    plan = arm.spec.scenario.load_plan()
+    if arm.spec.k6 is not None:
+        source = PodSource(arm.lab.cluster.url, arm.spec.scenario.namespace, port=arm.lab.pod_port)
+        return await run_k6(arm.spec.k6, plan, source), 0.0
+    generator = LoadGenerator(plan, arm.lab.targets, arm.lab.log, clock)
+    await generator.run()
+    return summarise(arm.lab.log.samples), generator.lateness
+
+
+async def _without_node(lab: DemoCluster, clock: Clock) -> int:
+    """A replacement made a moment ago is not homeless: it has three seconds."""
+    for _ in range(30):
+        if lab.pods_without_node() == 0:
+            break
+        await clock.sleep(0.1)
+    return lab.pods_without_node()
+
+
+def free_port(wished: int = 0) -> int:
+    """The wished port when nobody has it, else any."""
+    for port in (wished, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise OSError("no free port on 127.0.0.1")

@@ -1,0 +1,117 @@
+"""The controller as a process of its own, as it runs in life: `rematch run` with a kubeconfig and a settings file."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import aiohttp
+import msgspec
+
+from reactor.errors import ClusterError
+from reactor.web.view import DecisionView, Overview, Series
+
+T = TypeVar("T")
+
+START_DEADLINE = 30.0
+STOP_SECONDS = 2.0
+ASK_SECONDS = 5.0
+LAST_WORDS = 2000
+
+
+class _Decisions(msgspec.Struct):
+    decisions: tuple[DecisionView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSpec:
+    kubeconfig: Path
+    settings: Path
+    store: Path
+    log: Path
+    port: int
+
+
+class RunningController:
+    """Asks the process over its HTTP API."""
+
+    def __init__(self, url: str, pid: int, session: aiohttp.ClientSession) -> None:
+        self.url = url
+        self.pid = pid
+        self._session = session
+
+    async def overview(self) -> Overview:
+        return await self._ask("overview", Overview)
+
+    async def series(self) -> Series:
+        return await self._ask("series", Series)
+
+    async def decisions(self, limit: int = 50) -> tuple[DecisionView, ...]:
+        return (await self._ask(f"decisions?limit={limit}&waits=true", _Decisions)).decisions
+
+    async def synced(self) -> bool:
+        async with self._session.get(f"{self.url}/readyz") as response:
+            return response.status == 200
+
+    async def _ask(self, path: str, answer: type[T]) -> T:
+        async with self._session.get(f"{self.url}/api/v1/{path}") as response:
+            return msgspec.json.decode(await response.read(), type=answer)
+
+
+@asynccontextmanager
+async def running_controller(spec: ControllerSpec) -> AsyncIterator[RunningController]:
+    """Started, synced, and ended by its pid whatever happens."""
+    command = [sys.executable, "-c", "from reactor.cli.main import main; main()", "run"]
+    arguments = ["--kubeconfig", spec.kubeconfig, "--settings", spec.settings, "--store", spec.store]
+    with spec.log.open("ab") as log:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            *(str(argument) for argument in arguments),
+            *("--port", str(spec.port), "--log-format", "json"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        timeout = aiohttp.ClientTimeout(total=ASK_SECONDS)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            controller = RunningController(f"http://127.0.0.1:{spec.port}", process.pid, session)
+            await _ready(controller, process, spec.log)
+            yield controller
+    finally:
+        await _end(process)
+
+
+async def _ready(controller: RunningController, process: asyncio.subprocess.Process, log: Path) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + START_DEADLINE
+    while loop.time() < deadline:
+        if process.returncode is not None:
+            words = await asyncio.to_thread(log.read_text, errors="replace")
+            raise ClusterError(f"the controller ended at once: {words[-LAST_WORDS:].strip()}")
+        try:
+            if await controller.synced():
+                return
+        except aiohttp.ClientConnectionError:
+            pass
+        await asyncio.sleep(0.1)
+    raise ClusterError(f"the controller was not ready within {START_DEADLINE:g} s; see {log}")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -1,0 +1,161 @@
+"""`rematch demo`: with a person looking on, or both arms for a script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, free_port, run_arm, running_arm
+from loadtests.demo.narration import narrate
+from loadtests.workloads.k6 import find_k6
+from loadtests.workloads.stable import stable_scenario
+from reactor.clock import SystemClock
+from reactor.errors import InputError
+from reactor.settings.duration import parse_duration
+from reactor.settings.model import Mode
+
+UNTIL_STOPPED = 12 * 3600.0
+HEADLESS_DURATION = 120.0
+SHORTEST = 5.0
+WARM_UP = (0.0, 0.4), (10.0, 0.7), (20.0, 1.0)
+"""(seconds, share of the full rate) while a person looks on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The command line of `rematch demo`."""
+
+    duration: str | None
+    headless: bool
+    output: str
+    seed: int
+    threshold: float
+    port: int
+    load: str
+    state: Path
+
+    def k6(self) -> str | None:
+        """The dashboard's availability comes from our own generator, so k6 is for headless runs."""
+        found = find_k6()
+        if self.load == "k6" and found is None:
+            raise InputError("--load k6: k6 is not on the PATH; install it, or leave --load away")
+        if self.load == "k6" and not self.headless:
+            raise InputError("--load k6 needs --headless: the dashboard's charts come from the built-in generator")
+        return found if self.headless and self.load != "builtin" else None
+
+
+def main(request: Request) -> None:
+    if request.output == "json" and not request.headless:
+        raise click.UsageError("-o json needs --headless")
+    run = _headless(request) if request.headless else _with_a_person(request)
+    asyncio.run(_until_signal(run))
+
+
+def seconds(text: str | None, default: float) -> float:
+    if text is None:
+        return default
+    try:
+        value = parse_duration(text)
+    except ValueError as error:
+        raise InputError(f"--duration: {error}") from error
+    if not isinstance(value, float) or value < SHORTEST:
+        raise InputError(f"--duration: {text} is too short to show anything; at least {SHORTEST:g}s")
+    return value
+
+
+async def _until_signal(run: Any) -> None:
+    """Ctrl-C and SIGTERM end the run in good order: every context is left, every process ended."""
+    job = asyncio.ensure_future(run)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, job.cancel)
+    try:
+        await job
+    except asyncio.CancelledError:
+        click.echo("stopped", err=True)
+
+
+async def _headless(request: Request) -> None:
+    duration = seconds(request.duration, HEADLESS_DURATION)
+    arms: dict[str, dict[str, Any]] = {}
+    for name, mode in (("default", Mode.OBSERVE), ("rematch", Mode.ACT)):
+        click.echo(f"arm {name}: {duration:g} s of load ...", err=True)
+        scenario = stable_scenario(request.seed, duration)
+        spec = ArmSpec(scenario, mode, request.threshold, request.state, free_port(), request.k6())
+        arms[name] = arm_document(await run_arm(spec, SystemClock()))
+    click.echo(json.dumps(arms, indent=2) if request.output == "json" else _table(arms))
+
+
+def arm_document(result: ArmResult) -> dict[str, Any]:
+    load, series = result.load, result.series
+    start = series.times[0] if series.times else 0.0
+    return {
+        "requests": load.requests,
+        "failures": load.failures,
+        "availability": load.availability,
+        "p50Ms": load.p50_ms,
+        "p95Ms": load.p95_ms,
+        "p99Ms": load.p99_ms,
+        "rematches": result.rematches,
+        "moves": result.moves,
+        "podsWithoutNode": result.pods_without_node,
+        "happiness": [
+            {"seconds": round(at - start, 1), "min": low, "mean": mean}
+            for at, low, mean in zip(series.times, series.happiness_min, series.happiness_mean, strict=True)
+        ],
+        "generatorLatenessMs": round(result.lateness * 1000, 1),
+    }
+
+
+def _table(arms: dict[str, dict[str, Any]]) -> str:
+    from reactor.cli.tables import table
+
+    keys = [key for key in next(iter(arms.values())) if key != "happiness"]
+    rows = [(key, *(_cell(arm[key]) for arm in arms.values())) for key in keys]
+    return table(("", *arms), rows)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+async def _with_a_person(request: Request) -> None:
+    request.k6()
+    duration = seconds(request.duration, UNTIL_STOPPED)
+    steps = tuple((at / duration, share) for at, share in WARM_UP if at < duration)
+    scenario = replace(stable_scenario(request.seed, duration), steps=steps)
+    click.echo("starting an embedded cluster: 3 workers (12, 5 and 8 cores), 15 web apps ...")
+    port = free_port(request.port)
+    spec = ArmSpec(scenario, Mode.ACT, request.threshold, request.state, port)
+    async with running_arm(spec, SystemClock()) as arm:
+        click.echo(_welcome(arm))
+        load = asyncio.create_task(drive(arm, SystemClock()))
+        talk = asyncio.create_task(narrate(arm, sys.stdout))
+        try:
+            await asyncio.wait({load, talk}, return_when=asyncio.FIRST_COMPLETED)
+            if talk.done():
+                talk.result()
+            summary, _ = await load
+            click.echo(f"done: {summary.requests} requests, {summary.failures} failed")
+        finally:
+            for task in (load, talk):
+                task.cancel()
+            await asyncio.gather(load, talk, return_exceptions=True)
+
+
+def _welcome(arm: Arm) -> str:
+    weak = max(arm.spec.scenario.node_load().items(), key=lambda item: item[1])
+    return (
+        f"\n  dashboard   {arm.controller.url}/\n"
+        f"  kubectl     kubectl --kubeconfig {arm.kubeconfig} get pods -A -o wide -w\n"
+        f"  settings    {arm.kubeconfig.parent / 'settings.yaml'} (edit it: in force within 2 s)\n\n"
+        "The apps were placed by kube-scheduler's default scores on their stated requests.\n"
+        f"The load rises for 20 s; at full load {weak[0]} would need {weak[1]:.0%} of its CPU. Ctrl-C ends it.\n"
+    )

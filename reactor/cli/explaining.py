@@ -1,0 +1,105 @@
+"""What `rematch explain` shows: the pod's page as text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from reactor.cli.client import ask
+from reactor.cli.tables import table
+from reactor.cluster.dump import read_dump
+from reactor.errors import InputError
+from reactor.offline import look_at_dump
+from reactor.settings.file import read_file
+from reactor.settings.load import parse_settings
+from reactor.settings.model import Settings
+from reactor.web.pod_page import Facts, placement_now, pod_view
+from reactor.web.view import AxisView, Evidence, PodView
+
+PodName = tuple[str, str]
+
+
+def from_server(wanted: PodName, server: str) -> PodView:
+    namespace, name = wanted
+    view = ask(server, f"pods/{namespace}/{name}", PodView)
+    if view is None:
+        raise InputError(f"{server} knows no pod {namespace}/{name}; name its namespace with -n")
+    return view
+
+
+def from_files(wanted: PodName, files: tuple[str, ...], settings_file: Path | None) -> PodView:
+    namespace, name = wanted
+    settings = parse_settings(read_file(settings_file), str(settings_file)) if settings_file else Settings()
+    look = look_at_dump(read_dump(files), settings)
+    pod = look.snapshot.cluster.pod_named(namespace, name)
+    if pod is None:
+        raise InputError(f"{', '.join(files)}: no pod {namespace}/{name}; name its namespace with -n")
+    placement = placement_now(pod, look.snapshot, settings)
+    return pod_view(pod, look.snapshot, settings, Facts(look.evidence.get(pod.uid), placement))
+
+
+def render_json(view: PodView) -> str:
+    return msgspec.json.format(msgspec.json.encode(view), indent=2).decode()
+
+
+def render(view: PodView) -> str:
+    parts = [_identity(view), _happiness(view.happiness)]
+    if view.decision is not None:
+        until = f" (until {_time(view.decision.until)})" if view.decision.until else ""
+        parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}): {view.decision.text}{until}")
+    if view.fixed:
+        parts.append(f"Not moved:  {view.fixed}")
+    parts.append("\n".join(_axis(axis) for axis in view.resources))
+    if view.placement is not None:
+        parts.append(f"Why here:   {'; '.join(view.placement.why_here)}")
+        if view.placement.why_not:
+            parts.append(table(("why not", "reason"), [(no.node, no.reason) for no in view.placement.why_not]))
+    if view.history:
+        rows = [(_time(one.at), one.kind, one.reason, one.text) for one in view.history]
+        parts.append(table(("time", "kind", "reason", "text"), rows))
+    return "\n\n".join(parts)
+
+
+def _identity(view: PodView) -> str:
+    state = f"{view.phase}, {'Ready' if view.ready else 'not Ready'}, {view.restarts} restarts"
+    return (
+        f"Pod:        {view.namespace}/{view.name} ({view.uid})\n"
+        f"Node:       {view.node or '<none>'}\n"
+        f"State:      {state}\n"
+        f"Owner:      {view.workload or '<none>'}\n"
+        f"Scheduler:  {view.scheduler}{'' if view.managed else ' (not managed)'}"
+    )
+
+
+def _happiness(evidence: Evidence | None) -> str:
+    if evidence is None:
+        return "Happiness:  unknown (no liveness probe, or not running)"
+    m, s, f = evidence.goodwill, evidence.successes, evidence.failures
+    verdict = "happy" if evidence.happy else "UNHAPPY"
+    lines = [
+        f"Happiness:  {evidence.value:.3f} = (m + S) / (m + S + F) = ({m:g} + {s:.2f}) / ({m:g} + {s:.2f} + {f:.2f})",
+        f"Threshold:  {evidence.threshold:g} ({evidence.threshold_source}) -> {verdict}",
+        f"Half-life:  {evidence.half_life:g} s",
+        "Failures:   " + ", ".join(f"{one.failures:g} by {one.source}" for one in evidence.sources),
+    ]
+    if evidence.last_failure is not None:
+        lines.append(f"Last:       {_time(evidence.last_failure)}")
+    lines += [f"Message:    {_time(message.at)} {message.text}" for message in evidence.messages]
+    return "\n".join(lines)
+
+
+def _axis(axis: AxisView) -> str:
+    def amount(value: float | None) -> str:
+        if value is None:
+            return "unknown"
+        return f"{value:.3f} cores" if axis.unit == "cores" else f"{value / 2**20:.0f} MiB"
+
+    of = f" of {amount(axis.capacity)} on the node" if axis.capacity is not None else ""
+    label = f"{axis.axis.capitalize()}:"
+    return f"{label:<12}uses {amount(axis.usage)}, requests {amount(axis.request)}, peak {amount(axis.peak)}{of}"
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

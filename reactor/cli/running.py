@@ -1,0 +1,86 @@
+"""The process around the controller: logs, signals, the web server, and a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import structlog
+
+from reactor.cluster.kinds import ObjectName
+from reactor.controller import Controller, Options, open_controller
+from reactor.errors import InputError
+from reactor.record.logs import configure_logs
+from reactor.settings.model import Mode
+from reactor.web.serving import serve
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The command line of `rematch run`."""
+
+    settings_file: Path | None
+    configmap: str | None
+    store: Path
+    dry_run: bool
+    bind: str
+    port: int
+    log_level: str
+    log_format: str
+    kubeconfig: str | None
+    context: str | None
+
+
+def main(request: Request) -> None:
+    if request.settings_file is not None and request.configmap is not None:
+        raise click.UsageError("--settings and --configmap exclude each other; the settings have one home")
+    configure_logs(level=request.log_level, json=None if request.log_format == "auto" else request.log_format == "json")
+    asyncio.run(_run(request))
+
+
+async def _run(request: Request) -> None:
+    options = Options(
+        store=request.store,
+        kubeconfig=request.kubeconfig,
+        context=request.context,
+        settings_file=request.settings_file,
+        config_map=_config_map(request.configmap),
+        dry_run=request.dry_run,
+        mode=Mode.OBSERVE if request.dry_run else None,
+    )
+    async with open_controller(options) as controller, serve(controller, request.bind, request.port) as url:
+        log.info("ready to be looked at", url=url, cluster=controller.connection.server)
+        await until_stopped(controller)
+
+
+async def until_stopped(controller: Controller) -> None:
+    """SIGINT and SIGTERM end it in good order; an error of a part ends it with that error."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    job = asyncio.create_task(controller.run())
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({job, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if job.done():
+            job.result()
+        log.info("stopping")
+    finally:
+        for task in (job, stopped):
+            task.cancel()
+        await asyncio.gather(job, stopped, return_exceptions=True)
+
+
+def _config_map(text: str | None) -> ObjectName | None:
+    if text is None:
+        return None
+    namespace, slash, name = text.partition("/")
+    if not slash or not namespace or not name or "/" in name:
+        raise InputError(f"--configmap: {text!r} is not NAMESPACE/NAME")
+    return ObjectName(namespace, name)

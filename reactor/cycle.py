@@ -1,0 +1,133 @@
+"""One turn of the controller: the signals are in the state; from here it is decision, plan, execution, record."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from matching.plan import Plan, Planner
+from matching.problem import Problem
+from reactor.decision import Decision, Trigger, Unhappy, decide
+from reactor.execution.executor import Executor
+from reactor.execution.journal import MoveRun, Rest
+from reactor.execution.pending import Pending, pending_pods
+from reactor.outcome import Outcome, Placement, Rematch
+from reactor.planning import placement_problem, rematch_problem
+from reactor.reasons import Reason
+from reactor.record.cycles import cycle_context
+from reactor.record.recorder import Recorder
+from reactor.settings.model import Mode, Settings
+from reactor.snapshot import Snapshot
+from reactor.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What a turn goes through; wired once."""
+
+    state: State
+    planner: Callable[[str], Planner]
+    executor: Executor
+    recorder: Recorder
+    settings: Callable[[], Settings]
+
+
+async def turn(stages: Stages, trigger: Trigger) -> Outcome:
+    """One frozen snapshot, one decision; the effect comes back as a new signal.
+
+    When pods were bound, the rematch waits for the turn that the bindings call for: it has to see them.
+    """
+    settings = stages.settings()
+    with cycle_context() as cycle:
+        snapshot, followed = _take_snapshot(stages, settings)
+        placement = await _place_pending(stages, snapshot, settings)
+        decision = decide(snapshot, settings, trigger)
+        bound = placement is not None and placement.bound
+        rematch = None if bound else await _rematch(stages, snapshot, decision, settings)
+        moved = await _execute(stages, snapshot, decision, rematch, settings)
+        outcome = Outcome(settings.mode is Mode.ACT, placement, decision, rematch, (*followed, *moved))
+        stages.recorder.record(cycle, snapshot, outcome, settings)
+        return outcome
+
+
+def _take_snapshot(stages: Stages, settings: Settings) -> tuple[Snapshot, list[MoveRun]]:
+    """The state as it is, and the moves under way as it shows them."""
+    with stages.recorder.timed("snapshot"):
+        snapshot = stages.state.freeze(stages.executor.ongoing())
+        followed = stages.executor.follow(snapshot, settings)
+        return replace(snapshot, ongoing=stages.executor.ongoing()), followed
+
+
+async def _rematch(stages: Stages, snapshot: Snapshot, decision: Decision, settings: Settings) -> Rematch | None:
+    if not decision.rematch or snapshot.ongoing.runs:
+        return None
+    with stages.recorder.timed("plan"):
+        plan = await _solve(stages, settings.planner.name, rematch_problem(snapshot, decision, settings))
+    return Rematch(secrets.token_hex(6), plan)
+
+
+async def _execute(
+    stages: Stages, snapshot: Snapshot, decision: Decision, rematch: Rematch | None, settings: Settings
+) -> list[MoveRun]:
+    """In mode act the plan's moves are adopted and the first ones start; in mode observe nothing is touched."""
+    executor = stages.executor
+    if rematch is not None:
+        _let_rest(executor, snapshot, decision, rematch, settings)
+    if settings.mode is not Mode.ACT:
+        return executor.stop(snapshot.at, "mode is observe now")
+    adopted = executor.adopt(rematch.plan, rematch.plan_id, snapshot) if rematch is not None else []
+    with stages.recorder.timed("execute"):
+        started = await executor.start(replace(snapshot, ongoing=executor.ongoing()), settings)
+    return [*adopted, *started]
+
+
+def _let_rest(executor: Executor, snapshot: Snapshot, decision: Decision, rematch: Rematch, settings: Settings) -> None:
+    """Whoever the plan does not help, or may not help, is not planned for again at once."""
+    moving = {move.uid: move for move in rematch.plan.moves}
+    left = [one for one in decision.unhappy if one.uid not in moving]
+    until = snapshot.at + settings.decision.cooldown
+    reasons = {stay.uid: stay.reason for stay in rematch.plan.stays}
+    for one in left:
+        text = f"plan {rematch.plan_id} keeps it where it is: {reasons.get(one.uid, 'no better node')}"
+        executor.rest([one.uid], Rest(until, Reason.NO_BETTER_PLACE, text))
+    if settings.mode is not Mode.ACT:
+        for one in decision.unhappy:
+            if one.uid in moving:
+                executor.rest([one.uid], _observed(one, rematch, until))
+
+
+def _observed(one: Unhappy, rematch: Rematch, until: float) -> Rest:
+    target = next(move.target for move in rematch.plan.moves if move.uid == one.uid)
+    return Rest(until, Reason.OBSERVED, f"mode is observe: plan {rematch.plan_id} would move it to {target}")
+
+
+async def _place_pending(stages: Stages, snapshot: Snapshot, settings: Settings) -> Placement | None:
+    """Pending pods go where a reservation holds a node for them, else where the matching puts them."""
+    pending = pending_pods(snapshot, settings)
+    if not pending.place:
+        return Placement(None, (), pending.unjudged) if pending.unjudged else None
+    plan = await _place(stages, snapshot, pending, settings)
+    if settings.mode is not Mode.ACT:
+        return Placement(plan, (), pending.unjudged)
+    bound = await stages.executor.bind(plan, snapshot)
+    for one in bound:
+        if one.succeeded:
+            stages.state.assume_bound(one.pod, one.move.target)
+    return Placement(plan, tuple(bound), pending.unjudged)
+
+
+async def _place(stages: Stages, snapshot: Snapshot, pending: Pending, settings: Settings) -> Plan:
+    """A held node that does not take its pod any more is given up, not waited for."""
+    plan = await _solve(stages, settings.planner.name, placement_problem(snapshot, pending.place, settings))
+    homeless = {left.uid for left in plan.unplaced if pending.place.get(left.uid)}
+    if not homeless:
+        return plan
+    anywhere = {uid: None if uid in homeless else node for uid, node in pending.place.items()}
+    return await _solve(stages, settings.planner.name, placement_problem(snapshot, anywhere, settings))
+
+
+async def _solve(stages: Stages, planner: str, problem: Problem) -> Plan:
+    """Off the event loop: a large cluster takes a while, and watches and probes must not wait for it."""
+    return await asyncio.to_thread(stages.planner(planner).plan, problem)

@@ -1,0 +1,147 @@
+"""Carries plans out: the only writer of the journal, and the only caller of eviction and binding."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+
+from matching.plan import Move, Plan
+from reactor.cluster.records import Pod
+from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter, Eviction, EvictionAnswer
+from reactor.execution.follow import follow, siblings
+from reactor.execution.journal import Lineage, MoveRun, Ongoing, Rest, Stage
+from reactor.execution.start import choose_starts
+from reactor.reasons import Reason
+from reactor.settings.model import Settings
+from reactor.snapshot import Snapshot
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A binding that was asked for, and what the API said."""
+
+    pod: Pod
+    move: Move
+    answer: BindingAnswer
+
+    @property
+    def succeeded(self) -> bool:
+        """Also where no answer came: the watch will tell, and until then the room counts as taken."""
+        return self.answer.outcome in (Binding.BOUND, Binding.UNKNOWN)
+
+
+class Executor:
+    def __init__(self, writer: ClusterWriter, lineage: Mapping[str, Lineage] | None = None) -> None:
+        self._writer = writer
+        self._runs: dict[str, MoveRun] = {}
+        self._lineage: dict[str, Lineage] = dict(lineage or {})
+        self._resting: dict[str, Rest] = {}
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._runs)
+
+    def ongoing(self) -> Ongoing:
+        return Ongoing(tuple(self._runs.values()), dict(self._lineage), dict(self._resting))
+
+    def rest(self, uids: Iterable[str], rest: Rest) -> None:
+        """Leave these pods alone for a while."""
+        for uid in uids:
+            self._resting[uid] = rest
+
+    def adopt(self, plan: Plan, plan_id: str, snapshot: Snapshot) -> list[MoveRun]:
+        """Take over the plan's moves of running pods; they start one by one as `start` finds them possible."""
+        adopted = []
+        for move in plan.moves:
+            pod = snapshot.cluster.pods.get(move.uid)
+            if move.source is None or pod is None:
+                continue
+            workload = snapshot.cluster.workload_of(pod)
+            name = f"{workload.kind}/{pod.namespace}/{workload.name}" if workload else pod.key
+            adopted.append(MoveRun(secrets.token_hex(8), plan_id, move, pod, name))
+        self._runs.update({run.id: run for run in adopted})
+        return adopted
+
+    def follow(self, snapshot: Snapshot, settings: Settings) -> list[MoveRun]:
+        """Bring every run up to what the cluster shows; the ones that reached another stage are returned."""
+        changed = []
+        for run in list(self._runs.values()):
+            taken = {other.replacement or "" for other in self._runs.values() if other.id != run.id}
+            after = follow(run, snapshot.cluster, snapshot.at, settings.execution, taken)
+            self._settle(after)
+            if after.stage is not run.stage:
+                changed.append(after)
+        self._forget(snapshot)
+        return changed
+
+    def stop(self, now: float, why: str) -> list[MoveRun]:
+        """Give up what has not started; what is in flight is still followed."""
+        planned = [run for run in self._runs.values() if not run.in_flight]
+        return [self._end(run, Stage.SKIPPED, now, why) for run in planned]
+
+    async def start(self, snapshot: Snapshot, settings: Settings) -> list[MoveRun]:
+        """Evict for the planned moves whose turn it is; the changed runs are returned."""
+        starts = choose_starts(snapshot, settings)
+        changed = [self._skip(run, reason, snapshot, settings) for run, reason in starts.skip]
+        for run in starts.begin:
+            pod = snapshot.cluster.pods[run.move.uid]
+            answer = await self._writer.evict(pod)
+            log.info("eviction", pod=pod.key, node=pod.node, target=run.move.target, answer=answer.outcome)
+            changed.append(self._evicted(run, answer, snapshot, settings))
+        return changed
+
+    async def bind(self, plan: Plan, snapshot: Snapshot) -> list[Bound]:
+        """Bind the pending pods of a placement plan."""
+        made = []
+        for move in plan.moves:
+            pod = snapshot.cluster.pods[move.uid]
+            answer = await self._writer.bind(pod, move.target)
+            log.info("binding", pod=pod.key, node=move.target, answer=answer.outcome)
+            made.append(Bound(pod, move, answer))
+        return made
+
+    def _evicted(self, run: MoveRun, answer: EvictionAnswer, snapshot: Snapshot, settings: Settings) -> MoveRun:
+        now = snapshot.at
+        if answer.outcome in (Eviction.ACCEPTED, Eviction.UNKNOWN):
+            there = siblings(run.pod, snapshot.cluster)
+            return self._settle(replace(run, stage=Stage.EVICTED, evicted=now, siblings=there))
+        if answer.outcome in (Eviction.GONE, Eviction.REPLACED):
+            return self._end(run, Stage.SKIPPED, now, "the pod was gone before it could be evicted")
+        budget = answer.outcome in (Eviction.BUDGET, Eviction.SEVERAL_BUDGETS)
+        reason = Reason.BUDGET if budget else Reason.EVICTION_FAILED
+        until = now + max(answer.retry_after or 0.0, settings.decision.cooldown)
+        self._resting[run.move.uid] = Rest(until, reason, answer.message)
+        return self._end(run, Stage.FAILED, now, f"eviction refused ({answer.outcome}): {answer.message}")
+
+    def _skip(self, run: MoveRun, reason: str, snapshot: Snapshot, settings: Settings) -> MoveRun:
+        until = snapshot.at + settings.triggers.evaluation_interval
+        self._resting[run.move.uid] = Rest(until, Reason.NO_BETTER_PLACE, f"the planned move was skipped: {reason}")
+        return self._end(run, Stage.SKIPPED, snapshot.at, reason)
+
+    def _settle(self, run: MoveRun) -> MoveRun:
+        if run.active:
+            self._runs[run.id] = run
+            return run
+        self._runs.pop(run.id, None)
+        if run.stage is Stage.DONE and run.replacement is not None:
+            before = self._lineage.get(run.move.uid)
+            generation = before.generation + 1 if before else 1
+            self._lineage[run.replacement] = Lineage(run.ended or 0.0, generation, run.move.uid)
+        return run
+
+    def _end(self, run: MoveRun, stage: Stage, now: float, outcome: str) -> MoveRun:
+        return self._settle(replace(run, stage=stage, ended=now, outcome=outcome))
+
+    def _forget(self, snapshot: Snapshot) -> None:
+        """What concerns pods that are gone, or waits that are over, is not kept."""
+        pods = snapshot.cluster.pods
+        self._resting = {uid: rest for uid, rest in self._resting.items() if uid in pods and snapshot.at < rest.until}
+        self._lineage = {uid: line for uid, line in self._lineage.items() if uid in pods or self._is_source(uid)}
+
+    def _is_source(self, uid: str) -> bool:
+        return any(run.move.uid == uid for run in self._runs.values())

@@ -1,0 +1,78 @@
+"""What the cluster shows of a move under way: pure steps from one MoveRun to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from reactor.cluster.records import Pod
+from reactor.cluster.snapshot import ClusterView
+from reactor.execution.journal import MoveRun, Stage
+from reactor.settings.model import Execution
+
+
+def siblings(pod: Pod, view: ClusterView) -> frozenset[str]:
+    """The pods of the same owner that are there now."""
+    if pod.owner is None:
+        return frozenset({pod.uid})
+    return frozenset(other.uid for other in view.pods_of(pod.owner.uid))
+
+
+def replacement(run: MoveRun, view: ClusterView, taken: Collection[str]) -> Pod | None:
+    """The pod that the owner made instead: same owner and template, not there before (StatefulSet: same name too)."""
+    owner = run.pod.owner
+    if owner is None:
+        return None
+    for pod in sorted(view.pods_of(owner.uid), key=lambda candidate: (candidate.created, candidate.name)):
+        if pod.uid in run.siblings or pod.uid in taken or pod.deleting is not None:
+            continue
+        if pod.template_hash != run.pod.template_hash:
+            continue
+        if owner.kind == "StatefulSet" and pod.name != run.pod.name:
+            continue
+        return pod
+    return None
+
+
+def follow(run: MoveRun, view: ClusterView, now: float, settings: Execution, taken: Collection[str]) -> MoveRun:
+    """The run as the cluster shows it now; a run that has not begun or has ended is left as it is."""
+    if not run.in_flight:
+        return run
+    if run.replacement is None:
+        found = replacement(run, view, taken)
+        if found is None:
+            return _without_replacement(run, view, now, settings)
+        run = replace(run, replacement=found.uid, replacement_key=found.key)
+    pod = view.pods.get(run.replacement or "")
+    if pod is None or pod.deleting is not None or pod.finished:
+        return _end(run, Stage.FAILED, now, f"the replacement {run.replacement_key} is gone before it was Ready")
+    if pod.node is not None and run.bound is None:
+        run = replace(run, bound=now, stage=Stage.BOUND if run.stage is Stage.EVICTED else run.stage)
+    if pod.node is not None and pod.ready:
+        where = "as planned" if pod.node == run.move.target else f"but another scheduler bound it to {pod.node}"
+        return _end(run, Stage.DONE, now, f"{pod.key} is Ready on {pod.node}, {where}")
+    return _late(run, now, settings)
+
+
+def reserved(run: MoveRun, now: float, settings: Execution) -> bool:
+    """Whether the target is still held for the replacement: from the plan's start until bound or expired."""
+    if run.bound is not None or not run.in_flight:
+        return False
+    return run.evicted is None or now < run.evicted + settings.reservation
+
+
+def _without_replacement(run: MoveRun, view: ClusterView, now: float, settings: Execution) -> MoveRun:
+    owner = run.pod.owner
+    if owner is not None and owner.uid not in view.workloads:
+        return _end(run, Stage.FAILED, now, f"its {owner.kind} {owner.name} was deleted meanwhile")
+    return _late(run, now, settings)
+
+
+def _late(run: MoveRun, now: float, settings: Execution) -> MoveRun:
+    if run.evicted is not None and now >= run.evicted + settings.ready_deadline:
+        return replace(run, stage=Stage.LATE)
+    return run
+
+
+def _end(run: MoveRun, stage: Stage, now: float, outcome: str) -> MoveRun:
+    return replace(run, stage=stage, ended=now, outcome=outcome)

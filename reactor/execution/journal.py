@@ -1,0 +1,106 @@
+"""Moves under way and moves just made, as values: what the decision must know of the execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from matching.plan import Move
+from reactor.cluster.records import Pod
+from reactor.reasons import Reason
+
+LONGEST_COOLDOWN = 3600.0
+
+
+class Stage(StrEnum):
+    PLANNED = "planned"
+    EVICTED = "evicted"
+    BOUND = "bound"
+    LATE = "late"
+    """The replacement was not Ready by its deadline: nothing else is started until it is Ready or gone."""
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    ABANDONED = "abandoned"
+
+
+ENDED = frozenset({Stage.DONE, Stage.SKIPPED, Stage.FAILED, Stage.ABANDONED})
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRun:
+    """One move on its way from the plan to a Ready replacement."""
+
+    id: str
+    plan_id: str
+    move: Move
+    pod: Pod
+    workload: str
+    stage: Stage = Stage.PLANNED
+    siblings: frozenset[str] = frozenset()
+    """UIDs of the owner's pods at the time of the eviction: whoever comes later is the replacement."""
+    evicted: float | None = None
+    bound: float | None = None
+    ended: float | None = None
+    replacement: str | None = None
+    replacement_key: str = ""
+    outcome: str = ""
+
+    @property
+    def active(self) -> bool:
+        return self.stage not in ENDED
+
+    @property
+    def in_flight(self) -> bool:
+        return self.stage in (Stage.EVICTED, Stage.BOUND, Stage.LATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """A pod that is here because we moved its predecessor; `generation` counts the moves in a row."""
+
+    moved: float
+    generation: int
+    predecessor: str = ""
+    """UID of the pod that was moved."""
+
+    def rests_until(self, cooldown: float) -> float:
+        return self.moved + min(cooldown * 2.0 ** (self.generation - 1), LONGEST_COOLDOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing is tried for a pod until then, because the last try said so."""
+
+    until: float
+    reason: Reason
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ongoing:
+    """The execution as seen at one instant."""
+
+    runs: tuple[MoveRun, ...] = ()
+    """Active ones only, in the order in which they are to be started."""
+    lineage: Mapping[str, Lineage] = field(default_factory=dict)
+    """By the UID of the replacement."""
+    resting: Mapping[str, Rest] = field(default_factory=dict)
+    """By pod UID."""
+
+    @property
+    def in_flight(self) -> tuple[MoveRun, ...]:
+        return tuple(run for run in self.runs if run.in_flight)
+
+    @property
+    def halted(self) -> str:
+        """Why no further move is started; empty when moves may start."""
+        late = [run for run in self.runs if run.stage is Stage.LATE]
+        if not late:
+            return ""
+        run = late[0]
+        waiting = (
+            f"{run.replacement_key} on {run.move.target}" if run.replacement else f"the successor of {run.move.pod}"
+        )
+        return f"{waiting} is not Ready by its deadline; moves go on when it is Ready or gone"

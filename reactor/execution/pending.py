@@ -1,0 +1,39 @@
+"""Pods that wait for our binder: who is to be placed now, and for whom a node is held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reactor.cluster.records import Pod
+from reactor.execution.follow import reserved
+from reactor.settings.model import Settings
+from reactor.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    place: Mapping[str, str | None]
+    """By UID: the node that a reservation holds for the pod, or None."""
+    unjudged: tuple[Pod, ...]
+    """Not bound, because a hard constraint of theirs cannot be judged yet."""
+
+
+def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
+    """Ours by scheduler name, whether managed or not: nobody else would bind them. Gated pods are left alone."""
+    waiting = [
+        pod
+        for pod in snapshot.cluster.pods.values()
+        if pod.node is None
+        and pod.scheduler_name == settings.scheduler_name
+        and not pod.gates
+        and not pod.finished
+        and pod.deleting is None
+    ]
+    held = {
+        run.replacement: run.move.target
+        for run in snapshot.ongoing.in_flight
+        if run.replacement is not None and reserved(run, snapshot.at, settings.execution)
+    }
+    place = {pod.uid: held.get(pod.uid) for pod in waiting if not pod.unjudged}
+    return Pending(place, tuple(pod for pod in waiting if pod.unjudged))

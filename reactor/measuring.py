@@ -1,0 +1,141 @@
+"""Asks the metric sources in turn and writes what they told into the state: Prometheus first, then metrics.k8s.io."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import structlog
+
+from reactor.clock import Clock
+from reactor.cluster.gateway import Gateway
+from reactor.cluster.kinds import Kind
+from reactor.cluster.records import Pod
+from reactor.errors import MetricsError
+from reactor.record.metrics import Instruments
+from reactor.settings.model import Settings
+from reactor.signals.metrics_api import MetricsApiSource
+from reactor.signals.prometheus import PrometheusSource
+from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.state import State
+from storage.rows import SampleRow
+from storage.store import Store
+
+log = structlog.get_logger(__name__)
+
+WHEN_OFF = 2.0
+"""How soon a source that was just switched on in the settings is noticed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLevel:
+    """What users see of the services, as Prometheus tells it; None where it was not asked or did not say."""
+
+    availability: float | None = None
+    latency_p95: float | None = None
+
+
+class Measuring:
+    def __init__(
+        self,
+        state: State,
+        gateway: Gateway,
+        store: Store,
+        settings: Callable[[], Settings],
+        clock: Clock,
+        instruments: Instruments,
+    ) -> None:
+        self._state = state
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._instruments = instruments
+        self._prometheus = PrometheusSource()
+        self._metrics_api = MetricsApiSource(gateway, clock)
+        self.problems: dict[Source, str] = {}
+        """What is wrong with a source now, for people."""
+        self.service_level = ServiceLevel()
+
+    async def run(self) -> None:
+        await self._state.until_synced()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow_prometheus())
+            tasks.create_task(self._follow_metrics_api())
+
+    async def once(self) -> None:
+        """One round of every source: for commands that look once."""
+        await self._round_of_prometheus(self._settings())
+        await self._round_of_metrics_api(self._settings())
+
+    async def _follow_prometheus(self) -> None:
+        while True:
+            settings = self._settings()
+            asked = bool(settings.metrics.prometheus.url)
+            if asked:
+                await self._round_of_prometheus(settings)
+            await self._clock.sleep(settings.metrics.prometheus.interval if asked else WHEN_OFF)
+
+    async def _follow_metrics_api(self) -> None:
+        while True:
+            settings = self._settings()
+            asked = settings.metrics.metrics_api.enabled
+            if asked:
+                await self._round_of_metrics_api(settings)
+            await self._clock.sleep(settings.metrics.metrics_api.interval if asked else WHEN_OFF)
+
+    async def _round_of_prometheus(self, settings: Settings) -> None:
+        pods = (cast(Pod, pod).namespace for pod in self._state.mirror.records(Kind.PODS).values())
+        told = await self._prometheus.read(settings.metrics.prometheus, Counter(pods))
+        now = self._clock.now()
+        self._state.count(told.probes)
+        self._state.usage.record_throttling(told.throttled, now)
+        self.service_level = ServiceLevel(told.availability, told.latency_p95)
+        self._write(told.pods, told.nodes, Source.PROMETHEUS, told.cpu_window)
+        self._judge(Source.PROMETHEUS, told.problems)
+
+    async def _round_of_metrics_api(self, settings: Settings) -> None:
+        told = await self._metrics_api.read(settings.metrics.metrics_api.timeout)
+        self._write(told.pods, told.nodes, Source.METRICS_API)
+        self._judge(Source.METRICS_API, told.problems)
+
+    def _write(
+        self,
+        pods: Sequence[PodUsageSample],
+        nodes: Sequence[NodeUsageSample],
+        source: Source,
+        cpu_window: float = 0.0,
+    ) -> None:
+        now = self._clock.now()
+        metrics = self._settings().metrics
+        self._state.usage.configure(metrics.freshness, metrics.peak_window)
+        self._state.usage.record_pods(pods, source, now, cpu_window=cpu_window)
+        self._state.usage.record_nodes(nodes, source, now)
+        self._store.add_samples(*self._rows(pods, nodes, source))
+        self._state.measured()
+
+    def _rows(
+        self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: Source
+    ) -> list[SampleRow]:
+        rows = []
+        for sample in pods:
+            pod = self._state.mirror.pod_named(sample.namespace, sample.pod)
+            if pod is not None:
+                rows.append(SampleRow(sample.at, "pod", pod.uid, sample.cpu, sample.memory, source))
+        rows += [SampleRow(node.at, "node", node.node, node.cpu, node.memory, source) for node in nodes]
+        return rows
+
+    def _judge(self, source: Source, problems: tuple[MetricsError, ...]) -> None:
+        """Said once when it changes; the metric counts every time."""
+        self._instruments.source_up.labels(source).set(0 if problems else 1)
+        for _ in problems:
+            self._instruments.source_errors.labels(source).inc()
+        text = "; ".join(str(problem) for problem in problems)
+        if text != self.problems.get(source, ""):
+            if text:
+                log.warning("metrics source", source=source, problem=text)
+            else:
+                log.info("metrics source works", source=source)
+        self.problems[source] = text

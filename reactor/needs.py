@@ -1,0 +1,152 @@
+"""Needs and room (decision 6): the three quantities of a pod, what a node has, and who already holds some of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matching.planners.stable import StablePlanner
+from matching.problem import Amounts, Options, Problem, Rules, Scope
+from matching.problem import Node as Place
+from matching.problem import Pod as Guest
+from reactor.cluster.records import Node, Pod
+from reactor.execution.journal import MoveRun
+from reactor.signals.workloads import workload_key
+from reactor.snapshot import Needs, Snapshot
+
+MEASURED = ("cpu", "memory")
+OPTIONAL = ("ephemeral-storage",)
+"""Axes that are only requested, never measured here; part of the problem when somebody asks for them."""
+DEFAULT_MAX_PODS = 110.0
+
+
+class ProblemBuilder:
+    """Collects guests; nodes are added at the end, when it is known which axes matter."""
+
+    def __init__(self, snapshot: Snapshot, only_node: str | None = None) -> None:
+        self._snapshot = snapshot
+        nodes = snapshot.cluster.nodes
+        self._nodes: list[Node] = list(nodes.values()) if only_node is None else [nodes[only_node]]
+        self._guests: list[tuple[Pod, str | None, str, bool, Rules]] = []
+        self._held: list[MoveRun] = []
+
+    def add(self, pod: Pod, *, fixed: str = "", happy: bool = True, rules: Rules | None = None) -> None:
+        self._guests.append((pod, pod.node, fixed, happy, pod.rules if rules is None else rules))
+
+    def hold(self, run: MoveRun) -> None:
+        """Room on the target for a replacement that is not there yet."""
+        self._held.append(run)
+
+    def takes(self, pod: Pod, target: str) -> bool:
+        """Whether the pod, as if it had no node yet, would be placed on the target."""
+        self._guests.append((pod, None, "", True, pod.rules))
+        plan = StablePlanner().plan(self.problem(Options(scope=Scope.PENDING)))
+        return any(move.uid == pod.uid and move.target == target for move in plan.moves)
+
+    def problem(self, options: Options) -> Problem:
+        axes = self._axes()
+        guests = [self._guest(axes, *row) for row in self._guests]
+        guests += [self._reservation(axes, run) for run in self._held]
+        used = _used_by_node(guests)
+        return Problem(
+            axes=axes,
+            pods=tuple(guests),
+            nodes=tuple(self._place(axes, node, used.get(node.name)) for node in self._nodes),
+            options=options,
+            needs_from=self._snapshot.needs,
+        )
+
+    def _axes(self) -> tuple[str, ...]:
+        asked = {axis for pod, *_ in self._guests for axis in pod.requests if axis in OPTIONAL}
+        return MEASURED + tuple(axis for axis in OPTIONAL if axis in asked)
+
+    def _guest(self, axes: tuple[str, ...], pod: Pod, node: str | None, fixed: str, happy: bool, rules: Rules) -> Guest:
+        request = _amounts(axes, pod.requests)
+        usage, peak = self._needs(pod, node, request)
+        return Guest(
+            key=pod.key,
+            uid=pod.uid,
+            usage=usage,
+            request=request,
+            peak=peak,
+            node=node,
+            workload=workload_key(pod),
+            priority=pod.priority,
+            happy=happy,
+            fixed=fixed,
+            rules=rules,
+        )
+
+    def _needs(self, pod: Pod, node: str | None, request: Amounts) -> tuple[Amounts, Amounts]:
+        """Usage and peak. Where nothing fresh is known the request stands in: unknown never reads as idle."""
+        if self._snapshot.needs is Needs.REQUESTS:
+            return request, request
+        view = self._snapshot.usage
+        peak = view.peak(pod.uid) if node is not None else view.workload_peak(workload_key(pod))
+        expected = _over(request, (peak.cpu, peak.memory))
+        if node is None:
+            return expected, expected
+        usage = view.usage(pod.uid)
+        if not usage.known:
+            return _highest(request, expected), _highest(request, expected)
+        used = _over(request, (usage.cpu.fresh, usage.memory.fresh))
+        return used, _highest(used, expected)
+
+    def _reservation(self, axes: tuple[str, ...], run: MoveRun) -> Guest:
+        guest = self._guest(axes, run.pod, run.move.target, f"held for the replacement of {run.pod.key}", True, Rules())
+        name = f"reservation/{run.id}"
+        return Guest(
+            name, name, guest.usage, guest.request, guest.peak, node=run.move.target, fixed=guest.fixed, workload=name
+        )
+
+    def _place(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> Place:
+        allocatable = _amounts(axes, node.allocatable)
+        room = all(amount > 0 for amount in allocatable[: len(MEASURED)])
+        return Place(
+            name=node.name,
+            allocatable=allocatable,
+            max_pods=int(node.allocatable.get("pods", DEFAULT_MAX_PODS)),
+            labels=node.labels,
+            taints=node.taints,
+            unschedulable=node.unschedulable,
+            ready=node.ready and room,
+            measured=self._snapshot.needs is Needs.REQUESTS or self._snapshot.usage.node_usage(node.name).known,
+            background=self._background(axes, node, used),
+        )
+
+    def _background(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> Amounts:
+        """What the node uses beyond its pods and beyond what it keeps back for itself anyway."""
+        usage = self._snapshot.usage.node_usage(node.name)
+        if self._snapshot.needs is Needs.REQUESTS or not usage.known:
+            return ()
+        rest = []
+        for at, axis in enumerate(axes):
+            total = {"cpu": usage.cpu.fresh, "memory": usage.memory.fresh}.get(axis)
+            kept_back = node.capacity.get(axis, 0.0) - node.allocatable.get(axis, 0.0)
+            pods = used[at] if used is not None else 0.0
+            rest.append(0.0 if total is None else max(0.0, total - pods - max(0.0, kept_back)))
+        return tuple(rest)
+
+
+def _amounts(axes: tuple[str, ...], quantities: Mapping[str, float]) -> Amounts:
+    return tuple(quantities.get(axis, 0.0) for axis in axes)
+
+
+def _over(base: Amounts, measured: tuple[float | None, float | None]) -> Amounts:
+    """The measured axes from the measurement where there is one, the others from `base`."""
+    return (
+        *(b if m is None else m for b, m in zip(base[: len(MEASURED)], measured, strict=True)),
+        *base[len(MEASURED) :],
+    )
+
+
+def _highest(left: Amounts, right: Amounts) -> Amounts:
+    return tuple(max(pair) for pair in zip(left, right, strict=True))
+
+
+def _used_by_node(guests: list[Guest]) -> dict[str, Amounts]:
+    sums: dict[str, Amounts] = {}
+    for guest in guests:
+        if guest.node is not None:
+            before = sums.get(guest.node)
+            sums[guest.node] = guest.usage if before is None else tuple(map(sum, zip(before, guest.usage, strict=True)))
+    return sums

@@ -1,0 +1,85 @@
+"""A snapshot without a running controller: from files, or from one look at the live cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from predictors.peaks import SigmaOrPercentile
+from reactor.cluster.dump import Dump
+from reactor.cluster.records import Event
+from reactor.cluster.snapshot import ClusterView
+from reactor.execution.journal import Ongoing
+from reactor.happiness import probability, threshold_of
+from reactor.settings.model import Settings
+from reactor.signals.probes import Evidence, ProbeLedger
+from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.signals.usage import UsageBook
+from reactor.snapshot import Mood, Needs, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    pods: tuple[PodUsageSample, ...] = ()
+    nodes: tuple[NodeUsageSample, ...] = ()
+    source: Source = Source.METRICS_API
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A snapshot, and the evidence that its moods came from."""
+
+    snapshot: Snapshot
+    evidence: dict[str, Evidence]
+
+
+def look_at_dump(dump: Dump, settings: Settings, *, now: float | None = None, needs: Needs | None = None) -> Look:
+    """`now` is the newest timestamp in the files unless told otherwise; without metrics needs are requests."""
+    measured = Measured(dump.pod_usage, dump.node_usage)
+    if needs is None:
+        needs = Needs.METRICS if dump.pod_usage else Needs.REQUESTS
+    return look_at(dump.view, dump.events, measured, settings, now=dump.view.at if now is None else now, needs=needs)
+
+
+def look_at(
+    view: ClusterView, events: Iterable[Event], measured: Measured, settings: Settings, *, now: float, needs: Needs
+) -> Look:
+    """Everything as history: events and samples count by their own timestamps."""
+    ledger = ProbeLedger(settings.happiness.half_life)
+    book = UsageBook(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
+    for node in view.nodes.values():
+        book.observe_node(node.name, node.addresses)
+    for pod in view.pods.values():
+        ledger.observe_pod(pod, now)
+        book.observe_pod(pod)
+    failing = {event.involved_uid for event in events if ledger.observe_event(event, now, listed=True)}
+    book.record_pods(measured.pods, measured.source, now)
+    book.record_nodes(_with_sums(measured, view), measured.source, now)
+    moods = {uid: _mood(view, ledger, uid, now, settings) for uid in failing if uid in view.pods}
+    evidence = {uid: found for uid in view.pods if (found := ledger.evidence(uid, now)) is not None}
+    return Look(Snapshot(now, view, book.freeze(now), moods, Ongoing(), needs), evidence)
+
+
+def _mood(view: ClusterView, ledger: ProbeLedger, uid: str, now: float, settings: Settings) -> Mood:
+    pod = view.pods[uid]
+    counts = ledger.counts(uid, now)
+    threshold = threshold_of(pod, view.namespaces.get(pod.namespace), settings.happiness)
+    return Mood(counts, probability(counts, settings.happiness.goodwill), threshold)
+
+
+def _with_sums(measured: Measured, view: ClusterView) -> list[NodeUsageSample]:
+    """A node nobody measured uses at least what its pods use, when all of them were measured."""
+    told = {sample.node for sample in measured.nodes}
+    by_pod = {(sample.namespace, sample.pod): sample for sample in measured.pods}
+    sums = []
+    for node in view.nodes.values():
+        if node.name in told:
+            continue
+        pods = [pod for pod in view.pods_on(node.name) if not pod.finished]
+        samples = [by_pod.get((pod.namespace, pod.name)) for pod in pods]
+        known = [one for one in samples if one is not None and one.cpu is not None and one.memory is not None]
+        if len(known) == len(pods) and (known or by_pod):
+            cpu, memory = sum(one.cpu or 0.0 for one in known), sum(one.memory or 0.0 for one in known)
+            at = min((one.at for one in known), default=view.at)
+            sums.append(NodeUsageSample(node.name, cpu, memory, at))
+    return [*measured.nodes, *sums]

@@ -1,0 +1,96 @@
+"""Can placement be the cause of a pod's unhappiness? Only then can a move help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matching.constraints.classes import VETOES
+from matching.problem import Node as Place
+from reactor.cluster.records import Node, Pod
+from reactor.settings.model import Settings
+from reactor.snapshot import Needs, Snapshot
+
+AXES = ("cpu", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`known` is False without fresh metrics: then nobody can tell, and nothing is moved."""
+
+    known: bool
+    helps: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """Use as a share of allocatable, by axis."""
+
+    shares: dict[str, float]
+
+    @property
+    def worst(self) -> tuple[str, float]:
+        axis = max(self.shares, key=lambda name: self.shares[name])
+        return axis, self.shares[axis]
+
+
+def node_use(node: Node, snapshot: Snapshot) -> NodeUse | None:
+    """None when an axis is not freshly measured: unknown is not idle."""
+    used = _requested(node, snapshot) if snapshot.needs is Needs.REQUESTS else _measured(node, snapshot)
+    totals = [node.allocatable.get(axis, 0.0) for axis in AXES]
+    if used is None or min(totals) <= 0:
+        return None
+    return NodeUse({axis: amount / total for axis, amount, total in zip(AXES, used, totals, strict=True)})
+
+
+def _measured(node: Node, snapshot: Snapshot) -> tuple[float, float] | None:
+    usage = snapshot.usage.node_usage(node.name)
+    cpu, memory = usage.cpu.fresh, usage.memory.fresh
+    return None if cpu is None or memory is None else (cpu, memory)
+
+
+def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:
+    pods = [pod for pod in snapshot.cluster.pods_on(node.name) if not pod.finished]
+    cpu, memory = (sum(pod.requests.get(axis, 0.0) for pod in pods) for axis in AXES)
+    return cpu, memory
+
+
+def open_to(pod: Pod, node: Node) -> bool:
+    """Whether the node would take such a pod at all, room aside."""
+    place = Place(
+        node.name, (), labels=node.labels, taints=node.taints, unschedulable=node.unschedulable, ready=node.ready
+    )
+    return not any(veto(pod.rules, place) for veto in VETOES)
+
+
+def placement_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> Cause:
+    node = snapshot.cluster.nodes.get(pod.node or "")
+    if node is None:
+        return Cause(False, False, f"its node {pod.node} is not known")
+    if not node.ready:
+        return Cause(True, True, f"{node.name} is not Ready")
+    if node.pressure:
+        return Cause(True, True, f"{node.name} reports {', '.join(node.pressure)}")
+    use = node_use(node, snapshot)
+    if use is None or not _pod_known(pod, snapshot):
+        return Cause(False, False, f"no fresh metrics of {pod.key if use else node.name}")
+    axis, share = use.worst
+    if share >= settings.decision.node_pressure:
+        return Cause(True, True, f"{node.name} uses {share:.0%} of its {axis}")
+    return _better_elsewhere(pod, node, use, snapshot, settings)
+
+
+def _pod_known(pod: Pod, snapshot: Snapshot) -> bool:
+    return snapshot.needs is Needs.REQUESTS or snapshot.usage.usage(pod.uid).known
+
+
+def _better_elsewhere(pod: Pod, here: Node, use: NodeUse, snapshot: Snapshot, settings: Settings) -> Cause:
+    axis, share = use.worst
+    best: tuple[float, str] | None = None
+    for node in snapshot.cluster.nodes.values():
+        other = node_use(node, snapshot) if node.name != here.name and open_to(pod, node) else None
+        if other is not None and (best is None or (other.worst[1], node.name) < best):
+            best = (other.worst[1], node.name)
+    if best is not None and share - best[0] >= settings.decision.clearly_better:
+        return Cause(True, True, f"{here.name} uses {share:.0%} of its {axis}, {best[1]} only {best[0]:.0%}")
+    return Cause(True, False, f"{here.name} uses only {share:.0%} of its {axis} and no node is clearly better")

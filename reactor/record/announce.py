@@ -1,0 +1,77 @@
+"""What our Events say: one function per thing worth telling on the pod concerned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reactor.cluster.announcements import Announcement
+from reactor.cluster.records import ConfigMap, Pod
+from reactor.decision import Unhappy, Wait
+from reactor.execution.journal import MoveRun, Stage
+from reactor.outcome import Placement, Rematch
+from reactor.snapshot import Snapshot
+
+
+def about_pod(pod: Pod, reason: str, message: str, *, warning: bool = False) -> Announcement:
+    kind = "Warning" if warning else "Normal"
+    return Announcement("Pod", pod.namespace, pod.name, pod.uid, reason, message, kind)
+
+
+def about_wait(pod: Pod, wait: Wait) -> Announcement:
+    return about_pod(pod, "RematchWaits", f"{wait.reason}: {wait.text}")
+
+
+def about_unhappy(pod: Pod, one: Unhappy, rematch: Rematch | None) -> Announcement:
+    target = next((move.target for move in rematch.plan.moves if move.uid == one.uid), None) if rematch else None
+    end = f"plan {rematch.plan_id} moves it to {target}" if rematch and target else "no plan moves it now"
+    happiness = f"happiness {one.mood.probability:.2f} is below {one.mood.threshold.value:g}"
+    return about_pod(pod, "Unhappy", f"{happiness}; {one.cause}; {end}", warning=True)
+
+
+def about_move(run: MoveRun, snapshot: Snapshot) -> Announcement | None:
+    """Told on whichever of the two pods is there to be asked about."""
+    if run.stage is Stage.EVICTED and run.replacement is None:
+        return about_pod(
+            run.pod, "Moving", f"evicted from {run.move.source} for {run.move.target} (plan {run.plan_id})"
+        )
+    if run.stage is Stage.DONE:
+        pod = snapshot.cluster.pods.get(run.replacement or "", run.pod)
+        return about_pod(pod, "Moved", f"replaces {run.move.pod} of {run.move.source}: {run.outcome}")
+    if run.stage is Stage.LATE:
+        pod = snapshot.cluster.pods.get(run.replacement or "", run.pod)
+        return about_pod(pod, "MoveLate", "not Ready by its deadline; no further move is started", warning=True)
+    if run.stage in (Stage.FAILED, Stage.SKIPPED):
+        return about_pod(run.pod, f"Move{run.stage.capitalize()}", run.outcome, warning=run.stage is Stage.FAILED)
+    return None
+
+
+def about_placement(placement: Placement, snapshot: Snapshot, *, acted: bool) -> Iterator[Announcement]:
+    pods = snapshot.cluster.pods
+    for pod in placement.unjudged:
+        yield about_pod(pod, "FailedScheduling", f"cannot judge {', '.join(pod.unjudged)} yet", warning=True)
+    if placement.plan is None:
+        return
+    for left in placement.plan.unplaced:
+        yield about_pod(pods[left.uid], "FailedScheduling", left.reason, warning=True)
+    for one in placement.bound:
+        if one.succeeded:
+            yield about_pod(one.pod, "Scheduled", f"Successfully assigned {one.pod.key} to {one.move.target}")
+        else:
+            text = f"binding to {one.move.target} failed ({one.answer.outcome}): {one.answer.message}"
+            yield about_pod(one.pod, "FailedBinding", text, warning=True)
+    if not acted:
+        for move in placement.plan.moves:
+            yield about_pod(pods[move.uid], "WouldBind", f"mode is observe: would bind to {move.target}")
+
+
+def about_refused_settings(config_map: ConfigMap, problems: list[tuple[str, str]]) -> Announcement:
+    text = "; ".join(f"{path}: {message}" if path else message for path, message in problems)
+    return Announcement(
+        "ConfigMap",
+        config_map.namespace,
+        config_map.name,
+        config_map.uid,
+        "SettingsRefused",
+        f"the last good settings stay in force: {text}"[:1000],
+        "Warning",
+    )

@@ -1,0 +1,118 @@
+"""Cycles, plans, moves and settings revisions as rows of the store."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from matching.jsonform import plan_to_json
+from matching.plan import Plan
+from reactor.decision import Decision, Wait
+from reactor.execution.journal import Lineage, MoveRun, Stage
+from reactor.reasons import Reason
+from reactor.settings.model import Mode
+from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
+from storage.store import Store
+
+
+class History:
+    """Writes rows; a wait that has not changed since the last cycle is not written again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last_wait: dict[str, Reason] = {}
+        self._numbers = itertools.count(1)
+
+    def decision(self, cycle: str, decision: Decision) -> list[Wait]:
+        """Record it; the waits that are news are returned."""
+        news = [wait for wait in decision.waits if self._last_wait.get(wait.uid) is not wait.reason]
+        self._last_wait = {wait.uid: wait.reason for wait in decision.waits}
+        self._store.add_decisions(*(self._wait_row(cycle, decision.at, wait) for wait in news))
+        for one in decision.unhappy:
+            text = f"happiness {one.mood.probability:.2f} below {one.mood.threshold.value:g}; {one.cause}"
+            self._store.add_decisions(
+                DecisionRow(self._id(cycle), cycle, decision.at, "rematch", one.uid, one.pod, decision.trigger, text)
+            )
+        return news
+
+    def wait(self, cycle: str, at: float, wait: Wait) -> None:
+        """A wait that only the plan could tell."""
+        self._last_wait[wait.uid] = wait.reason
+        self._store.add_decisions(self._wait_row(cycle, at, wait))
+
+    def placed(self, cycle: str, at: float, plan: Plan, outcomes: Mapping[str, str]) -> None:
+        """Pending pods: where each goes and what the binding said, or why it fits nowhere."""
+        for move in plan.moves:
+            text = f"to {move.target}: {outcomes.get(move.uid, '')}; {'; '.join(move.reasons)}"
+            self._store.add_decisions(
+                DecisionRow(self._id(cycle), cycle, at, "place", move.uid, move.pod, "pending", text)
+            )
+        for left in plan.unplaced:
+            self._store.add_decisions(
+                DecisionRow(self._id(cycle), cycle, at, "place", left.uid, left.pod, "unplaced", left.reason)
+            )
+
+    def plan(self, plan_id: str, cycle: str, at: float, plan: Plan, mode: Mode, trigger: str) -> None:
+        document = msgspec.json.encode(plan_to_json(plan)).decode()
+        certificate = plan.certificate
+        self._store.add_plan(
+            PlanRow(
+                plan_id,
+                cycle,
+                at,
+                plan.planner,
+                mode,
+                trigger,
+                len(plan.moves),
+                certificate.blocking_pairs,
+                certificate.feasible,
+                document,
+            )
+        )
+
+    def moves(self, runs: Sequence[MoveRun], at: float) -> None:
+        for run in runs:
+            self._store.add_move(_move_row(run, at))
+
+    def revision(self, row: RevisionRow) -> None:
+        self._store.add_revision(row)
+
+    def _wait_row(self, cycle: str, at: float, wait: Wait) -> DecisionRow:
+        return DecisionRow(self._id(cycle), cycle, at, "wait", wait.uid, wait.pod, wait.reason, wait.text, wait.until)
+
+    def _id(self, cycle: str) -> str:
+        return f"{cycle}-{next(self._numbers)}"
+
+
+def _move_row(run: MoveRun, at: float) -> MoveRow:
+    return MoveRow(
+        id=run.id,
+        plan_id=run.plan_id,
+        pod_uid=run.move.uid,
+        pod_key=run.move.pod,
+        workload=run.workload,
+        from_node=run.move.source,
+        to_node=run.move.target,
+        state=run.stage,
+        started=run.evicted if run.evicted is not None else at,
+        evicted=run.evicted,
+        bound=run.bound,
+        ready=run.ended if run.stage is Stage.DONE else None,
+        ended=run.ended,
+        outcome=run.stage if run.ended is not None else "",
+        text=run.outcome,
+        replacement_uid=run.replacement or "",
+    )
+
+
+def lineage_from(rows: Sequence[MoveRow]) -> dict[str, Lineage]:
+    """Who is here because we moved a predecessor, from the stored moves; generations count along the chain."""
+    lineage: dict[str, Lineage] = {}
+    for row in sorted(rows, key=lambda row: row.started):
+        if row.outcome == Stage.DONE and row.replacement_uid:
+            before = lineage.get(row.pod_uid)
+            generation = before.generation + 1 if before else 1
+            lineage[row.replacement_uid] = Lineage(row.ended or row.started, generation, row.pod_uid)
+    return lineage

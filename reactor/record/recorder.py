@@ -1,0 +1,122 @@
+"""One outcome per cycle comes in; rows, Events, metrics and log lines go out, in this one place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from reactor.decision import Wait
+from reactor.execution.journal import MoveRun, Stage
+from reactor.outcome import Outcome, Placement, Rematch
+from reactor.record.announce import about_move, about_placement, about_unhappy, about_wait
+from reactor.record.history import History
+from reactor.record.metrics import Instruments
+from reactor.record.notes import Notes
+from reactor.settings.model import Settings
+from reactor.snapshot import Snapshot
+
+log = structlog.get_logger(__name__)
+
+Listener = Callable[[str, Snapshot, Outcome], None]
+"""(cycle id, snapshot, outcome): the dashboard is one."""
+
+
+class Recorder:
+    def __init__(self, history: History, notes: Notes, instruments: Instruments) -> None:
+        self._history = history
+        self._notes = notes
+        self._instruments = instruments
+        self._listeners: list[Listener] = []
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._instruments.stage_seconds.labels(stage).observe(time.perf_counter() - began)
+
+    def record(self, cycle: str, snapshot: Snapshot, outcome: Outcome, settings: Settings) -> None:
+        decision = outcome.decision
+        self._instruments.cycles.labels(decision.trigger).inc()
+        if outcome.placement is not None:
+            self._placement(cycle, snapshot, outcome.placement, acted=outcome.acted)
+        self._decision(cycle, snapshot, outcome)
+        if outcome.rematch is not None:
+            self._rematch(cycle, snapshot, outcome.rematch, decision.trigger, settings)
+        for run in outcome.moves:
+            self._move(run, snapshot)
+        self._gauges(snapshot)
+        for listener in self._listeners:
+            listener(cycle, snapshot, outcome)
+
+    def _decision(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
+        decision = outcome.decision
+        for wait in self._history.decision(cycle, decision):
+            self._wait(wait, snapshot)
+        for one in decision.unhappy:
+            pod = snapshot.cluster.pods[one.uid]
+            log.info("unhappy", pod=one.pod, node=pod.node, happiness=round(one.mood.probability, 3), cause=one.cause)
+            self._notes.add(about_unhappy(pod, one, outcome.rematch))
+
+    def _wait(self, wait: Wait, snapshot: Snapshot) -> None:
+        log.info("wait", pod=wait.pod, reason=wait.reason, text=wait.text)
+        self._instruments.waits.labels(wait.reason).inc()
+        self._notes.add(about_wait(snapshot.cluster.pods[wait.uid], wait))
+
+    def _rematch(self, cycle: str, snapshot: Snapshot, rematch: Rematch, trigger: str, settings: Settings) -> None:
+        plan = rematch.plan
+        self._history.plan(rematch.plan_id, cycle, snapshot.at, plan, settings.mode, trigger)
+        self._instruments.plans.labels(plan.planner).inc()
+        self._instruments.blocking_pairs.set(plan.certificate.blocking_pairs)
+        self._instruments.planned_moves.set(len(plan.moves))
+        log.info(
+            "plan",
+            plan=rematch.plan_id,
+            planner=plan.planner,
+            moves=len(plan.moves),
+            feasible=plan.certificate.feasible,
+            blocking_pairs=plan.certificate.blocking_pairs,
+            mode=settings.mode,
+        )
+
+    def _placement(self, cycle: str, snapshot: Snapshot, placement: Placement, *, acted: bool) -> None:
+        outcomes = {one.pod.uid: one.answer.outcome for one in placement.bound}
+        for one in placement.bound:
+            self._instruments.bindings.labels(one.answer.outcome).inc()
+        if placement.plan is not None:
+            self._history.placed(cycle, snapshot.at, placement.plan, outcomes if acted else {})
+        for note in about_placement(placement, snapshot, acted=acted):
+            self._notes.add(note)
+
+    def _move(self, run: MoveRun, snapshot: Snapshot) -> None:
+        self._history.moves([run], snapshot.at)
+        log.info(
+            "move",
+            pod=run.move.pod,
+            source=run.move.source,
+            target=run.move.target,
+            stage=run.stage,
+            outcome=run.outcome,
+        )
+        if run.ended is not None:
+            self._instruments.moves.labels(run.stage).inc()
+            if run.stage is Stage.DONE and run.evicted is not None:
+                self._instruments.move_seconds.observe(run.ended - run.evicted)
+        note = about_move(run, snapshot)
+        if note is not None:
+            self._notes.add(note)
+
+    def _gauges(self, snapshot: Snapshot) -> None:
+        instruments = self._instruments
+        instruments.moves_in_flight.set(len(snapshot.ongoing.in_flight))
+        instruments.halted.set(1 if snapshot.ongoing.halted else 0)
+        instruments.unhappy.set(sum(mood.unhappy for mood in snapshot.moods.values()))
+        instruments.happiness.clear()
+        for uid, mood in snapshot.moods.items():
+            pod = snapshot.cluster.pods[uid]
+            instruments.happiness.labels(pod.namespace, pod.name).set(mood.probability)
