@@ -1,0 +1,52 @@
+"""What is on each node now: built once, then told of every placement, so that a batch of pods stays cheap."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from loadtests.embedded.objects import controller_of, is_deleting, is_finished, name_of, status_of
+from loadtests.embedded.quantities import parse_quantity
+from loadtests.embedded.resources import Json
+from loadtests.embedded.scheduling.requests import Amounts, pod_requests
+
+
+class NodeState:
+    """One node with the requests of its pods; `assumed` counts a default for what is not stated."""
+
+    __slots__ = ("allocatable", "assumed", "by_controller", "name", "node", "pods", "requested")
+
+    def __init__(self, node: Json) -> None:
+        self.node = node
+        self.name = name_of(node)
+        stated = status_of(node).get("allocatable") or status_of(node).get("capacity") or {}
+        self.allocatable: Amounts = {kind: parse_quantity(value) for kind, value in stated.items()}
+        self.requested: Amounts = {}
+        self.assumed: Amounts = {}
+        self.pods: list[Json] = []
+        self.by_controller: Counter[str] = Counter()
+        """How many pods of each controller are here to stay."""
+
+    def add(self, pod: Json) -> None:
+        self.pods.append(pod)
+        controller = controller_of(pod)
+        if controller is not None and not is_deleting(pod):
+            self.by_controller[controller["uid"]] += 1
+        for total, wanted in (
+            (self.requested, pod_requests(pod)),
+            (self.assumed, pod_requests(pod, assume_unstated=True)),
+        ):
+            for kind, amount in wanted.items():
+                total[kind] = total.get(kind, 0.0) + amount
+
+
+class Occupancy:
+    def __init__(self, nodes: Iterable[Json], pods: Iterable[Json]) -> None:
+        self.nodes = {state.name: state for state in sorted(map(NodeState, nodes), key=lambda state: state.name)}
+        for pod in pods:
+            state = self.nodes.get(pod["spec"].get("nodeName", ""))
+            if state is not None and not is_finished(pod):
+                state.add(pod)
+
+    def place(self, pod: Json, node: str) -> None:
+        self.nodes[node].add(pod)
