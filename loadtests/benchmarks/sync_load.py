@@ -14,13 +14,13 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 
-from loadtests.benchmarks.sync_client import MIB, FailOnTrouble, resident, served
+from loadtests.benchmarks.sync_client import MIB, FailOnTrouble, bare_state, resident, served
 from loadtests.benchmarks.sync_server import Objects, Shape
 from reactor.clock import SystemClock
 from reactor.cluster.gateway import Gateway
-from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.watcher import Pace
 from reactor.cluster.watching import ClusterWatch
+from reactor.execution.journal import Ongoing
 
 CPU_BAR = 30.0
 RESIDENT_BAR = 1024.0
@@ -45,17 +45,17 @@ class Result:
 async def _sync(shape: Shape) -> Result:
     async with served(shape) as connection:
         gateway = Gateway(connection)
-        mirror = ClusterMirror(gateway.kinds, lambda _kind, _old, _new: None)
-        watch = ClusterWatch(gateway, mirror, FailOnTrouble(), Pace(SystemClock()))
+        state = bare_state(gateway)
+        watch = ClusterWatch(gateway, state.mirror, FailOnTrouble(), Pace(SystemClock()))
         before, cpu, wall = resident("VmRSS"), time.process_time(), time.monotonic()
         running = asyncio.create_task(watch.run())
-        synced = asyncio.create_task(mirror.until_synced())
+        synced = asyncio.create_task(state.until_synced())
         await asyncio.wait((running, synced), return_when=asyncio.FIRST_COMPLETED)
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
         if running.done():
             running.result()
         started = time.perf_counter()
-        view = mirror.freeze(time.time())
+        view = state.freeze(Ongoing()).cluster
         freeze = time.perf_counter() - started
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
