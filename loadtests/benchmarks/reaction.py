@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -91,8 +92,13 @@ def _spec(folder: Path, paper: PaperCluster) -> ControllerSpec:
 async def _measured(controller: RunningController) -> None:
     """The first round of metrics is in: before it no running pod is moved."""
     async with asyncio.timeout(DEADLINE):
-        while any(node.cpu is None or node.cpu.used is None for node in (await controller.overview()).nodes):
+        while not await _all_measured(controller):
             await asyncio.sleep(0.2)
+
+
+async def _all_measured(controller: RunningController) -> bool:
+    nodes = (await controller.overview()).nodes
+    return all(node.cpu is not None and node.cpu.used is not None for node in nodes)
 
 
 async def _idle(controller: RunningController, seconds: float) -> tuple[float, float]:
@@ -128,7 +134,7 @@ async def _react(paper: PaperCluster, number: int) -> Reaction:
     return result
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--moves", type=int, default=45)
     parser.add_argument("--idle", type=float, default=30.0)
@@ -137,7 +143,7 @@ def main() -> None:
     result = asyncio.run(measure(Size(), wanted.moves, wanted.idle))
     if wanted.output == "json":
         print(json.dumps(asdict(result)))
-        return
+        return _verdict(result)
     print(f"{result.pods} pods, {result.moves} moves")
     print(
         f"event -> eviction request: p50 {result.reaction_p50_ms:.1f} ms, p95 {result.reaction_p95_ms:.1f} ms,"
@@ -148,7 +154,14 @@ def main() -> None:
         f"idle: {result.idle_cpu_share:.2%} of a core (bar {IDLE_CPU_BAR:.0%}),"
         f" {result.idle_resident_mib:.0f} MiB resident (bar {IDLE_MEMORY_BAR_MIB:g} MiB)"
     )
+    return _verdict(result)
+
+
+def _verdict(result: Result) -> int:
+    fast = result.reaction_p95_ms < REACTION_BAR_MS
+    lean = result.idle_cpu_share < IDLE_CPU_BAR and result.idle_resident_mib < IDLE_MEMORY_BAR_MIB
+    return 0 if fast and lean else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

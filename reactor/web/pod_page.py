@@ -94,9 +94,9 @@ def _evidence(pod: Pod, snapshot: Snapshot, found: Account | None, settings: Set
     threshold = threshold_of(pod, snapshot.cluster.namespaces.get(pod.namespace), settings.happiness)
     value = probability(found.counts, settings.happiness.goodwill)
     sources = (
-        EvidenceCount("events", 0.0, found.failures_by_events),
-        EvidenceCount("counters", 0.0, found.failures_by_counters),
-        EvidenceCount("kills", 0.0, found.failures_by_kills),
+        EvidenceCount("events", found.failures_by_events),
+        EvidenceCount("counters", found.failures_by_counters),
+        EvidenceCount("kills", found.failures_by_kills),
     )
     return Evidence(
         value=value,

@@ -13,9 +13,9 @@ from reactor.web.server import is_loopback, serving
 
 
 @asynccontextmanager
-async def serve(controller: Controller, host: str, port: int, title: str = "Rematch") -> AsyncIterator[str]:
+async def serve(controller: Controller, host: str, port: int) -> AsyncIterator[str]:
     """Yields the URL."""
-    view = LiveView(controller, title)
+    view = LiveView(controller, controller.connection.server.partition("://")[2])
     app = build_app(view, view, controller.instruments.registry, controller.clock, loopback=is_loopback(host))
     async with serving(app, host, port) as url:
         sampling = asyncio.create_task(view.keep_sampling())

@@ -173,10 +173,9 @@ class DecisionView(Struct, frozen=True, rename="camel"):
 
 
 class EvidenceCount(Struct, frozen=True, rename="camel"):
-    """Undecayed probes seen by one source: `events`, `counters` or `kills`."""
+    """Failed probes, undecayed, that one source told first: `events`, `counters` or `kills`."""
 
     source: str
-    successes: float
     failures: float
 
 

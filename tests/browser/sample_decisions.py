@@ -81,9 +81,9 @@ def _evidence(chip: PodChip) -> Evidence | None:
         goodwill=5.0,
         half_life=300.0,
         sources=(
-            EvidenceCount("events", 31, round(failures)),
-            EvidenceCount("counters", 214, round(failures) + 9),
-            EvidenceCount("kills", 0, 3),
+            EvidenceCount("events", round(failures)),
+            EvidenceCount("counters", round(failures) + 9),
+            EvidenceCount("kills", 3),
         ),
         last_failure=AT - 4,
         messages=(

@@ -36,12 +36,12 @@ function formula({ goodwill, successes, failures, halfLife, value }) {
 
 function sources({ sources: counts }) {
   if (!counts.length) return null;
-  const head = ["Source", "Successes", "Failures"].map((name) => el("th", { scope: "col" }, name));
+  const head = ["Source", "Failures"].map((name) => el("th", { scope: "col" }, name));
   return el("table", { class: "facts-table" },
     el("thead", {}, el("tr", {}, head)),
-    el("tbody", {}, counts.map(({ source, successes, failures }) => el("tr", { "data-key": source },
+    el("tbody", {}, counts.map(({ source, failures }) => el("tr", { "data-key": source },
       el("th", { scope: "row" }, SOURCES[source] ?? source),
-      el("td", { class: "number" }, format.plain(successes)), el("td", { class: "number" }, format.plain(failures))))));
+      el("td", { class: "number" }, format.plain(failures))))));
 }
 
 function messages({ messages: told, lastFailure }, now) {

@@ -2,6 +2,11 @@
 
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const COLOURS = 6;
+// Seconds while the ticks are closer than a minute, else the time of day would repeat along the axis.
+const TICKS = [
+  { dtickrange: [null, 59999], value: "%H:%M:%S" },
+  { dtickrange: [60000, null], value: "%H:%M" },
+];
 const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
 let arriving;
 
@@ -48,7 +53,7 @@ function layout({ share, floor, ceiling, level, lines, id }, { times, rematches 
     font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: ink },
     legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", font: { size: 11 } },
     hovermode: "x unified", hoverlabel: { bgcolor: colour("--surface"), bordercolor: rule, font: { color: colour("--text") } },
-    xaxis: { type: "date", gridcolor: rule, linecolor: rule, nticks: 6, tickformat: "%H:%M", hoverformat: "%H:%M:%S", fixedrange: false },
+    xaxis: { type: "date", gridcolor: rule, linecolor: rule, nticks: 6, tickformatstops: TICKS, hoverformat: "%H:%M:%S", fixedrange: false },
     yaxis: { gridcolor: rule, zeroline: false, nticks: 5, tickformat: share ? ".0%" : "", ticksuffix: id === "latency" ? " s" : "",
       fixedrange: true, ...bounds(lines, floor, ceiling) },
     annotations: level === undefined ? [] : [{ text: `threshold ${level.toFixed(2)}`, xref: "paper", x: 0, xanchor: "left", y: level,
