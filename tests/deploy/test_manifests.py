@@ -1,0 +1,60 @@
+"""The manifests say what the code needs: permissions, flags that exist, valid settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from reactor.cli.run import run
+from reactor.cluster.kinds import CLUSTER_KINDS, Kind
+from reactor.settings.load import parse_settings
+from reactor.settings.model import Mode
+
+MANIFESTS = Path(__file__).parents[2] / "deploy" / "rematch.yaml"
+
+
+@pytest.fixture
+def objects() -> dict[str, dict[str, Any]]:
+    found = [item for item in yaml.safe_load_all(MANIFESTS.read_text()) if item]
+    return {item["kind"]: item for item in found}
+
+
+def _verbs(role: dict[str, Any], group: str, resource: str) -> set[str]:
+    rules = [rule for rule in role["rules"] if group in rule["apiGroups"] and resource in rule["resources"]]
+    return {verb for rule in rules for verb in rule["verbs"]}
+
+
+def _group(kind: Kind) -> str:
+    path = kind.path()
+    return path.split("/")[2] if path.startswith("/apis/") else ""
+
+
+@pytest.mark.parametrize("kind", CLUSTER_KINDS)
+def test_every_watched_kind_may_be_listed_and_watched(objects: dict[str, dict[str, Any]], kind: Kind) -> None:
+    assert {"list", "watch"} <= _verbs(objects["ClusterRole"], _group(kind), kind.value)
+
+
+def test_every_write_is_allowed_and_nothing_is_wild(objects: dict[str, dict[str, Any]]) -> None:
+    role = objects["ClusterRole"]
+    assert _verbs(role, "", "pods/eviction") == {"create"}
+    assert _verbs(role, "", "pods/binding") == {"create"}
+    assert {"create", "patch"} <= _verbs(role, "", "events")
+    assert all("*" not in (*rule["verbs"], *rule["resources"], *rule["apiGroups"]) for rule in role["rules"])
+    assert not any("secrets" in rule["resources"] for rule in role["rules"])
+
+
+def test_the_settings_are_valid_and_only_observe(objects: dict[str, dict[str, Any]]) -> None:
+    assert parse_settings(objects["ConfigMap"]["data"]["settings.yaml"], "ConfigMap").mode is Mode.OBSERVE
+
+
+def test_the_deployment_uses_flags_that_exist(objects: dict[str, dict[str, Any]]) -> None:
+    container = objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["args"][0] == "run"
+    context = click.Context(run)
+    run.parse_args(context, list(container["args"][1:]))
+    assert context.params["configmap"] == "rematch/rematch"
+    assert context.params["bind"] == "0.0.0.0"
