@@ -11,6 +11,7 @@ from reactor.settings.model import Settings
 from reactor.snapshot import Needs, Snapshot
 
 AXES = ("cpu", "memory")
+THROTTLED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +68,15 @@ def placement_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> Cause:
     node = snapshot.cluster.nodes.get(pod.node or "")
     if node is None:
         return Cause(False, False, f"its node {pod.node} is not known")
+    if not _pod_known(pod, snapshot):
+        return Cause(False, False, f"no fresh metrics of {pod.key}")
     if not node.ready:
         return Cause(True, True, f"{node.name} is not Ready")
     if node.pressure:
         return Cause(True, True, f"{node.name} reports {', '.join(node.pressure)}")
     use = node_use(node, snapshot)
-    if use is None or not _pod_known(pod, snapshot):
-        return Cause(False, False, f"no fresh metrics of {pod.key if use else node.name}")
+    if use is None:
+        return Cause(False, False, f"no fresh metrics of {node.name}")
     axis, share = use.worst
     if share >= settings.decision.node_pressure:
         return Cause(True, True, f"{node.name} uses {share:.0%} of its {axis}")
@@ -93,4 +96,13 @@ def _better_elsewhere(pod: Pod, here: Node, use: NodeUse, snapshot: Snapshot, se
             best = (other.worst[1], node.name)
     if best is not None and share - best[0] >= settings.decision.clearly_better:
         return Cause(True, True, f"{here.name} uses {share:.0%} of its {axis}, {best[1]} only {best[0]:.0%}")
-    return Cause(True, False, f"{here.name} uses only {share:.0%} of its {axis} and no node is clearly better")
+    text = f"{here.name} uses only {share:.0%} of its {axis} and no node is clearly better"
+    return Cause(True, False, text + _own_limit(pod, snapshot))
+
+
+def _own_limit(pod: Pod, snapshot: Snapshot) -> str:
+    """Throttling is by the pod's own limit, which it takes along wherever it goes: worth saying, not worth a move."""
+    throttled = snapshot.usage.throttled(pod.uid).fresh
+    if throttled is None or throttled < THROTTLED:
+        return ""
+    return f"; it runs into its own CPU limit in {throttled:.0%} of the time: raise the limit"

@@ -88,6 +88,14 @@ def schema() -> None:
     click.echo(json.dumps(Settings.model_json_schema(), indent=2))
 
 
+@config.command()
+def reference() -> None:
+    """Print docs/settings.md: every setting with its default and what it does."""
+    from reactor.settings.reference import reference
+
+    click.echo(reference(), nl=False)
+
+
 def _judge(file: str) -> Verdict:
     from reactor.errors import SettingsError
 

@@ -97,7 +97,7 @@ class Decision(_Section):
     minimum_failures: Annotated[float, Field(ge=0)] = 2.0
     """Decayed failed probes needed before a pod counts as evidence for a rematch."""
     cooldown: Seconds = 60.0
-    """A workload that was just moved is left alone for so long; doubled each time the move did not help."""
+    """A pod that was just moved is left alone for so long; doubled each time the move did not help."""
     node_pressure: Share = 0.8
     """Use of CPU or memory from which a node counts as crowded, so placement can be the cause."""
     clearly_better: Share = 0.25
@@ -111,14 +111,20 @@ class Scope(StrEnum):
 
 class Planner(_Section):
     name: str = "stable"
+    """An installed planner (entry-point group rematch.planners)."""
     scope: Scope = Scope.CLUSTER
+    """`cluster` may give every managed pod another node, `unhappy` only the unhappy ones."""
     inertia: Annotated[float, Field(ge=0)] = 0.5
+    """How much nearer (in normalised distance, 0 to 1.4) another node has to be before a happy pod leaves its own."""
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.15
+    """Share of a node that peaks leave free; given up step by step when the pods do not fit otherwise."""
     max_moves: Annotated[int, Field(ge=1)] | None = None
+    """Most moves of running pods in one plan."""
 
 
 class Execution(_Section):
     max_moves_in_flight: Annotated[int, Field(ge=1)] = 1
+    """Moves under way at once; never two of one workload."""
     ready_deadline: PositiveSeconds = 180.0
     """A replacement that is not Ready by then stops all further moves until it is Ready or gone."""
     reservation: PositiveSeconds = 120.0
@@ -139,10 +145,12 @@ class Queries(_Section):
         "sum by (namespace, pod) (max by (namespace, pod, container) (rate(container_cpu_usage_seconds_total"
         '{container!="",container!="POD",pod!="",$namespaces}[2m])))'
     )
+    """Cores by namespace and pod, from cAdvisor or /metrics/resource."""
     pod_memory: str = (
         "sum by (namespace, pod) (max by (namespace, pod, container) (last_over_time(container_memory_working_set_bytes"
         '{container!="",container!="POD",pod!="",$namespaces}[2m])))'
     )
+    """Bytes by namespace and pod, from cAdvisor or /metrics/resource."""
     node_cpu: str = (
         "max by (node, kubernetes_node, nodename, instance) (rate(node_cpu_usage_seconds_total[2m]))"
         " or on () max by (node, kubernetes_node, nodename, instance)"
@@ -158,7 +166,9 @@ class Queries(_Section):
         " or on () max by (node, kubernetes_node, nodename, instance)"
         " (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes)"
     )
+    """The same for memory."""
     probes: str = 'prober_probe_total{probe_type="Liveness",$namespaces}'
+    """The kubelets' exact counters of liveness probes (/metrics/probes)."""
     throttled: str = (
         "sum by (namespace, pod) (rate(container_cpu_cfs_throttled_periods_total"
         '{container!="",$namespaces}[2m]))'
@@ -178,9 +188,11 @@ class Prometheus(_Section):
     timeout: PositiveSeconds = 10.0
     """Deadline of one whole query, connection, retries and body together."""
     interval: PositiveSeconds = 15.0
+    """Pause between two rounds of queries."""
     token_file: str = ""
     """Bearer token, read again when the file changes."""
     ca_file: str = ""
+    """Certificate authority of an https URL, when it is not a public one."""
     series_per_query: Annotated[int, Field(ge=100)] = 20000
     """Above this many pods a per-pod query is split by namespace."""
     queries: Queries = Queries()
@@ -188,8 +200,11 @@ class Prometheus(_Section):
 
 class MetricsApi(_Section):
     enabled: bool = True
+    """Ask metrics.k8s.io (metrics-server) for what Prometheus did not tell."""
     interval: PositiveSeconds = 15.0
+    """Pause between two rounds."""
     timeout: PositiveSeconds = 10.0
+    """Deadline of one list."""
 
 
 class Metrics(_Section):
@@ -211,6 +226,7 @@ class Settings(_Section):
     api_version: Literal["rematch/v1alpha1"] = "rematch/v1alpha1"
     kind: Literal["Settings"] = "Settings"
     mode: Mode = Mode.OBSERVE
+    """`observe` plans and records and touches nothing; `act` carries the plans out."""
     scheduler_name: str = "rematch"
     """Pods with this spec.schedulerName are bound by us, and for now only they are moved."""
     managed: Managed = Managed()
