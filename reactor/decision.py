@@ -11,7 +11,7 @@ from reactor.management import Management
 from reactor.placement import placement_cause
 from reactor.protection import protection
 from reactor.reasons import Reason
-from reactor.settings.model import Settings
+from reactor.settings.model import Mode, Settings
 from reactor.snapshot import Mood, Snapshot
 
 
@@ -117,7 +117,8 @@ def rests(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | None:
             text = f"moved {snapshot.at - lineage.moved:.0f} s ago (move {lineage.generation} in a row)"
             return Wait(pod.uid, pod.key, Reason.COOLDOWN, text, until)
     rest = snapshot.ongoing.resting.get(pod.uid)
-    if rest is not None and snapshot.at < rest.until:
+    only_observed = rest is not None and rest.reason is Reason.OBSERVED and settings.mode is Mode.ACT
+    if rest is not None and snapshot.at < rest.until and not only_observed:
         return Wait(pod.uid, pod.key, rest.reason, rest.text, rest.until)
     return None
 

@@ -5,6 +5,7 @@ Half of the nodes are crowded to just above the pressure at which a move can hel
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -118,14 +119,19 @@ class PaperCluster:
         self.cluster.api.update_status(PODS, changed(pod, status=_running(self._clock.now())))
 
     def _play_kubelet(self, change: Change) -> None:
-        """Bound pods run at once, deleted ones go at once."""
+        """Bound pods run at once, deleted ones go as soon as whoever deleted them was answered."""
         if change.resource is not PODS or change.type is ChangeType.DELETED:
             return
         pod = change.new.obj
         if is_deleting(pod):
-            delete(self.cluster.api, PODS, namespace_of(pod), name_of(pod), DeleteOptions(grace_seconds=0))
+            asyncio.get_running_loop().call_soon(self._remove, pod)
         elif pod["spec"].get("nodeName") and pod.get("status", {}).get("phase") != "Running":
             self._run(pod)
+
+
+    def _remove(self, pod: Json) -> None:
+        if self.cluster.store.find(PODS, namespace_of(pod), name_of(pod)) is not None:
+            delete(self.cluster.api, PODS, namespace_of(pod), name_of(pod), DeleteOptions(0, uid_of(pod)))
 
 
 @asynccontextmanager

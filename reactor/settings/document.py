@@ -35,9 +35,7 @@ class Writer(yaml.SafeDumper):
 
 # YAML 1.1 takes 1e3 for text; everybody else, JSON included, for a number.
 for _side in (_Loader, Writer):
-    _side.add_implicit_resolver(
-        _TAG + "float", re.compile(r"^[-+]?\d+(\.\d+)?[eE][-+]?\d+$"), list("-+0123456789")
-    )
+    _side.add_implicit_resolver(_TAG + "float", re.compile(r"^[-+]?\d+(\.\d+)?[eE][-+]?\d+$"), list("-+0123456789"))
 
 
 def read_document(text: str) -> Any:

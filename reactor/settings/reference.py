@@ -12,12 +12,13 @@ from reactor.settings.model import Settings
 _HEAD = """\
 # Settings
 
-One schema for the file (`rematch run --settings FILE`) and the ConfigMap (`--configmap NAMESPACE/NAME`, key `settings.yaml`). A change is in
-force within 2 seconds, without a restart; an invalid revision is refused as a whole, with every error and its path, and the last good one
-stays. Durations are written as `30s`, `5m`, `1h30m`. This page is made by `rematch config reference`.
+One schema for the file (`rematch run --settings FILE`) and the ConfigMap (`--configmap NAMESPACE/NAME`, key
+`settings.yaml`). A change is in force within 2 seconds, without a restart; an invalid revision is refused as a whole,
+with every error and its path, and the last good one stays. Durations are written as `30s`, `5m`, `1h30m`. This page is
+made by `rematch config reference`.
 
-Annotations: `rematch.io/threshold: "0.9"` on a pod or a namespace sets its threshold; `rematch.io/do-not-move: "true"` on a pod keeps it
-where it is.
+Annotations: `rematch.io/threshold: "0.9"` on a pod or a namespace sets its threshold; `rematch.io/do-not-move: "true"`
+on a pod keeps it where it is.
 """
 
 
