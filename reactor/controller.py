@@ -109,7 +109,7 @@ async def _join(
     options: Options, clock: Clock, instruments: Instruments, store: Store, connection: KubernetesConnection
 ) -> Controller:
     history = History(store)
-    notes = Notes(None if options.dry_run else Announcer(connection, clock), clock)
+    notes = Notes(None if options.dry_run else Announcer(connection, clock), clock, instruments.events_lost.inc)
     attention = Attention(clock)
     around = Surroundings(history, notes, instruments, attention)
     settings = SettingsInForce(options.settings_file, options.mode, clock, around)

@@ -43,12 +43,13 @@ async def turn(stages: Stages, trigger: Trigger) -> Outcome:
     with cycle_context() as cycle:
         snapshot, followed = _take_snapshot(stages, settings)
         placement = await _place_pending(stages, snapshot, settings)
-        decision = decide(snapshot, settings, trigger)
-        bound = placement is not None and placement.bound
+        with stages.recorder.timed("decide"):
+            decision = decide(snapshot, settings, trigger)
+        bound = placement is not None and any(one.succeeded for one in placement.bound)
         rematch = None if bound else await _rematch(stages, snapshot, decision, settings)
         moved = await _execute(stages, snapshot, decision, rematch, settings)
         outcome = Outcome(settings.mode is Mode.ACT, placement, decision, rematch, (*followed, *moved))
-        stages.recorder.record(cycle, snapshot, outcome, settings)
+        stages.recorder.record(cycle, replace(snapshot, ongoing=stages.executor.ongoing()), outcome, settings)
         return outcome
 
 

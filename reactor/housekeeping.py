@@ -38,9 +38,9 @@ class Housekeeping:
         """Until cancelled; what is on the accounts then is written once more."""
         try:
             while True:
+                self._show()
                 await self._clock.sleep(SAVE_EVERY)
                 self._save()
-                self._show()
                 await self._prune()
         finally:
             self._save(everything=True)

@@ -25,7 +25,7 @@ class Loop:
         self._clock = clock
         self._instruments = instruments
         self._look_again: float | None = None
-        self._next_interval: float | None = None
+        self._interval_since: float | None = None
         self.turns = 0
 
     async def run(self) -> None:
@@ -54,8 +54,8 @@ class Loop:
         due = [triggers.evaluation_interval]
         if self._look_again is not None:
             due.append(self._look_again - now)
-        if self._next_interval is not None:
-            due.append(self._next_interval - now)
+        if self._interval_since is not None and triggers.rematch_interval > 0:
+            due.append(self._interval_since + triggers.rematch_interval - now)
         return max(SHORTEST_PAUSE, min(due))
 
     def _trigger(self) -> Trigger:
@@ -63,13 +63,13 @@ class Loop:
         interval = self._stages.settings().triggers.rematch_interval
         now = self._clock.now()
         if interval <= 0:
-            self._next_interval = None
+            self._interval_since = None
             return Trigger.UNHAPPY
-        if self._next_interval is None:
-            self._next_interval = now + interval
-        if now < self._next_interval:
+        if self._interval_since is None:
+            self._interval_since = now
+        if now < self._interval_since + interval:
             return Trigger.UNHAPPY
-        self._next_interval = now + interval
+        self._interval_since = now
         return Trigger.INTERVAL
 
     def _tell_reaction(self, outcome: Outcome, calls: dict[str, float]) -> None:

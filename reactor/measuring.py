@@ -67,8 +67,11 @@ class Measuring:
 
     async def once(self) -> None:
         """One round of every source: for commands that look once."""
-        await self._round_of_prometheus(self._settings())
-        await self._round_of_metrics_api(self._settings())
+        settings = self._settings()
+        if settings.metrics.prometheus.url:
+            await self._round_of_prometheus(settings)
+        if settings.metrics.metrics_api.enabled:
+            await self._round_of_metrics_api(settings)
 
     async def _follow_prometheus(self) -> None:
         while True:
@@ -76,6 +79,9 @@ class Measuring:
             asked = bool(settings.metrics.prometheus.url)
             if asked:
                 await self._round_of_prometheus(settings)
+            else:
+                self.service_level = ServiceLevel()
+                self.problems.pop(Source.PROMETHEUS, None)
             await self._clock.sleep(settings.metrics.prometheus.interval if asked else WHEN_OFF)
 
     async def _follow_metrics_api(self) -> None:
@@ -84,6 +90,8 @@ class Measuring:
             asked = settings.metrics.metrics_api.enabled
             if asked:
                 await self._round_of_metrics_api(settings)
+            else:
+                self.problems.pop(Source.METRICS_API, None)
             await self._clock.sleep(settings.metrics.metrics_api.interval if asked else WHEN_OFF)
 
     async def _round_of_prometheus(self, settings: Settings) -> None:
@@ -93,13 +101,15 @@ class Measuring:
         self._state.count(told.probes)
         self._state.usage.record_throttling(told.throttled, now)
         self.service_level = ServiceLevel(told.availability, told.latency_p95)
-        self._write(told.pods, told.nodes, Source.PROMETHEUS, told.cpu_window)
-        self._judge(Source.PROMETHEUS, told.problems)
+        strangers = self._write(told.pods, told.nodes, Source.PROMETHEUS, told.cpu_window)
+        self._judge(Source.PROMETHEUS, (*told.problems, *strangers))
 
     async def _round_of_metrics_api(self, settings: Settings) -> None:
         told = await self._metrics_api.read(settings.metrics.metrics_api.timeout)
-        self._write(told.pods, told.nodes, Source.METRICS_API)
-        self._judge(Source.METRICS_API, told.problems)
+        if told.absent and not told.problems:
+            return
+        strangers = self._write(told.pods, told.nodes, Source.METRICS_API)
+        self._judge(Source.METRICS_API, (*told.problems, *strangers))
 
     def _write(
         self,
@@ -107,14 +117,18 @@ class Measuring:
         nodes: Sequence[NodeUsageSample],
         source: Source,
         cpu_window: float = 0.0,
-    ) -> None:
+    ) -> tuple[MetricsError, ...]:
+        """What is wrong with the names of the nodes, if none of them is one of ours."""
         now = self._clock.now()
         metrics = self._settings().metrics
         self._state.usage.configure(metrics.freshness, metrics.peak_window)
         self._state.usage.record_pods(pods, source, now, cpu_window=cpu_window)
-        self._state.usage.record_nodes(nodes, source, now)
+        unknown = self._state.usage.record_nodes(nodes, source, now)
         self._store.add_samples(*self._rows(pods, nodes, source))
         self._state.measured()
+        if not unknown or any(node.node not in unknown for node in nodes):
+            return ()
+        return (MetricsError(f"measures no node of this cluster; it tells of {min(unknown)} and the like"),)
 
     def _rows(
         self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: Source

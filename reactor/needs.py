@@ -45,11 +45,11 @@ class ProblemBuilder:
     def problem(self, options: Options) -> Problem:
         axes = self._axes()
         guests = [self._guest(axes, *row) for row in self._guests]
-        guests += [self._reservation(axes, run) for run in self._held]
         used = _used_by_node(guests)
+        held = [self._reservation(axes, run) for run in self._held]
         return Problem(
             axes=axes,
-            pods=tuple(guests),
+            pods=(*guests, *held),
             nodes=tuple(self._place(axes, node, used.get(node.name)) for node in self._nodes),
             options=options,
             needs_from=self._snapshot.needs,
@@ -92,11 +92,11 @@ class ProblemBuilder:
         return used, _highest(used, expected)
 
     def _reservation(self, axes: tuple[str, ...], run: MoveRun) -> Guest:
-        guest = self._guest(axes, run.pod, run.move.target, f"held for the replacement of {run.pod.key}", True, Rules())
-        name = f"reservation/{run.id}"
-        return Guest(
-            name, name, guest.usage, guest.request, guest.peak, node=run.move.target, fixed=guest.fixed, workload=name
-        )
+        """Needs what its workload needs, as any pod that has not run yet: the pod it replaces may be gone."""
+        request = _amounts(axes, run.pod.requests)
+        usage, peak = self._needs(run.pod, None, request)
+        name, fixed = f"reservation/{run.id}", f"held for the replacement of {run.pod.key}"
+        return Guest(name, name, usage, request, peak, node=run.move.target, fixed=fixed, workload=name)
 
     def _place(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> Place:
         allocatable = _amounts(axes, node.allocatable)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.dump import Dump
-from reactor.cluster.records import Event
+from reactor.cluster.kinds import WORKLOAD_KINDS
+from reactor.cluster.records import Event, Workload
 from reactor.cluster.snapshot import ClusterView
 from reactor.execution.journal import Ongoing
 from reactor.happiness import probability, threshold_of
@@ -16,6 +17,8 @@ from reactor.signals.probes import Evidence, ProbeLedger
 from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.signals.usage import UsageBook
 from reactor.snapshot import Mood, Needs, Snapshot
+
+_WORKLOADS = frozenset(kind.object_kind for kind in WORKLOAD_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Look:
 
     snapshot: Snapshot
     evidence: dict[str, Evidence]
+    notes: tuple[str, ...] = ()
+    """What had to be taken on trust."""
 
 
 def look_at_dump(dump: Dump, settings: Settings, *, now: float | None = None, needs: Needs | None = None) -> Look:
@@ -38,7 +43,24 @@ def look_at_dump(dump: Dump, settings: Settings, *, now: float | None = None, ne
     measured = Measured(dump.pod_usage, dump.node_usage)
     if needs is None:
         needs = Needs.METRICS if dump.pod_usage else Needs.REQUESTS
-    return look_at(dump.view, dump.events, measured, settings, now=dump.view.at if now is None else now, needs=needs)
+    view, notes = _with_trusted_owners(dump.view)
+    look = look_at(view, dump.events, measured, settings, now=view.at if now is None else now, needs=needs)
+    return replace(look, notes=notes)
+
+
+def _with_trusted_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:
+    """Files without a single ReplicaSet (say) do not tell that they are gone, only that nobody asked for them."""
+    told = {workload.kind for workload in view.workloads.values()}
+    trusted = {
+        owner.uid: Workload(owner.kind, owner.uid, pod.namespace, owner.name, "")
+        for pod in view.pods.values()
+        if (owner := pod.owner) is not None and owner.kind in _WORKLOADS and owner.kind not in told
+    }
+    if not trusted:
+        return view, ()
+    kinds = ", ".join(sorted({workload.kind for workload in trusted.values()}))
+    note = f"the files hold no {kinds}: the owners that pods name are taken to exist"
+    return replace(view, workloads={**view.workloads, **trusted}), (note,)
 
 
 def look_at(

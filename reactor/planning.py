@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from matching.problem import Options, Problem, Requirement, Rules, Scope, Term
@@ -66,22 +66,24 @@ def why_fixed(pod: Pod, snapshot: Snapshot, settings: Settings, management: Mana
     return ""
 
 
-def fits_now(pod: Pod, target: str, snapshot: Snapshot, settings: Settings) -> bool:
-    """Whether the target would take the pod at this moment, terminating pods and reservations counted."""
+def fits_now(pod: Pod, target: str, snapshot: Snapshot, settings: Settings, starting: Sequence[MoveRun] = ()) -> bool:
+    """Whether the target would take the pod now, counting terminating pods, reservations and moves just starting."""
     builder = ProblemBuilder(snapshot, only_node=target)
     for other in snapshot.cluster.pods_on(target):
         if not other.finished:
             builder.add(other, fixed="is there already")
-    for run in _reservations(snapshot, settings):
+    for run in (*_reservations(snapshot, settings), *starting):
         if run.move.target == target:
             builder.hold(run)
     return builder.takes(pod, target)
 
 
 def pinned(rules: Rules, node: str) -> Rules:
-    """The same rules, and only this node."""
+    """The same rules, and only this node. An empty term matches no node, so it must not become this one."""
     here = Requirement("metadata.name", "In", (node,))
-    terms = rules.node_affinity if rules.node_affinity is not None else (Term(),)
+    if rules.node_affinity is None:
+        return replace(rules, node_affinity=(Term(fields=(here,)),))
+    terms = [term for term in rules.node_affinity if term != Term()]
     return replace(rules, node_affinity=tuple(replace(term, fields=(*term.fields, here)) for term in terms))
 
 

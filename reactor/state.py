@@ -113,10 +113,10 @@ class State:
         for uid in list(self._failing):
             pod = cluster.pods.get(uid)
             mood = self._mood(pod, now) if pod is not None else None
-            if mood is None or mood.counts.failures < FORGIVEN:
-                self._failing.discard(uid)
-            else:
+            if mood is not None and mood.counts.failures >= FORGIVEN:
                 moods[uid] = mood
+            elif self._ready:
+                self._failing.discard(uid)
         return moods
 
     def _with_assumed(self, cluster: ClusterView, now: float) -> ClusterView:
@@ -149,6 +149,8 @@ class State:
             event = cast(Event, new)
             if self.ledger.observe_event(event, self._clock.now(), listed=self.mirror.listing):
                 self._failed(event.involved_uid)
+        elif kind is Kind.BUDGETS and self._moves_under_way():
+            self._attention.look_at("moves")
         elif kind is Kind.NODES:
             self._node_changed(cast("Node | None", old), cast("Node | None", new))
         elif kind is Kind.CONFIG_MAPS:

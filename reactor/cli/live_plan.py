@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 import tempfile
-from contextlib import nullcontext
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from matching.plan import Plan
 from reactor.cli.plan_output import Planned, render
 from reactor.cli.planning_session import Request, make_plan, wished_settings
 from reactor.controller import Controller, Options, open_controller
@@ -18,6 +19,7 @@ from reactor.cycle import turn
 from reactor.decision import Trigger
 from reactor.errors import ClusterError
 from reactor.execution.journal import Stage
+from reactor.outcome import Outcome
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
 from reactor.snapshot import Needs, Snapshot
@@ -27,9 +29,9 @@ SYNC_DEADLINE = 60.0
 
 async def plan_live(request: Request) -> None:
     configure_logs(level="warning")
-    with nullcontext(request.store) if request.store else _nowhere() as store:
+    with tempfile.TemporaryDirectory(prefix="rematch-plan-") as folder:
         options = Options(
-            store=Path(store),
+            store=request.store or Path(folder, "plan.db"),
             kubeconfig=request.kubeconfig,
             context=request.context,
             settings_file=request.settings_file,
@@ -38,10 +40,6 @@ async def plan_live(request: Request) -> None:
         )
         async with open_controller(options) as controller:
             await _with_background(controller, request)
-
-
-def _nowhere() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="rematch-plan-")
 
 
 async def _with_background(controller: Controller, request: Request) -> None:
@@ -64,12 +62,19 @@ async def _work(controller: Controller, request: Request) -> None:
     await controller.measuring.once()
     planned = make_plan(_snapshot(controller, request), wished_settings(request))
     click.echo(render(planned, request.output))
-    moves = [move for move in planned.plan.moves if move.source is not None]
     if not request.apply or not planned.plan.moves:
         return
     if not request.yes:
-        click.confirm(f"Evict {len(moves)} pods and bind their replacements as planned?", abort=True, err=True)
-    await _carry_out(controller, planned)
+        click.confirm(_question(planned.plan), abort=True, err=True)
+    await _carry_out(controller, planned, told_apart=request.output in ("json", "yaml"))
+
+
+def _question(plan: Plan) -> str:
+    running = sum(move.source is not None for move in plan.moves)
+    parts = [f"evict {running} pod(s) and bind their replacements"] if running else []
+    if running < len(plan.moves):
+        parts.append(f"bind {len(plan.moves) - running} pending pod(s)")
+    return " and ".join(parts).capitalize() + " as planned?"
 
 
 async def _synced(controller: Controller) -> None:
@@ -86,17 +91,27 @@ def _snapshot(controller: Controller, request: Request) -> Snapshot:
     return replace(snapshot, needs=Needs(request.needs)) if request.needs else snapshot
 
 
-async def _carry_out(controller: Controller, planned: Planned) -> None:
-    """The controller's loop until the last move has ended; a late replacement ends the command, too."""
+async def _carry_out(controller: Controller, planned: Planned, *, told_apart: bool) -> None:
+    """The controller's loop until the last move has ended; a late replacement ends the command, too.
+
+    `told_apart`: what happens goes to standard error, because a program reads the plan from standard output.
+    """
     executor = controller.executor
     executor.adopt(planned.plan, secrets.token_hex(6), planned.snapshot)
     while True:
         outcome = await turn(controller.stages, Trigger.FINISH)
-        for run in outcome.moves:
-            if run.stage is not Stage.PLANNED:
-                click.echo(f"{run.move.pod}: {run.stage} {run.outcome}".rstrip())
+        for line in _news(outcome):
+            click.echo(line, err=told_apart)
         if executor.ongoing().halted:
             raise ClusterError(executor.ongoing().halted)
         if not executor.busy:
             return
         await controller.attention.next(1.0)
+
+
+def _news(outcome: Outcome) -> Iterator[str]:
+    for one in outcome.placement.bound if outcome.placement else ():
+        yield f"{one.pod.key}: {one.answer.outcome} ({one.move.target}) {one.answer.message}".rstrip()
+    for run in outcome.moves:
+        if run.stage is not Stage.PLANNED:
+            yield f"{run.move.pod}: {run.stage} {run.outcome}".rstrip()

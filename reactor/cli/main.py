@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 
 import click
 
+from matching.problem import ProblemError
 from reactor.errors import RematchError
 from storage.errors import StorageError
 
@@ -84,7 +85,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except (RematchError, StorageError) as error:
+    except (RematchError, ProblemError, StorageError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(BAD_INPUT)
     except BrokenPipeError:

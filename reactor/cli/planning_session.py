@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -63,7 +63,8 @@ def plan_from_files(request: Request) -> Planned:
     )
     if not look.snapshot.cluster.nodes:
         raise InputError(f"{', '.join(request.files)}: no nodes; add what `kubectl get nodes -o json` prints")
-    return make_plan(look.snapshot, settings)
+    planned = make_plan(look.snapshot, settings)
+    return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *look.notes)))
 
 
 def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:

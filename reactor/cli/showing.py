@@ -15,6 +15,9 @@ from reactor.web.view import DecisionView, Gauge, Overview
 from storage.rows import DecisionRow, MoveRow
 from storage.store import Store
 
+MOST_READ = 100_000
+PAGE = 200
+
 
 class Happening(Struct, frozen=True):
     at: float
@@ -60,14 +63,22 @@ def _totals(overview: Overview) -> str:
 
 
 def history_from_server(server: str, limit: int, *, waits: bool) -> list[Happening]:
-    answer = ask(server, "decisions", _Decisions, limit=str(min(limit, 200)), waits="true" if waits else "false")
-    if answer is None:
-        raise InputError(f"{server} is no Rematch controller: it has no /api/v1/decisions")
-    return [Happening(one.at, one.kind, one.pod or "", one.reason, one.text) for one in answer.decisions]
+    """Page by page, since the controller does not answer with more than a page at once."""
+    found: list[DecisionView] = []
+    more = True
+    while more and len(found) < limit:
+        query = {"limit": str(min(limit - len(found), PAGE)), "waits": "true" if waits else "false"}
+        before = {"before": str(found[-1].id)} if found else {}
+        answer = ask(server, "decisions", _Decisions, **query, **before)
+        if answer is None:
+            raise InputError(f"{server} is no Rematch controller: it has no /api/v1/decisions")
+        found += answer.decisions
+        more = bool(answer.decisions)
+    return [Happening(one.at, one.kind, one.pod or "", one.reason, one.text) for one in found]
 
 
 def history_from_store(store: Path, limit: int, *, waits: bool) -> list[Happening]:
-    decisions, moves = asyncio.run(_read(store, limit))
+    decisions, moves = asyncio.run(_read(store, limit, waits=waits))
     rows = [
         Happening(one.at, one.kind, one.pod_key, one.reason, one.text)
         for one in decisions
@@ -77,9 +88,10 @@ def history_from_store(store: Path, limit: int, *, waits: bool) -> list[Happenin
     return sorted(rows, key=lambda row: -row.at)[:limit]
 
 
-async def _read(path: Path, limit: int) -> tuple[list[DecisionRow], list[MoveRow]]:
+async def _read(path: Path, limit: int, *, waits: bool) -> tuple[list[DecisionRow], list[MoveRow]]:
+    """Where waits are left out, more is read: there are many of them between two rematches."""
     async with await Store.open(path) as store:
-        return await store.decisions(limit), await store.moves(limit)
+        return await store.decisions(limit if waits else MOST_READ), await store.moves(limit)
 
 
 def _moved(move: MoveRow) -> Happening:

@@ -20,6 +20,9 @@ from reactor.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
 
+BINDING_PAUSE = 5.0
+"""How long a pod whose binding failed is left alone, unless the API server asks for more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -41,13 +44,21 @@ class Executor:
         self._runs: dict[str, MoveRun] = {}
         self._lineage: dict[str, Lineage] = dict(lineage or {})
         self._resting: dict[str, Rest] = {}
+        self._unbound: dict[str, float] = {}
+        self._last_end = float("-inf")
 
     @property
     def busy(self) -> bool:
         return bool(self._runs)
 
     def ongoing(self) -> Ongoing:
-        return Ongoing(tuple(self._runs.values()), dict(self._lineage), dict(self._resting))
+        return Ongoing(
+            tuple(self._runs.values()),
+            dict(self._lineage),
+            dict(self._resting),
+            dict(self._unbound),
+            self._last_end,
+        )
 
     def rest(self, uids: Iterable[str], rest: Rest) -> None:
         """Leave these pods alone for a while."""
@@ -103,10 +114,12 @@ class Executor:
             answer = await self._writer.bind(pod, move.target)
             log.info("binding", pod=pod.key, node=move.target, answer=answer.outcome)
             made.append(Bound(pod, move, answer))
+            if not made[-1].succeeded:
+                self._unbound[pod.uid] = snapshot.at + max(answer.retry_after or 0.0, BINDING_PAUSE)
         return made
 
     def _evicted(self, run: MoveRun, answer: EvictionAnswer, snapshot: Snapshot, settings: Settings) -> MoveRun:
-        now = snapshot.at
+        now, run = snapshot.at, replace(run, answer=answer.outcome)
         if answer.outcome in (Eviction.ACCEPTED, Eviction.UNKNOWN):
             there = siblings(run.pod, snapshot.cluster)
             return self._settle(replace(run, stage=Stage.EVICTED, evicted=now, siblings=there))
@@ -115,8 +128,9 @@ class Executor:
         budget = answer.outcome in (Eviction.BUDGET, Eviction.SEVERAL_BUDGETS)
         reason = Reason.BUDGET if budget else Reason.EVICTION_FAILED
         until = now + max(answer.retry_after or 0.0, settings.decision.cooldown)
-        self._resting[run.move.uid] = Rest(until, reason, answer.message)
-        return self._end(run, Stage.FAILED, now, f"eviction refused ({answer.outcome}): {answer.message}")
+        text = f"eviction refused ({answer.outcome}): {answer.message}"
+        self._resting[run.move.uid] = Rest(until, reason, text)
+        return self._end(run, Stage.FAILED, now, text)
 
     def _skip(self, run: MoveRun, reason: str, snapshot: Snapshot, settings: Settings) -> MoveRun:
         until = snapshot.at + settings.triggers.evaluation_interval
@@ -128,6 +142,8 @@ class Executor:
             self._runs[run.id] = run
             return run
         self._runs.pop(run.id, None)
+        if run.evicted is not None and run.ended is not None:
+            self._last_end = run.ended
         if run.stage is Stage.DONE and run.replacement is not None:
             before = self._lineage.get(run.move.uid)
             generation = before.generation + 1 if before else 1
@@ -142,6 +158,7 @@ class Executor:
         pods = snapshot.cluster.pods
         self._resting = {uid: rest for uid, rest in self._resting.items() if uid in pods and snapshot.at < rest.until}
         self._lineage = {uid: line for uid, line in self._lineage.items() if uid in pods or self._is_source(uid)}
+        self._unbound = {uid: until for uid, until in self._unbound.items() if uid in pods and snapshot.at < until}
 
     def _is_source(self, uid: str) -> bool:
         return any(run.move.uid == uid for run in self._runs.values())

@@ -65,13 +65,30 @@ def _without_replacement(run: MoveRun, view: ClusterView, now: float, settings: 
     owner = run.pod.owner
     if owner is not None and owner.uid not in view.workloads:
         return _end(run, Stage.FAILED, now, f"its {owner.kind} {owner.name} was deleted meanwhile")
-    return _late(run, now, settings)
+    if not _overdue(run, now, settings):
+        return run
+    pod = view.pods.get(run.move.uid)
+    if pod is not None and pod.deleting is None:
+        return _end(run, Stage.FAILED, now, "the pod is still there: it was not evicted")
+    if owner is not None and not _replacement_wanted(run, owner.uid, view):
+        return _end(run, Stage.FAILED, now, f"its {owner.kind} {owner.name} was scaled down and wants no replacement")
+    return replace(run, stage=Stage.LATE)
+
+
+def _replacement_wanted(run: MoveRun, owner_uid: str, view: ClusterView) -> bool:
+    """Not after a scale-down, nor when a rollout has left the old ReplicaSet with nothing to keep up."""
+    others = [
+        pod for pod in view.pods_of(owner_uid) if pod.uid != run.move.uid and pod.deleting is None and not pod.finished
+    ]
+    return len(others) < view.workloads[owner_uid].replicas
 
 
 def _late(run: MoveRun, now: float, settings: Execution) -> MoveRun:
-    if run.evicted is not None and now >= run.evicted + settings.ready_deadline:
-        return replace(run, stage=Stage.LATE)
-    return run
+    return replace(run, stage=Stage.LATE) if _overdue(run, now, settings) else run
+
+
+def _overdue(run: MoveRun, now: float, settings: Execution) -> bool:
+    return run.evicted is not None and now >= run.evicted + settings.ready_deadline
 
 
 def _end(run: MoveRun, stage: Stage, now: float, outcome: str) -> MoveRun:

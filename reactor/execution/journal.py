@@ -8,9 +8,11 @@ from enum import StrEnum
 
 from matching.plan import Move
 from reactor.cluster.records import Pod
+from reactor.cluster.writes import Eviction
 from reactor.reasons import Reason
 
 LONGEST_COOLDOWN = 3600.0
+MOST_DOUBLINGS = 32
 
 
 class Stage(StrEnum):
@@ -40,6 +42,8 @@ class MoveRun:
     stage: Stage = Stage.PLANNED
     siblings: frozenset[str] = frozenset()
     """UIDs of the owner's pods at the time of the eviction: whoever comes later is the replacement."""
+    answer: Eviction | None = None
+    """What the eviction API said."""
     evicted: float | None = None
     bound: float | None = None
     ended: float | None = None
@@ -66,7 +70,8 @@ class Lineage:
     """UID of the pod that was moved."""
 
     def rests_until(self, cooldown: float) -> float:
-        return self.moved + min(cooldown * 2.0 ** (self.generation - 1), LONGEST_COOLDOWN)
+        doublings = min(self.generation - 1, MOST_DOUBLINGS)
+        return self.moved + min(cooldown * 2.0**doublings, LONGEST_COOLDOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,10 @@ class Ongoing:
     """By the UID of the replacement."""
     resting: Mapping[str, Rest] = field(default_factory=dict)
     """By pod UID."""
+    unbound: Mapping[str, float] = field(default_factory=dict)
+    """By the UID of a pod whose binding failed: when it is worth trying again."""
+    last_end: float = float("-inf")
+    """When the last move that had begun was over."""
 
     @property
     def in_flight(self) -> tuple[MoveRun, ...]:

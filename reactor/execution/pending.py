@@ -20,7 +20,10 @@ class Pending:
 
 
 def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
-    """Ours by scheduler name, whether managed or not: nobody else would bind them. Gated pods are left alone."""
+    """Ours by scheduler name, whether managed or not: nobody else would bind them.
+
+    Gated pods are left alone, and a pod whose binding just failed has to wait a little.
+    """
     waiting = [
         pod
         for pod in snapshot.cluster.pods.values()
@@ -29,6 +32,7 @@ def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
         and not pod.gates
         and not pod.finished
         and pod.deleting is None
+        and snapshot.at >= snapshot.ongoing.unbound.get(pod.uid, 0.0)
     ]
     held = {
         run.replacement: run.move.target

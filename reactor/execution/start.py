@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reactor.execution.budgets import why_not_evictable
 from reactor.execution.journal import MoveRun
+from reactor.management import Management
 from reactor.planning import fits_now
 from reactor.protection import protection
 from reactor.settings.model import Settings
 from reactor.snapshot import Snapshot
+
+SETTLES = 30.0
+"""After a move its old pod may still be terminating, and a disruption budget is told of the new one a moment later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +33,21 @@ def choose_starts(snapshot: Snapshot, settings: Settings) -> Starts:
     busy = {run.workload for run in flying}
     begin: list[MoveRun] = []
     skip: list[tuple[MoveRun, str]] = []
-    waiting_for_room: list[MoveRun] = []
+    hindered: list[tuple[MoveRun, str]] = []
     for run in planned:
         obsolete = why_obsolete(run, snapshot, settings)
         if obsolete:
             skip.append((run, obsolete))
         elif len(begin) < free and run.workload not in busy:
-            if fits_now(run.pod, run.move.target, snapshot, settings):
+            hindrance = _why_not_now(run, snapshot, settings, begin)
+            if hindrance:
+                hindered.append((run, hindrance))
+            else:
                 begin.append(run)
                 busy.add(run.workload)
-            else:
-                waiting_for_room.append(run)
-    if not begin and not flying and not ongoing.halted:
-        skip.extend((run, f"{run.move.target} has no room for it now") for run in waiting_for_room)
+    settled = snapshot.at - ongoing.last_end >= SETTLES
+    if settled and not begin and not flying:
+        skip += hindered
     return Starts(tuple(begin), tuple(skip))
 
 
@@ -51,13 +58,24 @@ def why_obsolete(run: MoveRun, snapshot: Snapshot, settings: Settings) -> str:
         return "the pod is gone"
     if pod.node != run.move.source:
         return f"the pod is on {pod.node} now"
+    outside = Management.of(settings).why_not(pod)
+    if outside is not None:
+        return f"not managed any more: {outside}"
     veto = protection(pod, snapshot.cluster, settings)
     if veto is not None:
         return f"protected by now ({veto.veto}: {veto.evidence})"
-    budget = why_not_evictable(pod, snapshot.cluster)
-    if budget:
-        return budget
     target = snapshot.cluster.nodes.get(run.move.target)
     if target is None or not target.ready or target.unschedulable:
         return f"{run.move.target} does not take pods now"
+    return ""
+
+
+def _why_not_now(run: MoveRun, snapshot: Snapshot, settings: Settings, starting: Sequence[MoveRun]) -> str:
+    """What other moves under way may still clear; empty when the move can start."""
+    pod = snapshot.cluster.pods[run.move.uid]
+    budget = why_not_evictable(pod, snapshot.cluster)
+    if budget:
+        return budget
+    if not fits_now(pod, run.move.target, snapshot, settings, starting):
+        return f"{run.move.target} has no room for it now"
     return ""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from matching.jsonform import plan_to_json
-from matching.plan import Plan
+from matching.plan import Move, Plan, Unplaced
 from reactor.decision import Decision, Wait
 from reactor.execution.journal import Lineage, MoveRun, Stage
 from reactor.reasons import Reason
@@ -18,11 +18,12 @@ from storage.store import Store
 
 
 class History:
-    """Writes rows; a wait that has not changed since the last cycle is not written again."""
+    """Writes rows; a wait or placement that has not changed since the last cycle is not written again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last_wait: dict[str, Reason] = {}
+        self._last_place: dict[str, str] = {}
         self._numbers = itertools.count(1)
 
     def decision(self, cycle: str, decision: Decision) -> list[Wait]:
@@ -37,22 +38,18 @@ class History:
             )
         return news
 
-    def wait(self, cycle: str, at: float, wait: Wait) -> None:
-        """A wait that only the plan could tell."""
-        self._last_wait[wait.uid] = wait.reason
-        self._store.add_decisions(self._wait_row(cycle, at, wait))
-
     def placed(self, cycle: str, at: float, plan: Plan, outcomes: Mapping[str, str]) -> None:
         """Pending pods: where each goes and what the binding said, or why it fits nowhere."""
+        said = {move.uid: f"{move.target} {outcomes.get(move.uid, '')}" for move in plan.moves}
+        said |= {left.uid: left.reason for left in plan.unplaced}
         for move in plan.moves:
-            text = f"to {move.target}: {outcomes.get(move.uid, '')}; {'; '.join(move.reasons)}"
-            self._store.add_decisions(
-                DecisionRow(self._id(cycle), cycle, at, "place", move.uid, move.pod, "pending", text)
-            )
+            if self._last_place.get(move.uid) != said[move.uid]:
+                text = f"to {move.target}: {outcomes.get(move.uid, 'not bound')}; {'; '.join(move.reasons)}"
+                self._place_row(cycle, at, move, "pending", text)
         for left in plan.unplaced:
-            self._store.add_decisions(
-                DecisionRow(self._id(cycle), cycle, at, "place", left.uid, left.pod, "unplaced", left.reason)
-            )
+            if self._last_place.get(left.uid) != said[left.uid]:
+                self._place_row(cycle, at, left, "unplaced", left.reason)
+        self._last_place = said
 
     def plan(self, plan_id: str, cycle: str, at: float, plan: Plan, mode: Mode, trigger: str) -> None:
         document = msgspec.json.encode(plan_to_json(plan)).decode()
@@ -81,6 +78,9 @@ class History:
 
     def _wait_row(self, cycle: str, at: float, wait: Wait) -> DecisionRow:
         return DecisionRow(self._id(cycle), cycle, at, "wait", wait.uid, wait.pod, wait.reason, wait.text, wait.until)
+
+    def _place_row(self, cycle: str, at: float, entry: Move | Unplaced, reason: str, text: str) -> None:
+        self._store.add_decisions(DecisionRow(self._id(cycle), cycle, at, "place", entry.uid, entry.pod, reason, text))
 
     def _id(self, cycle: str) -> str:
         return f"{cycle}-{next(self._numbers)}"

@@ -7,9 +7,15 @@ import sys
 from typing import TextIO
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
+
+_TRACEBACKS = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+"""Local variables hold tokens and whole clusters: neither belongs in a log."""
 
 
-def configure_logs(*, level: str = "info", json: bool | None = None, stream: TextIO = sys.stderr) -> None:
+def configure_logs(*, level: str = "info", json: bool | None = None, stream: TextIO | None = None) -> None:
+    """To standard error, as it is now, unless told otherwise."""
+    stream = stream or sys.stderr
     as_json = not stream.isatty() if json is None else json
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(pad_event_to=32)
@@ -19,7 +25,7 @@ def configure_logs(*, level: str = "info", json: bool | None = None, stream: Tex
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks if as_json else structlog.processors.ExceptionPrettyPrinter(),
+            _TRACEBACKS if as_json else structlog.processors.ExceptionPrettyPrinter(),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),

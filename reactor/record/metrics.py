@@ -6,6 +6,8 @@ from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
+from reactor.cluster.kinds import Kind
+from reactor.cluster.writes import Binding, Eviction
 from reactor.decision import Trigger
 from reactor.execution.journal import ENDED
 from reactor.reasons import Reason
@@ -28,16 +30,18 @@ class Instruments:
         registry = self.registry
         self.synced = Gauge("rematch_synced", "1 once every watched kind was listed.", registry=registry)
         self.objects = Gauge("rematch_objects", "Objects in the mirror.", ["kind"], registry=registry)
-        self.watch_failures = Gauge(
-            "rematch_watch_failures", "Failed list or watch calls since the start.", ["kind"], registry=registry
+        self.watch_failures = Counter(
+            "rematch_watch_failures", "Failed list or watch calls.", ["kind"], registry=registry
         )
-        self.relists = Gauge("rematch_watch_lists", "Full lists since the start.", ["kind"], registry=registry)
         self.malformed = Counter(
             "rematch_malformed_objects",
             "Objects that could not be read and were left out.",
             ["kind"],
             registry=registry,
         )
+        for kind in Kind:
+            self.watch_failures.labels(kind)
+            self.malformed.labels(kind)
         self.unhappy = Gauge("rematch_pods_unhappy", "Managed pods below their threshold.", registry=registry)
         self.happiness = Gauge(
             "rematch_pod_happiness_ratio",
@@ -85,6 +89,10 @@ class Instruments:
         )
         self.evictions = Counter("rematch_evictions", "Eviction requests, by answer.", ["answer"], registry=registry)
         self.bindings = Counter("rematch_bindings", "Binding requests, by answer.", ["answer"], registry=registry)
+        for eviction in Eviction:
+            self.evictions.labels(eviction)
+        for binding in Binding:
+            self.bindings.labels(binding)
         self.halted = Gauge("rematch_halted", "1 while no further move is started.", registry=registry)
         self.reaction_seconds = Histogram(
             "rematch_reaction_duration_seconds",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,12 +39,13 @@ class _Said:
 class Notes:
     """A bounded queue before the API: adding never waits and never fails a cycle. Without a writer nothing is said."""
 
-    def __init__(self, writer: Writer | None, clock: Clock) -> None:
+    def __init__(self, writer: Writer | None, clock: Clock, lost: Callable[[], None] = lambda: None) -> None:
+        """`lost` is called for every Event that will not be written."""
         self._writer = writer
         self._clock = clock
+        self._lost = lost
         self._queue: asyncio.Queue[Announcement] = asyncio.Queue(WAITING)
         self._said: OrderedDict[Announcement, _Said] = OrderedDict()
-        self.lost = 0
 
     def add(self, note: Announcement) -> None:
         if self._writer is None:
@@ -56,11 +58,12 @@ class Notes:
         now = self._clock.now()
         if said.last is not None and now - said.last < REPEAT_AFTER:
             return
-        said.last = now
         try:
             self._queue.put_nowait(note)
         except asyncio.QueueFull:
-            self.lost += 1
+            self._lost()
+        else:
+            said.last = now
 
     async def run(self) -> None:
         """Until cancelled. An Event that the API does not take is logged and counted, then forgotten."""
@@ -69,7 +72,7 @@ class Notes:
             try:
                 await self._write(self._writer, note, self._said.get(note, _Said(1)))
             except ClusterError as error:
-                self.lost += 1
+                self._lost()
                 log.warning("event not written", about=note.name, reason=note.reason, error=str(error))
 
     @staticmethod

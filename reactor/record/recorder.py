@@ -10,6 +10,7 @@ import structlog
 
 from reactor.decision import Wait
 from reactor.execution.journal import MoveRun, Stage
+from reactor.management import Management
 from reactor.outcome import Outcome, Placement, Rematch
 from reactor.record.announce import about_move, about_placement, about_unhappy, about_wait
 from reactor.record.history import History
@@ -50,7 +51,7 @@ class Recorder:
             self._rematch(cycle, snapshot, outcome.rematch, decision.trigger, settings)
         for run in outcome.moves:
             self._move(run, snapshot)
-        self._gauges(snapshot)
+        self._gauges(snapshot, Management.of(settings))
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
 
@@ -103,6 +104,8 @@ class Recorder:
             stage=run.stage,
             outcome=run.outcome,
         )
+        if run.answer is not None and (run.stage is Stage.EVICTED or run.evicted is None):
+            self._instruments.evictions.labels(run.answer).inc()
         if run.ended is not None:
             self._instruments.moves.labels(run.stage).inc()
             if run.stage is Stage.DONE and run.evicted is not None:
@@ -111,11 +114,11 @@ class Recorder:
         if note is not None:
             self._notes.add(note)
 
-    def _gauges(self, snapshot: Snapshot) -> None:
+    def _gauges(self, snapshot: Snapshot, management: Management) -> None:
         instruments = self._instruments
         instruments.moves_in_flight.set(len(snapshot.ongoing.in_flight))
         instruments.halted.set(1 if snapshot.ongoing.halted else 0)
-        instruments.unhappy.set(sum(mood.unhappy for mood in snapshot.moods.values()))
+        instruments.unhappy.set(sum(management.covers(pod) for pod in snapshot.unhappy_pods()))
         instruments.happiness.clear()
         for uid, mood in snapshot.moods.items():
             pod = snapshot.cluster.pods[uid]

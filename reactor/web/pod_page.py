@@ -82,10 +82,17 @@ def placement_in(plan: dict[str, Any], uid: str, origin: Origin) -> PlacementVie
     """What a plan in its public form says about one pod; None when it does not name it."""
     for entry in (*plan["moves"], *plan["stays"], *plan["unplaced"]):
         if entry["uid"] == uid:
-            here = tuple(entry.get("reasons") or (entry["reason"],))
+            here = _why(entry)
             there = tuple(WhyNot(no["node"], no["reason"]) for no in entry.get("rejected", ()))
             return PlacementView(origin.plan, origin.at, origin.planner, here, there)
     return None
+
+
+def _why(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Of a move also whither: the pod may not be there yet, or never get there in mode observe."""
+    if "to" not in entry:
+        return (entry["reason"],)
+    return (f"{entry['from'] or 'pending'} -> {entry['to']}", *entry["reasons"])
 
 
 def _evidence(pod: Pod, snapshot: Snapshot, found: Account | None, settings: Settings) -> Evidence | None:

@@ -44,6 +44,7 @@ class Timeline:
         self._decisions: deque[DecisionView] = deque(maxlen=DECISIONS_KEPT)
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
         self._waits: dict[str, str] = {}
+        self._places: dict[str, str] = {}
         self._rematches: deque[float] = deque(maxlen=DECISIONS_KEPT)
         self.rematches = 0
         self.moves = 0
@@ -58,7 +59,7 @@ class Timeline:
         """A listener of the recorder."""
         at = snapshot.at
         if outcome.placement is not None:
-            self._placement(cycle, at, outcome.placement, acted=outcome.acted)
+            self._placement(cycle, at, outcome.placement)
         self._new_waits(cycle, outcome.decision)
         if outcome.rematch is not None:
             self._rematch(cycle, at, outcome.decision, outcome.rematch)
@@ -123,12 +124,18 @@ class Timeline:
         pod = decision.unhappy[0].pod if len(decision.unhappy) == 1 else None
         self._add(at, cycle, DecisionKind.REMATCH, pod, decision.trigger, text, moves)
 
-    def _placement(self, cycle: str, at: float, placement: Placement, *, acted: bool) -> None:
+    def _placement(self, cycle: str, at: float, placement: Placement) -> None:
+        """What was said of a pending pod in the cycle before is not said again."""
         if placement.plan is None:
             return
+        results = {one.pod.uid: "bound" if one.succeeded else "could not be bound" for one in placement.bound}
+        said = {}
         for move in placement.plan.moves:
-            text = f"{'bound' if acted else 'would be bound'} to {move.target}: {'; '.join(move.reasons)}"
-            self._add(at, cycle, DecisionKind.PLACE, move.pod, "pending", text)
+            said[move.uid] = f"{results.get(move.uid, 'would be bound')} to {move.target}"
+            if self._places.get(move.uid) != said[move.uid]:
+                text = f"{said[move.uid]}: {'; '.join(move.reasons)}"
+                self._add(at, cycle, DecisionKind.PLACE, move.pod, "pending", text)
+        self._places = said
 
     def _move(self, cycle: str, at: float, run: MoveRun) -> None:
         if run.stage is Stage.DONE:

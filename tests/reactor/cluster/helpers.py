@@ -63,5 +63,5 @@ contexts: [{{name: here, context: {{cluster: here, user: me}}}}]
 async def eventually(holds: Callable[[], bool], seconds: float = 5.0) -> None:
     """For what another task brings about through a real socket."""
     async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110 - the condition is anything
+        while not holds():
             await asyncio.sleep(0.002)

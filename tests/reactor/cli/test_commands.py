@@ -1,0 +1,199 @@
+"""What all commands have in common, and the ones that ask a running controller or its store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from reactor.cli.main import cli
+from reactor.cli.showing import history_from_server, render_status
+from reactor.cli.tables import table
+from reactor.web.view import DecisionKind, DecisionView, Gauge, NodeView, Overview, PodChip, Refusal, SettingsView
+from storage.rows import DecisionRow, MoveRow
+from storage.store import Store
+from tests.support.clock import NOW
+from tests.support.command import Command, command
+
+OURS = ("run", "plan", "explain", "status", "history", "config")
+
+
+@pytest.fixture
+def rematch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return command(monkeypatch, capsys)
+
+
+def test_help_lists_every_command(rematch: Command) -> None:
+    result = rematch("--help")
+
+    assert result.code == 0
+    for name in (*OURS, "demo", "lab"):
+        assert f"\n  {name} " in result.out
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_command_has_help(rematch: Command, name: str, flag: str) -> None:
+    result = rematch(name, flag)
+
+    assert result.code == 0
+    assert result.out.startswith("Usage: ")
+    assert len(result.out.splitlines()) > 5
+
+
+def test_every_option_is_explained_or_named_as_kubectl_does() -> None:
+    context = click.Context(cli)
+    for name in OURS:
+        made = cli.get_command(context, name)
+        assert made is not None
+        assert made.help
+
+
+def test_the_version_is_told(rematch: Command) -> None:
+    assert rematch("--version").out.startswith("rematch")
+
+
+@pytest.mark.parametrize("arguments", [["fly"], ["plan", "--fly"], ["explain"], ["run", "--port", "99999"]])
+def test_a_wrong_command_line_says_how_to_get_help(rematch: Command, arguments: list[str]) -> None:
+    result = rematch(*arguments)
+
+    assert (result.code, result.out) == (2, "")
+    assert "Error:" in result.err
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["history"], ["explain", "shop/web-1"]])
+@pytest.mark.parametrize("server", ["http://127.0.0.1:1", "not a url"])
+def test_without_a_controller_there_is_one_line(rematch: Command, arguments: list[str], server: str) -> None:
+    result = rematch(*arguments, "--server", server)
+
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("\n") == 1
+    assert server in result.err
+
+
+@pytest.mark.parametrize("arguments", [["plan"], ["run", "--port", "0"]])
+def test_without_a_cluster_there_is_one_line(
+    rematch: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    result = rematch(*arguments, "--kubeconfig", tmp_path / "missing")
+
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("\n") == 1
+    assert "missing" in result.err
+
+
+@pytest.mark.parametrize("name", ["settings", "a/b/c", "/settings", "rematch/"])
+def test_a_config_map_is_named_with_its_namespace(rematch: Command, name: str) -> None:
+    result = rematch("run", "--configmap", name)
+
+    assert result.code == 2
+    assert "NAMESPACE/NAME" in result.err
+
+
+def test_the_settings_have_one_home(rematch: Command, tmp_path: Path) -> None:
+    result = rematch("run", "--configmap", "rematch/settings", "--settings", tmp_path / "s.yaml")
+
+    assert result.code == 2
+    assert "exclude each other" in result.err
+
+
+async def _fill(path: Path, waits: int) -> None:
+    async with await Store.open(path) as store:
+        store.add_decisions(DecisionRow("r", "c", NOW, "rematch", "u", "shop/web-1", "unhappy", "n1 is crowded"))
+        store.add_decisions(
+            *(DecisionRow(f"w{at}", "c", NOW + at, "wait", "u", "shop/db-1", "cooldown") for at in range(1, waits + 1))
+        )
+        store.add_move(
+            MoveRow("m", None, "u", "shop/web-1", "w", "n1", "n2", "done", NOW + 1, ended=NOW + 4, text="is Ready")
+        )
+
+
+def test_history_is_read_from_the_store_and_waits_do_not_crowd_out_the_rest(rematch: Command, tmp_path: Path) -> None:
+    store = tmp_path / "rematch.db"
+    asyncio.run(_fill(store, waits=60))
+
+    table = rematch("history", "--store", store)
+    assert table.code == 0
+    kinds = [line.split()[1:3] for line in table.out.splitlines()[1:]]
+    assert kinds == [["move", "shop/web-1"], ["rematch", "shop/web-1"]]
+
+    rows = json.loads(rematch("history", "--store", store, "--waits", "--limit", "5", "-o", "json").out)
+    assert [row["kind"] for row in rows] == ["wait"] * 5
+
+
+def test_an_empty_history_says_so(rematch: Command, tmp_path: Path) -> None:
+    store = tmp_path / "rematch.db"
+    asyncio.run(_fill_nothing(store))
+
+    assert rematch("history", "--store", store).out == "nothing has happened yet\n"
+
+
+async def _fill_nothing(path: Path) -> None:
+    async with await Store.open(path):
+        pass
+
+
+def test_a_store_that_is_none_gets_one_line(rematch: Command, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"this is not SQLite at all, but long enough to look at" * 50)
+
+    result = rematch("history", "--store", broken)
+
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("\n") == 1
+    assert str(broken) in result.err
+
+
+def test_status_tells_what_is_wrong_first() -> None:
+    chip = PodChip("u", "shop/web-1", 0.4, 0.8, False)
+    gib = 2.0**30
+    node = NodeView("n1", False, False, Gauge(3.0, 4.0, "cores"), Gauge(None, 8 * gib, "bytes"), (chip,))
+    overview = Overview(
+        title="Rematch",
+        mode="act",
+        synced=False,
+        halted="web-2 is not Ready",
+        planner="stable",
+        threshold=0.8,
+        at=NOW,
+        cycles=3,
+        rematches=2,
+        moves=1,
+        settings=SettingsView("abc", "file", (Refusal("mode", "fly is no mode"),)),
+        problems=("prometheus: no answer",),
+        nodes=(node,),
+        pending=(),
+    )
+
+    text = render_status(overview)
+
+    for part in ("mode act", "not synced", "HALTED: web-2", "prometheus: no answer", "mode: fly is no mode"):
+        assert part in text
+    assert ["n1", "75%", "<unknown>", "1", "NotReady"] in [line.split() for line in text.splitlines()]
+    assert ["shop/web-1", "n1", "0.40", "0.8", "<none>"] in [line.split() for line in text.splitlines()]
+
+
+def test_tables_name_what_is_not_there() -> None:
+    assert table(("a", "b"), [("1", ""), (None, "x")]).splitlines() == ["A       B", "1       <none>", "<none>  x"]
+
+
+def test_a_long_history_is_asked_for_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, str]] = []
+
+    def answer(_server: str, _path: str, kind: Any, **query: str) -> Any:
+        asked.append(query)
+        newest = int(query.get("before", "451")) - 1
+        ids = range(newest, max(newest - int(query["limit"]), 0), -1)
+        return kind(tuple(DecisionView(each, NOW, "c", DecisionKind.WAIT, None, "", "") for each in ids))
+
+    monkeypatch.setattr("reactor.cli.showing.ask", answer)
+
+    assert len(history_from_server("http://there", 420, waits=True)) == 420
+    assert [query["limit"] for query in asked] == ["200", "200", "20"]
+    assert len(history_from_server("http://there", 1000, waits=True)) == 450

@@ -1,0 +1,82 @@
+"""`rematch run` as a process, and the commands that ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from reactor.cli.client import ask
+from reactor.cli.explaining import from_server, render
+from reactor.cli.showing import history_from_server, render_history, render_status
+from reactor.errors import InputError
+from reactor.web.view import Overview
+from tests.support.shop import Shop, open_shop
+
+
+@asynccontextmanager
+async def running(shop: Shop, folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """The process and its URL."""
+    kubeconfig = shop.cluster.kubeconfig(folder / "kubeconfig")
+    store = folder / "state" / "rematch.db"
+    command = ["run", "--kubeconfig", str(kubeconfig), "--store", str(store), "--port", "0"]
+    start = [sys.executable, "-c", "from reactor.cli.main import main; main()"]
+    process = await asyncio.create_subprocess_exec(*start, *command, stderr=asyncio.subprocess.PIPE)
+    try:
+        yield process, await asyncio.wait_for(_url(process), 30)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def _url(process: asyncio.subprocess.Process) -> str:
+    assert process.stderr is not None
+    async for line in process.stderr:
+        said = json.loads(line)
+        if "url" in said:
+            return str(said["url"])
+    raise AssertionError("it ended without saying where it listens")
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Shop]:
+    async with open_shop() as opened:
+        yield opened
+
+
+async def test_it_answers_and_ends_cleanly_when_told_to(shop: Shop, tmp_path: Path) -> None:
+    shop.fail("web")
+    name = shop.pods("web")[0]["metadata"]["name"]
+    async with running(shop, tmp_path) as (process, url):
+        overview = await asyncio.to_thread(_synced, url)
+        pod = await asyncio.to_thread(from_server, ("default", name), url)
+        history = await asyncio.to_thread(history_from_server, url, 10, waits=True)
+        with pytest.raises(InputError, match="no pod default/nobody"):
+            await asyncio.to_thread(from_server, ("default", "nobody"), url)
+
+        process.send_signal(signal.SIGINT)
+        code = await asyncio.wait_for(process.wait(), 10)
+
+    assert code == 0
+    assert "mode observe" in render_status(overview)
+    assert "UNHAPPY" in render(pod)
+    assert "20 by events" in render(pod)
+    assert f"default/{name}" in render_history(history)
+    assert sorted(os.listdir(tmp_path)) == ["kubeconfig", "state"]
+
+
+def _synced(url: str) -> Overview:
+    for _ in range(200):
+        overview = ask(url, "overview", Overview)
+        assert overview is not None
+        if overview.synced:
+            return overview
+    raise AssertionError("it never listed the cluster")

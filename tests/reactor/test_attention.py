@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from reactor.attention import Attention
+from tests.support.clock import NOW, VirtualClock
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+async def test_equal_keys_collapse_and_keep_the_time_of_the_first_call(clock: VirtualClock) -> None:
+    attention = Attention(clock)
+    attention.look_at("a")
+    await clock.advance(0.5)
+    attention.look_at("a")
+    attention.look_at("b")
+
+    asked = asyncio.create_task(attention.next(10))
+    await clock.advance(0.01)
+
+    assert await asked == {"a": NOW, "b": NOW + 0.5}
+
+
+async def test_a_call_ends_the_waiting_after_the_burst_is_gathered(clock: VirtualClock) -> None:
+    attention = Attention(clock, gather=0.2)
+    asked = asyncio.create_task(attention.next(10))
+    await clock.advance(3)
+    attention.look_at("a")
+    await clock.advance(0.1)
+    assert not asked.done()
+
+    attention.look_at("b")
+    await clock.advance(0.1)
+
+    assert set(await asked) == {"a", "b"}
+
+
+async def test_silence_ends_it_too(clock: VirtualClock) -> None:
+    attention = Attention(clock)
+    asked = asyncio.create_task(attention.next(10))
+
+    await clock.advance(9.9)
+    assert not asked.done()
+    await clock.advance(0.1)
+
+    assert await asked == {}
+
+
+async def test_what_comes_while_nobody_waits_is_not_lost(clock: VirtualClock) -> None:
+    attention = Attention(clock)
+    for key in ("a", "b"):
+        attention.look_at(key)
+        asked = asyncio.create_task(attention.next(10))
+        await clock.advance(0.01)
+        assert set(await asked) == {key}
+
+
+async def test_whoever_stops_waiting_leaves_nothing_running(clock: VirtualClock) -> None:
+    attention = Attention(clock)
+    asked = asyncio.create_task(attention.next(10))
+    await clock.settle()
+
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    await clock.settle()
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,0 +1,263 @@
+"""Whole turns: signals in the state, then decision, plan, execution and record."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from reactor.cluster.writes import Binding, BindingAnswer
+from reactor.decision import Trigger
+from reactor.execution.journal import Stage
+from reactor.reasons import Reason
+from tests.support.clock import NOW
+from tests.support.cluster import GIB, make_node, make_pending, make_pod, make_settings
+from tests.support.rig import Rig
+
+WEB, DB = make_pod("web-1"), make_pod("db-1")
+
+
+@pytest.fixture
+def rig() -> Rig:
+    """web-1 fails on a crowded n1; n2 is idle."""
+    rig = Rig()
+    rig.sync(WEB, DB, make_node("n1"), make_node("n2"))
+    crowd(rig)
+    return rig
+
+
+def crowd(rig: Rig) -> None:
+    rig.measure({"web-1": 1.0, "db-1": 2.5}, {"n1": 3.9, "n2": 0.1})
+    rig.fail(WEB, 20)
+
+
+async def evicted(rig: Rig) -> None:
+    await rig.turn()
+    assert rig.writer.evicted == ["web-1"]
+
+
+async def test_a_failing_probe_becomes_a_better_placement(rig: Rig) -> None:
+    outcome = await rig.turn()
+    assert outcome.rematch is not None
+    assert rig.writer.evicted == ["web-1"]
+
+    successor = rig.replace_pod(WEB, "web-2")
+    await rig.turn()
+    assert rig.writer.bound == [("web-2", "n2")]
+
+    rig.run_pod(successor, "n2", ready=False)
+    await rig.turn()
+    rig.run_pod(successor, "n2")
+    outcome = await rig.turn()
+    assert [run.stage for run in outcome.moves] == [Stage.DONE]
+    assert not rig.executor.busy
+    assert [row.state for row in rig.rows.moves] == ["planned", "evicted", "bound", "done"]
+
+
+async def test_an_evicted_pods_node_is_held_even_when_another_one_would_be_nearer(rig: Rig) -> None:
+    await evicted(rig)
+    rig.put(make_node("n3", cpu=1.2, memory=0.6 * GIB))
+
+    rig.replace_pod(WEB, "web-2")
+    await rig.turn()
+
+    assert rig.writer.bound == [("web-2", "n2")]
+
+
+async def test_a_held_node_that_is_full_by_now_is_given_up(rig: Rig) -> None:
+    await evicted(rig)
+    rig.put(make_pod("x-1", node="n2", requests={"cpu": 3.9, "memory": GIB}), make_node("n3"))
+
+    rig.replace_pod(WEB, "web-2")
+    await rig.turn()
+
+    assert [node for name, node in rig.writer.bound if name == "web-2"] != ["n2"]
+    assert len(rig.writer.bound) == 1
+
+
+async def test_others_do_not_get_the_room_that_is_held(rig: Rig) -> None:
+    big = replace(WEB, requests={"cpu": 3.0, "memory": GIB})
+    rig.put(big)
+    await evicted(rig)
+    rig.put(make_pending("x-1", requests={"cpu": 2.0, "memory": GIB}))
+
+    await rig.turn()
+
+    assert rig.writer.bound == []
+    rig.clock.set(NOW + 120)
+    await rig.turn()
+    assert [name for name, _ in rig.writer.bound] == ["x-1"]
+
+
+async def test_in_mode_observe_the_plan_is_recorded_and_nothing_is_touched(rig: Rig) -> None:
+    rig.settings = make_settings(mode="observe")
+    rig.put(make_pending("x-1"))
+
+    outcome = await rig.turn()
+
+    assert outcome.rematch is not None
+    assert rig.rows.plans[0].mode == "observe"
+    assert (rig.writer.evicted, rig.writer.bound) == ([], [])
+    assert not rig.executor.busy
+    again = await rig.turn()
+    assert again.rematch is None
+    assert [wait.reason for wait in again.decision.waits] == [Reason.OBSERVED]
+    assert again.decision.waits[0].until == NOW + 60
+
+
+async def test_observe_in_the_middle_of_a_plan_stops_what_has_not_started(rig: Rig) -> None:
+    second = make_pod("db-2")
+    rig.put(second)
+    rig.measure({"web-1": 1.0, "db-1": 1.5, "db-2": 1.4}, {"n1": 3.9, "n2": 0.1})
+    rig.fail(second, 20)
+    outcome = await rig.turn()
+    assert outcome.rematch is not None
+    assert len(outcome.rematch.plan.moves) >= 2
+    assert len(rig.writer.evicted) == 1
+
+    rig.settings = make_settings(mode="observe")
+    outcome = await rig.turn()
+
+    assert {run.stage for run in outcome.moves} == {Stage.SKIPPED}
+    assert len(rig.executor.ongoing().runs) == 1
+    assert rig.executor.ongoing().runs[0].in_flight
+    assert len(rig.writer.evicted) == 1
+
+
+async def test_a_plan_that_does_not_help_lets_the_pod_rest(rig: Rig) -> None:
+    rig.put(make_node("n2", unschedulable=True))
+
+    outcome = await rig.turn()
+
+    assert outcome.rematch is not None
+    assert outcome.rematch.plan.moves == ()
+    waits = (await rig.turn()).decision.waits
+    assert [(wait.reason, wait.until) for wait in waits] == [(Reason.NO_BETTER_PLACE, NOW + 60)]
+
+
+async def test_while_a_move_is_in_flight_no_other_rematch_is_made(rig: Rig) -> None:
+    await evicted(rig)
+    rig.fail(DB, 20)
+
+    outcome = await rig.turn()
+
+    assert outcome.rematch is None
+    assert Reason.MOVE_IN_FLIGHT in {wait.reason for wait in outcome.decision.waits}
+    assert (await rig.turn(Trigger.INTERVAL)).rematch is None
+
+
+async def test_a_late_replacement_halts_everything_but_binding(rig: Rig) -> None:
+    await evicted(rig)
+    rig.run_pod(rig.replace_pod(WEB, "web-2"), "n2", ready=False)
+    rig.clock.set(NOW + 200)
+    rig.measure({"db-1": 2.5}, {"n1": 3.9, "n2": 0.1})
+    rig.fail(DB, 20)
+    rig.put(make_pending("x-1"))
+
+    await rig.turn()
+    outcome = await rig.turn()
+
+    assert [wait.reason for wait in outcome.decision.waits] == [Reason.HALTED]
+    assert ("x-1", "n2") in rig.writer.bound or ("x-1", "n1") in rig.writer.bound
+    assert rig.writer.evicted == ["web-1"]
+
+
+async def test_pending_pods_are_placed_without_any_metrics() -> None:
+    rig = Rig()
+    rig.sync(make_node("n1"), make_pending("web-1"), make_pending("web-2"))
+
+    outcome = await rig.turn()
+
+    assert sorted(rig.writer.bound) == [("web-1", "n1"), ("web-2", "n1")]
+    assert outcome.rematch is None
+    assert (await rig.turn()).placement is None
+
+
+async def test_a_binding_without_an_answer_is_believed_for_a_while() -> None:
+    rig = Rig()
+    rig.sync(make_node("n1"), make_pending("web-1"))
+    rig.writer.bindings["web-1"] = BindingAnswer(Binding.UNKNOWN)
+
+    await rig.turn()
+    assert (await rig.turn()).placement is None
+    rig.clock.set(NOW + 31)
+    await rig.turn()
+
+    assert rig.writer.bound == [("web-1", "n1")] * 2
+
+
+async def test_bindings_come_before_the_rematch_which_has_to_see_them(rig: Rig) -> None:
+    rig.put(make_pending("x-1"))
+
+    first = await rig.turn()
+    assert (first.rematch, rig.writer.evicted) == (None, [])
+
+    assert (await rig.turn()).rematch is not None
+
+
+async def test_a_binding_that_always_fails_does_not_stop_the_rematches(rig: Rig) -> None:
+    rig.put(make_pending("x-1"))
+    rig.writer.bindings["x-1"] = BindingAnswer(Binding.FORBIDDEN, "no pods/binding")
+
+    outcome = await rig.turn()
+
+    assert outcome.rematch is not None
+    assert rig.writer.evicted == ["web-1"]
+
+
+async def test_a_pod_that_cannot_be_judged_is_not_bound() -> None:
+    rig = Rig()
+    rig.sync(make_node("n1"), make_pending("web-1", unjudged=("podAntiAffinity",)))
+
+    outcome = await rig.turn()
+
+    assert outcome.placement is not None
+    assert outcome.placement.plan is None
+    assert rig.writer.bound == []
+
+
+async def test_the_interval_asks_for_a_rematch_of_whoever_may_move() -> None:
+    rig = Rig()
+    rig.sync(WEB, DB, make_node("n1"), make_node("n2"))
+    rig.measure({"web-1": 1.0, "db-1": 2.9}, {"n1": 3.95, "n2": 0.1})
+
+    outcome = await rig.turn(Trigger.INTERVAL)
+
+    assert outcome.rematch is not None
+    assert rig.rows.plans[0].trigger == "interval"
+
+
+async def test_without_fresh_metrics_nothing_running_moves_even_on_demand() -> None:
+    rig = Rig()
+    rig.sync(WEB, DB, make_node("n1"), make_node("n2"))
+
+    outcome = await rig.turn(Trigger.DEMAND)
+
+    assert outcome.rematch is not None
+    assert outcome.rematch.plan.moves == ()
+
+
+async def test_moves_are_cooled_down_by_lineage(rig: Rig) -> None:
+    await evicted(rig)
+    successor = rig.run_pod(rig.replace_pod(WEB, "web-2"), "n2")
+    await rig.turn()
+
+    rig.measure({"web-2": 1.0}, {"n2": 3.9})
+    rig.fail(successor, 20)
+    waits = (await rig.turn()).decision.waits
+
+    assert [(wait.pod, wait.reason, wait.until) for wait in waits] == [("shop/web-2", Reason.COOLDOWN, NOW + 60)]
+
+
+async def test_a_binding_that_failed_is_not_tried_again_before_the_api_server_wants_it() -> None:
+    rig = Rig()
+    rig.sync(make_node("n1"), make_pending("web-1"), make_pending("db-1"))
+    rig.writer.bindings["web-1"] = BindingAnswer(Binding.THROTTLED, "slow down", 20.0)
+
+    await rig.turn()
+    rig.clock.set(NOW + 19)
+    await rig.turn()
+    assert sorted(rig.writer.bound) == [("db-1", "n1"), ("web-1", "n1")]
+
+    rig.clock.set(NOW + 20)
+    await rig.turn()
+    assert rig.writer.bound[2:] == [("web-1", "n1")]

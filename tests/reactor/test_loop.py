@@ -1,0 +1,187 @@
+"""When a turn is due."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from matching.problem import ProblemError
+from reactor.cycle import Stages
+from reactor.decision import Decision, Trigger, Wait
+from reactor.execution.journal import MoveRun
+from reactor.outcome import Outcome
+from reactor.reasons import Reason
+from tests.support.clock import NOW, eventually
+from tests.support.cluster import make_node, make_pod, make_settings
+from tests.support.moves import make_run
+from tests.support.rig import Rig
+
+
+class Turns:
+    """Stands in for `turn`: notes when and why, and answers as it was told."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.seen: list[tuple[float, Trigger]] = []
+        self.until: float | None = None
+        self.moves: tuple[MoveRun, ...] = ()
+        self.failure: Exception | None = None
+
+    async def __call__(self, stages: Stages, trigger: Trigger) -> Outcome:
+        self.seen.append((self._rig.clock.now() - NOW, trigger))
+        if self.failure is not None:
+            raise self.failure
+        waits = () if self.until is None else (Wait("u", "shop/web-1", Reason.COOLDOWN, "", self.until),)
+        return Outcome(True, None, Decision(self._rig.clock.now(), trigger, waits=waits), None, self.moves)
+
+    @property
+    def times(self) -> list[float]:
+        return [round(at, 2) for at, _ in self.seen]
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig(make_settings(triggers={"evaluation_interval": 10}))
+
+
+@pytest.fixture
+def turns(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Turns:
+    turns = Turns(rig)
+    monkeypatch.setattr("reactor.loop.turn", turns)
+    return turns
+
+
+@asynccontextmanager
+async def running(rig: Rig) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(rig.loop.run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def first_turn(rig: Rig, turns: Turns) -> None:
+    """The first list calls for one; from here the time of the test counts."""
+    await rig.clock.advance(0.03)
+    assert len(turns.seen) == 1
+    turns.seen.clear()
+
+
+async def test_nothing_is_decided_before_the_first_list(rig: Rig, turns: Turns) -> None:
+    async with running(rig):
+        rig.put(make_pod(node=None))
+        await rig.clock.advance(35)
+        assert turns.seen == []
+
+        rig.sync()
+        await rig.clock.advance(1)
+        assert len(turns.seen) == 1
+
+
+async def test_everybody_is_looked_at_again_at_each_evaluation_interval(rig: Rig, turns: Turns) -> None:
+    rig.sync()
+    async with running(rig):
+        await first_turn(rig, turns)
+        await rig.clock.advance(35)
+
+    assert turns.times == pytest.approx([10.01, 20.01, 30.01], abs=0.1)
+    assert {trigger for _, trigger in turns.seen} == {Trigger.UNHAPPY}
+
+
+async def test_the_end_of_a_wait_calls_for_a_turn(rig: Rig, turns: Turns) -> None:
+    rig.sync()
+    turns.until = NOW + 3
+    async with running(rig):
+        await first_turn(rig, turns)
+        turns.until = None
+        await rig.clock.advance(12)
+
+    assert turns.times == [3.0]
+
+
+async def test_a_wait_that_is_over_already_does_not_spin(rig: Rig, turns: Turns) -> None:
+    rig.sync()
+    turns.until = NOW - 5
+    async with running(rig):
+        await first_turn(rig, turns)
+        await rig.clock.advance(1)
+
+    assert len(turns.seen) <= 20
+
+
+async def test_a_burst_of_signals_is_one_turn(rig: Rig, turns: Turns) -> None:
+    rig.sync()
+    async with running(rig):
+        await first_turn(rig, turns)
+        for number in range(100):
+            rig.attention.look_at(f"pod-{number % 7}")
+        await rig.clock.advance(1)
+
+    assert len(turns.seen) == 1
+
+
+async def test_kses_cycle_comes_every_n_seconds_and_only_when_asked_for(rig: Rig, turns: Turns) -> None:
+    rig.sync()
+    rig.settings = make_settings(triggers={"evaluation_interval": 10, "rematch_interval": 25})
+    async with running(rig):
+        await first_turn(rig, turns)
+        await rig.clock.advance(56)
+
+    asked = [at for at, trigger in turns.seen if trigger is Trigger.INTERVAL]
+    assert asked == pytest.approx([25, 50], abs=0.1)
+    assert len(turns.seen) > len(asked)
+
+
+async def test_a_new_interval_is_in_force_at_once(rig: Rig, turns: Turns) -> None:
+    rig.sync()
+    rig.settings = make_settings(triggers={"evaluation_interval": 10, "rematch_interval": "1h"})
+    async with running(rig):
+        await first_turn(rig, turns)
+        await rig.clock.advance(5)
+        rig.settings = make_settings(triggers={"evaluation_interval": 10, "rematch_interval": 20})
+        rig.attention.look_at("settings")
+        await rig.clock.advance(20)
+        assert [round(at) for at, trigger in turns.seen if trigger is Trigger.INTERVAL] == [20]
+
+        turns.seen.clear()
+        rig.settings = make_settings(triggers={"evaluation_interval": 10})
+        await rig.clock.advance(60)
+        assert {trigger for _, trigger in turns.seen} == {Trigger.UNHAPPY}
+
+
+async def test_a_problem_that_the_planner_refuses_costs_one_turn_only(rig: Rig, turns: Turns) -> None:
+    rig.sync()
+    turns.failure = ProblemError("pod shop/x: usage of cpu is -1")
+    async with running(rig) as task:
+        await first_turn(rig, turns)
+        turns.failure = None
+        await rig.clock.advance(10.1)
+        assert not task.done()
+
+    assert len(turns.seen) == 1
+    assert rig.loop.turns == 2
+
+
+async def test_the_reaction_is_measured_from_the_signal_to_the_eviction(rig: Rig, turns: Turns) -> None:
+    pod = make_pod()
+    rig.sync(pod)
+    turns.moves = (make_run(pod, "n2", "evicted", evicted=NOW),)
+
+    await rig.loop.step({pod.uid: NOW - 0.25})
+
+    assert rig.instruments.registry.get_sample_value("rematch_reaction_duration_seconds_sum") == pytest.approx(0.25)
+
+
+async def test_the_loop_turns_the_real_stages() -> None:
+    rig = Rig(make_settings(mode="act"))
+    pod = make_pod(node=None, phase="Pending", ready=False)
+    rig.sync(pod, make_node("n1"))
+    async with running(rig):
+        await rig.clock.advance(0.1)
+        await eventually(lambda: rig.writer.bound)
+
+    assert rig.writer.bound == [("web-1", "n1")]

@@ -1,0 +1,162 @@
+"""Builders of the records and snapshots that decisions are made from. What a test does not name is ordinary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from predictors.peaks import SigmaOrPercentile
+from reactor.cluster.records import Budget, Container, Event, LabelSelector, Node, Owner, Pod, Probe, Workload
+from reactor.cluster.snapshot import ClusterView
+from reactor.execution.journal import Ongoing
+from reactor.happiness import Counts, Threshold, ThresholdSource, probability
+from reactor.settings.model import Settings
+from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.signals.usage import UsageBook, UsageView
+from reactor.snapshot import Mood, Needs, Snapshot
+from tests.support.clock import NOW
+
+GIB = 2.0**30
+
+Use = tuple[float | None, float | None]
+"""Cores and bytes."""
+
+
+def make_settings(**sections: Any) -> Settings:
+    """`make_settings(mode="act", decision={"cooldown": 5})`; keys as in the settings file or in Python."""
+    return Settings.model_validate(sections)
+
+
+def make_owner(name: str = "web-1a2b", kind: str = "ReplicaSet", uid: str = "") -> Owner:
+    return Owner(kind, name, uid or f"uid-{kind}-{name}")
+
+
+def make_pod(name: str = "web-1", **fields: Any) -> Pod:
+    """A Running, Ready pod of ours on node n1 that a ReplicaSet named after the app owns."""
+    app = name.rpartition("-")[0] or name
+    ordinary: dict[str, Any] = {
+        "uid": f"uid-{name}",
+        "namespace": "shop",
+        "name": name,
+        "resource_version": "",
+        "labels": {"app": app, "pod-template-hash": "1a2b"},
+        "annotations": {},
+        "created": NOW - 3600,
+        "scheduler_name": "rematch",
+        "node": "n1",
+        "owner": make_owner(f"{app}-1a2b"),
+        "phase": "Running",
+        "ready": True,
+        "requests": {"cpu": 0.5, "memory": 0.5 * GIB},
+        "containers": (Container("srv", Probe(), 0, NOW - 3600),),
+    }
+    return Pod(**(ordinary | fields))
+
+
+def make_pending(name: str, **fields: Any) -> Pod:
+    container = Container("srv", Probe())
+    waiting = {"node": None, "phase": "Pending", "ready": False, "created": NOW, "containers": (container,)}
+    return make_pod(name, **(waiting | fields))
+
+
+def make_node(name: str = "n1", cpu: float = 4.0, memory: float = 8 * GIB, **fields: Any) -> Node:
+    allocatable = {"cpu": cpu, "memory": memory, "pods": 110.0}
+    ordinary: dict[str, Any] = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "resource_version": "",
+        "labels": {"kubernetes.io/hostname": name},
+        "allocatable": allocatable,
+        "capacity": allocatable,
+        "ready": True,
+        "created": NOW - 7200,
+    }
+    return Node(**(ordinary | fields))
+
+
+def make_workload(owner: Owner, namespace: str = "shop", **fields: Any) -> Workload:
+    ordinary: dict[str, Any] = {"resource_version": "", "replicas": 1, "ready_replicas": 1}
+    return Workload(owner.kind, owner.uid, namespace, owner.name, **(ordinary | fields))
+
+
+def make_budget(name: str, allowed: int, app: str = "web", namespace: str = "shop") -> Budget:
+    from matching.problem import Requirement
+
+    selector = LabelSelector((Requirement("app", "In", (app,)),))
+    return Budget(f"uid-{name}", namespace, name, "", selector, allowed)
+
+
+def make_event(pod: Pod, count: int = 1, last: float = NOW, **fields: Any) -> Event:
+    """The kubelet's Warning about a failed liveness probe."""
+    ordinary: dict[str, Any] = {
+        "uid": f"event-{pod.uid}",
+        "namespace": pod.namespace,
+        "name": f"{pod.name}.1",
+        "resource_version": "",
+        "reason": "Unhealthy",
+        "type": "Warning",
+        "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
+        "involved_kind": "Pod",
+        "involved_namespace": pod.namespace,
+        "involved_name": pod.name,
+        "involved_uid": pod.uid,
+        "field_path": "spec.containers{srv}",
+        "count": count,
+        "first": last,
+        "last": last,
+        "component": "kubelet",
+    }
+    return Event(**(ordinary | fields))
+
+
+def make_view(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> ClusterView:
+    """Owners exist unless `workloads` says which ones do."""
+    pods = list(pods)
+    workloads: Iterable[Workload] | None = more.pop("workloads", None)
+    if workloads is None:
+        workloads = [make_workload(pod.owner, pod.namespace) for pod in pods if pod.owner is not None]
+    return ClusterView(
+        at=more.pop("at", NOW),
+        nodes={node.name: node for node in nodes},
+        pods={pod.uid: pod for pod in pods},
+        workloads={workload.uid: workload for workload in workloads},
+        **more,
+    )
+
+
+def make_usage(
+    view: ClusterView, pods: Mapping[str, Use], nodes: Mapping[str, Use], *, now: float, age: float = 0.0
+) -> UsageView:
+    """`pods` by name, all in their own namespace; who is not named was never measured."""
+    book = UsageBook(120.0, 900.0, SigmaOrPercentile())
+    for node in view.nodes.values():
+        book.observe_node(node.name, node.addresses)
+    for pod in view.pods.values():
+        book.observe_pod(pod)
+    told = [
+        PodUsageSample(pod.namespace, pod.name, *pods[pod.name], now - age)
+        for pod in view.pods.values()
+        if pod.name in pods
+    ]
+    book.record_pods(told, Source.METRICS_API, now - age)
+    book.record_nodes(
+        [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], Source.METRICS_API, now - age
+    )
+    return book.freeze(now)
+
+
+def make_mood(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> Mood:
+    counts = Counts(successes, failures, at)
+    return Mood(counts, probability(counts, 5.0), Threshold(threshold, ThresholdSource.GLOBAL))
+
+
+def make_snapshot(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Snapshot:
+    """`failures` (by pod name) make moods; `usage` and `node_usage` are fresh unless `age` says how old they are."""
+    now = more.pop("now", NOW)
+    failures: Mapping[str, float] = more.pop("failures", {})
+    usage: Mapping[str, Use] = more.pop("usage", {})
+    node_usage: Mapping[str, Use] = more.pop("node_usage", {})
+    age, needs, ongoing = more.pop("age", 0.0), more.pop("needs", Needs.METRICS), more.pop("ongoing", Ongoing())
+    view = make_view(pods, nodes, at=now, **more)
+    moods = {pod.uid: make_mood(failures[pod.name], at=now) for pod in view.pods.values() if pod.name in failures}
+    return Snapshot(now, view, make_usage(view, usage, node_usage, now=now, age=age), moods, ongoing, needs)

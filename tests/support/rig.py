@@ -1,0 +1,108 @@
+"""The controller's stages joined as in reactor.controller, on a virtual clock and a cluster that the test writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from matching.registry import load_planner
+from reactor.attention import Attention
+from reactor.cluster.kinds import CLUSTER_KINDS, Kind
+from reactor.cluster.records import Budget, ConfigMap, Event, Namespace, Node, Pod, Record, Workload
+from reactor.cycle import Stages, turn
+from reactor.decision import Trigger
+from reactor.execution.executor import Executor
+from reactor.loop import Loop
+from reactor.outcome import Outcome
+from reactor.record.history import History
+from reactor.record.metrics import Instruments
+from reactor.record.notes import Notes
+from reactor.record.recorder import Recorder
+from reactor.settings.model import Settings
+from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.state import Hooks, State
+from tests.support.clock import VirtualClock
+from tests.support.cluster import GIB, make_event, make_owner, make_pending, make_settings, make_workload
+from tests.support.rows import RowsKept
+from tests.support.writer import FakeAnnouncer, FakeWriter
+
+_KINDS: dict[type, Kind] = {
+    Pod: Kind.PODS,
+    Node: Kind.NODES,
+    Event: Kind.EVENTS,
+    Budget: Kind.BUDGETS,
+    Namespace: Kind.NAMESPACES,
+    ConfigMap: Kind.CONFIG_MAPS,
+}
+_WORKLOADS = {"ReplicaSet": Kind.REPLICA_SETS, "Deployment": Kind.DEPLOYMENTS, "StatefulSet": Kind.STATEFUL_SETS}
+
+
+class Rig:
+    def __init__(self, settings: Settings | None = None, clock: VirtualClock | None = None) -> None:
+        self.settings = settings or make_settings(mode="act")
+        self.clock = clock or VirtualClock()
+        self.writer, self.announcer, self.rows = FakeWriter(), FakeAnnouncer(), RowsKept()
+        self.instruments = Instruments()
+        self.notes = Notes(self.announcer, self.clock, self.instruments.events_lost.inc)
+        self.attention = Attention(self.clock)
+        self.executor = Executor(self.writer.writer)
+        self.config_maps: list[ConfigMap | None] = []
+        self.state = self.new_state()
+        self.recorder = Recorder(History(self.rows.store), self.notes, self.instruments)
+        self.stages = Stages(self.state, load_planner, self.executor, self.recorder, lambda: self.settings)
+        self.loop = Loop(self.stages, self.attention, self.clock, self.instruments)
+
+    def new_state(self) -> State:
+        hooks = Hooks(lambda: self.executor.busy, self.config_maps.append)
+        return State(CLUSTER_KINDS, self.clock, self.attention, lambda: self.settings, hooks)
+
+    def put(self, *records: Record) -> None:
+        """Owners of pods are put along with them."""
+        for record in records:
+            kind = _WORKLOADS[record.kind] if isinstance(record, Workload) else _KINDS[type(record)]
+            self.state.mirror.upsert(kind, record)
+            if isinstance(record, Pod) and record.owner is not None and record.owner.kind in _WORKLOADS:
+                owner = make_workload(record.owner, record.namespace)
+                self.state.mirror.upsert(_WORKLOADS[owner.kind], owner)
+
+    def remove(self, record: Pod | Workload) -> None:
+        kind = _WORKLOADS[record.kind] if isinstance(record, Workload) else Kind.PODS
+        self.state.mirror.remove(kind, record.uid)
+
+    def sync(self, *records: Record) -> None:
+        """What is there already was the first list."""
+        self.put(*records)
+        mirror = self.state.mirror
+        for kind in CLUSTER_KINDS:
+            mirror.replaced(kind, list(mirror.records(kind).values()))
+        assert self.state.synced
+
+    def measure(self, pods: dict[str, float], nodes: dict[str, float], memory: float = 0.25 * GIB) -> None:
+        """Cores by pod name and by node name; memory is the same for all."""
+        now, known = self.clock.now(), self.state.mirror.records(Kind.PODS).values()
+        by_name = {pod.name: pod for pod in known if isinstance(pod, Pod)}
+        told = [PodUsageSample(by_name[name].namespace, name, cpu, memory, now) for name, cpu in pods.items()]
+        self.state.usage.record_pods(told, Source.METRICS_API, now)
+        shares = [NodeUsageSample(name, cpu, memory, now) for name, cpu in nodes.items()]
+        self.state.usage.record_nodes(shares, Source.METRICS_API, now)
+
+    def fail(self, pod: Pod, count: int = 10) -> None:
+        self.put(make_event(pod, count, self.clock.now()))
+
+    def replace_pod(self, pod: Pod, name: str, **fields: Any) -> Pod:
+        """The old pod is gone and its owner has made another one, which is pending."""
+        self.remove(pod)
+        owner = pod.owner or make_owner()
+        successor = make_pending(name, owner=owner, labels=pod.labels, created=self.clock.now(), **fields)
+        self.put(successor)
+        return successor
+
+    def run_pod(self, pod: Pod, node: str, *, ready: bool = True) -> Pod:
+        """As its kubelet reports it."""
+        running = replace(pod, node=node, phase="Running", ready=ready)
+        self.put(running)
+        return running
+
+    async def turn(self, trigger: Trigger = Trigger.UNHAPPY) -> Outcome:
+        return await turn(self.stages, trigger)
