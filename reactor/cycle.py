@@ -48,7 +48,7 @@ async def turn(stages: Stages, trigger: Trigger) -> Outcome:
         bound = placement is not None and any(one.succeeded for one in placement.bound)
         rematch = None if bound else await _rematch(stages, snapshot, decision, settings)
         moved = await _execute(stages, snapshot, decision, rematch, settings)
-        outcome = Outcome(settings.mode is Mode.ACT, placement, decision, rematch, (*followed, *moved))
+        outcome = Outcome(placement, decision, rematch, (*followed, *moved))
         stages.recorder.record(cycle, replace(snapshot, ongoing=stages.executor.ongoing()), outcome, settings)
         return outcome
 
@@ -105,14 +105,17 @@ def _observed(one: Unhappy, rematch: Rematch, until: float) -> Rest:
 
 
 async def _place_pending(stages: Stages, snapshot: Snapshot, settings: Settings) -> Placement | None:
-    """Pending pods go where a reservation holds a node for them, else where the matching puts them."""
+    """Pending pods go where a reservation holds a node for them, else where the matching puts them.
+
+    In mode observe only the replacements of moves under way are bound: what was begun is brought to its end.
+    """
     pending = pending_pods(snapshot, settings)
     if not pending.place:
         return Placement(None, (), pending.unjudged) if pending.unjudged else None
     plan = await _place(stages, snapshot, pending, settings)
-    if settings.mode is not Mode.ACT:
-        return Placement(plan, (), pending.unjudged)
-    bound = await stages.executor.bind(plan, snapshot)
+    replacements = {run.replacement for run in snapshot.ongoing.in_flight}
+    moves = [move for move in plan.moves if settings.mode is Mode.ACT or move.uid in replacements]
+    bound = await stages.executor.bind(moves, snapshot)
     for one in bound:
         if one.succeeded:
             stages.state.assume_bound(one.pod, one.move.target)

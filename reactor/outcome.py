@@ -28,7 +28,6 @@ class Rematch:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    acted: bool
     placement: Placement | None
     decision: Decision
     rematch: Rematch | None

@@ -80,7 +80,8 @@ def _owner(pod: Pod, view: ClusterView, _settings: Settings) -> Protection | Non
     if pod.owner.kind == "Node":
         return Protection(Veto.MIRROR, "a static pod belongs to its kubelet")
     if pod.owner.uid not in view.workloads:
-        return Protection(Veto.CONTROLLER_GONE, f"its {pod.owner.kind} {pod.owner.name} does not exist (any more)")
+        text = f"its {pod.owner.kind} {pod.owner.name} is gone, or of a kind that is not watched"
+        return Protection(Veto.CONTROLLER_GONE, text)
     return None
 
 

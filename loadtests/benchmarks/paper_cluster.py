@@ -128,7 +128,6 @@ class PaperCluster:
         elif pod["spec"].get("nodeName") and pod.get("status", {}).get("phase") != "Running":
             self._run(pod)
 
-
     def _remove(self, pod: Json) -> None:
         if self.cluster.store.find(PODS, namespace_of(pod), name_of(pod)) is not None:
             delete(self.cluster.api, PODS, namespace_of(pod), name_of(pod), DeleteOptions(0, uid_of(pod)))

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 
 import click
 
 from loadtests.demo.cluster import demo_cluster
 from loadtests.workloads.stable import stable_scenario
+from reactor.cli.stopping import until_stopped
 from reactor.clock import SystemClock
 
 
 def main(port: int, state: Path, seed: int) -> None:
-    asyncio.run(_up(port, state, seed))
+    asyncio.run(until_stopped(_up(port, state, seed)))
+    click.echo("stopped", err=True)
 
 
 async def _up(port: int, state: Path, seed: int) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await asyncio.to_thread(state.mkdir, parents=True, exist_ok=True)
     async with demo_cluster(stable_scenario(seed, 3600.0), SystemClock(), port) as lab:
         kubeconfig = lab.cluster.kubeconfig(state / "kubeconfig")
@@ -28,5 +26,4 @@ async def _up(port: int, state: Path, seed: int) -> None:
         click.echo(f"Prometheus   {lab.prometheus.url}")
         click.echo(f"kubectl      kubectl --kubeconfig {kubeconfig} get pods -A")
         click.echo(f"controller   rematch run --kubeconfig {kubeconfig}")
-        await stop.wait()
-    click.echo("stopped", err=True)
+        await asyncio.Event().wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, free_port, run_ar
 from loadtests.demo.narration import narrate
 from loadtests.workloads.k6 import find_k6
 from loadtests.workloads.stable import stable_scenario
+from reactor.cli.stopping import until_stopped
 from reactor.clock import SystemClock
 from reactor.errors import InputError
 from reactor.settings.duration import parse_duration
@@ -55,7 +55,8 @@ def main(request: Request) -> None:
     if request.output == "json" and not request.headless:
         raise click.UsageError("-o json needs --headless")
     run = _headless(request) if request.headless else _with_a_person(request)
-    asyncio.run(_until_signal(run))
+    if asyncio.run(until_stopped(run)):
+        click.echo("stopped", err=True)
 
 
 def seconds(text: str | None, default: float) -> float:
@@ -68,18 +69,6 @@ def seconds(text: str | None, default: float) -> float:
     if not isinstance(value, float) or value < SHORTEST:
         raise InputError(f"--duration: {text} is too short to show anything; at least {SHORTEST:g}s")
     return value
-
-
-async def _until_signal(run: Any) -> None:
-    """Ctrl-C and SIGTERM end the run in good order: every context is left, every process ended."""
-    job = asyncio.ensure_future(run)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, job.cancel)
-    try:
-        await job
-    except asyncio.CancelledError:
-        click.echo("stopped", err=True)
 
 
 async def _headless(request: Request) -> None:

@@ -18,6 +18,7 @@ from reactor.cli.options import cluster_options, settings_option
 )
 @click.option("--planner", help="Planner to use instead of the settings' one.")
 @click.option("--scope", type=click.Choice(["cluster", "unhappy"]), help="Instead of planner.scope of the settings.")
+@click.option("--scheduler-name", help="Plan as if pods with this schedulerName were ours (settings: schedulerName).")
 @click.option("--now", help="RFC 3339 time to plan for; default: the newest timestamp in the files.")
 @click.option("--needs", type=click.Choice(["metrics", "requests"]), help="Default: metrics where there are any.")
 @click.option("--apply", is_flag=True, help="Carry the plan out on the live cluster; asks first.")

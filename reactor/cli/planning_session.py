@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +16,7 @@ from reactor.cli.plan_output import Planned, render
 from reactor.cluster.dump import read_dump
 from reactor.decision import Trigger, decide
 from reactor.errors import InputError
+from reactor.management import Management
 from reactor.offline import look_at_dump
 from reactor.planning import rematch_problem
 from reactor.settings.file import read_file
@@ -31,6 +34,7 @@ class Request:
     output: str
     planner: str | None
     scope: str | None
+    scheduler_name: str | None
     now: str | None
     needs: str | None
     apply: bool
@@ -43,6 +47,10 @@ class Request:
 def run(request: Request) -> None:
     if request.files and request.apply:
         raise click.UsageError("--apply needs the live cluster; leave out -f")
+    if request.scheduler_name and request.apply:
+        raise click.UsageError(
+            "--scheduler-name is for trying out; --apply moves only pods that our binder binds again"
+        )
     if request.yes and not request.apply:
         raise click.UsageError("--yes goes with --apply")
     if not request.files:
@@ -70,7 +78,19 @@ def plan_from_files(request: Request) -> Planned:
 def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:
     decision = decide(snapshot, settings, Trigger.DEMAND)
     plan = load_planner(settings.planner.name).plan(rematch_problem(snapshot, decision, settings))
-    return Planned(snapshot, decision, plan)
+    return Planned(snapshot, decision, replace(plan, notes=(*plan.notes, *_foreign(snapshot, settings))))
+
+
+def _foreign(snapshot: Snapshot, settings: Settings) -> Iterator[str]:
+    """Most clusters have no pod of ours yet: say why nothing moves, and how to see what could."""
+    management = Management.of(settings)
+    names = [pod.scheduler_name for pod in snapshot.cluster.pods.values() if management.covers(pod) and pod.node]
+    others = Counter(name for name in names if name != settings.scheduler_name)
+    for name, number in others.most_common(1):
+        yield (
+            f"{number} of {len(names)} managed pods stay because their schedulerName is {name}, not"
+            f" {settings.scheduler_name}; --scheduler-name {name} plans as if they were ours"
+        )
 
 
 def wished_settings(request: Request) -> Settings:
@@ -79,7 +99,9 @@ def wished_settings(request: Request) -> Settings:
     settings = parse_settings(read_file(file), str(file)) if file is not None else Settings()
     said = {"name": request.planner, "scope": request.scope}
     planner = settings.planner.model_dump() | {key: value for key, value in said.items() if value is not None}
-    return settings.model_copy(update={"planner": type(settings.planner).model_validate(planner)})
+    ours = request.scheduler_name or settings.scheduler_name
+    update = {"planner": type(settings.planner).model_validate(planner), "scheduler_name": ours}
+    return settings.model_copy(update=update)
 
 
 def _time(text: str) -> float:

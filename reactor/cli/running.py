@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import structlog
 
+from reactor.cli.stopping import until_stopped
 from reactor.cluster.kinds import ObjectName
-from reactor.controller import Controller, Options, open_controller
+from reactor.controller import Options, open_controller
 from reactor.errors import InputError
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
@@ -55,26 +55,8 @@ async def _run(request: Request) -> None:
     )
     async with open_controller(options) as controller, serve(controller, request.bind, request.port) as url:
         log.info("ready to be looked at", url=url, cluster=controller.connection.server)
-        await until_stopped(controller)
-
-
-async def until_stopped(controller: Controller) -> None:
-    """SIGINT and SIGTERM end it in good order; an error of a part ends it with that error."""
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    job = asyncio.create_task(controller.run())
-    stopped = asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({job, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if job.done():
-            job.result()
-        log.info("stopping")
-    finally:
-        for task in (job, stopped):
-            task.cancel()
-        await asyncio.gather(job, stopped, return_exceptions=True)
+        if await until_stopped(controller.run()):
+            log.info("stopping")
 
 
 def _config_map(text: str | None) -> ObjectName | None:

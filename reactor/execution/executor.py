@@ -106,10 +106,10 @@ class Executor:
             changed.append(self._evicted(run, answer, snapshot, settings))
         return changed
 
-    async def bind(self, plan: Plan, snapshot: Snapshot) -> list[Bound]:
-        """Bind the pending pods of a placement plan."""
+    async def bind(self, moves: Iterable[Move], snapshot: Snapshot) -> list[Bound]:
+        """Bind pending pods as a placement plan says."""
         made = []
-        for move in plan.moves:
+        for move in moves:
             pod = snapshot.cluster.pods[move.uid]
             answer = await self._writer.bind(pod, move.target)
             log.info("binding", pod=pod.key, node=move.target, answer=answer.outcome)
@@ -146,8 +146,7 @@ class Executor:
             self._last_end = run.ended
         if run.stage is Stage.DONE and run.replacement is not None:
             before = self._lineage.get(run.move.uid)
-            generation = before.generation + 1 if before else 1
-            self._lineage[run.replacement] = Lineage(run.ended or 0.0, generation, run.move.uid)
+            self._lineage[run.replacement] = Lineage.after(before, run.ended or 0.0, run.move.uid)
         return run
 
     def _end(self, run: MoveRun, stage: Stage, now: float, outcome: str) -> MoveRun:

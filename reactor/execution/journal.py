@@ -69,6 +69,12 @@ class Lineage:
     predecessor: str = ""
     """UID of the pod that was moved."""
 
+    @classmethod
+    def after(cls, before: Lineage | None, moved: float, predecessor: str) -> Lineage:
+        """A predecessor that was well off for longer than the longest cooldown starts a new count."""
+        again = before is not None and moved - before.moved < LONGEST_COOLDOWN
+        return cls(moved, before.generation + 1 if before is not None and again else 1, predecessor)
+
     def rests_until(self, cooldown: float) -> float:
         doublings = min(self.generation - 1, MOST_DOUBLINGS)
         return self.moved + min(cooldown * 2.0**doublings, LONGEST_COOLDOWN)

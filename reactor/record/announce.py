@@ -45,7 +45,7 @@ def about_move(run: MoveRun, snapshot: Snapshot) -> Announcement | None:
     return None
 
 
-def about_placement(placement: Placement, snapshot: Snapshot, *, acted: bool) -> Iterator[Announcement]:
+def about_placement(placement: Placement, snapshot: Snapshot) -> Iterator[Announcement]:
     pods = snapshot.cluster.pods
     for pod in placement.unjudged:
         yield about_pod(pod, "FailedScheduling", f"cannot judge {', '.join(pod.unjudged)} yet", warning=True)
@@ -59,8 +59,9 @@ def about_placement(placement: Placement, snapshot: Snapshot, *, acted: bool) ->
         else:
             text = f"binding to {one.move.target} failed ({one.answer.outcome}): {one.answer.message}"
             yield about_pod(one.pod, "FailedBinding", text, warning=True)
-    if not acted:
-        for move in placement.plan.moves:
+    tried = {one.pod.uid for one in placement.bound}
+    for move in placement.plan.moves:
+        if move.uid not in tried:
             yield about_pod(pods[move.uid], "WouldBind", f"mode is observe: would bind to {move.target}")
 
 

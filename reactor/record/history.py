@@ -113,6 +113,5 @@ def lineage_from(rows: Sequence[MoveRow]) -> dict[str, Lineage]:
     for row in sorted(rows, key=lambda row: row.started):
         if row.outcome == Stage.DONE and row.replacement_uid:
             before = lineage.get(row.pod_uid)
-            generation = before.generation + 1 if before else 1
-            lineage[row.replacement_uid] = Lineage(row.ended or row.started, generation, row.pod_uid)
+            lineage[row.replacement_uid] = Lineage.after(before, row.ended or row.started, row.pod_uid)
     return lineage

@@ -45,7 +45,7 @@ class Recorder:
         decision = outcome.decision
         self._instruments.cycles.labels(decision.trigger).inc()
         if outcome.placement is not None:
-            self._placement(cycle, snapshot, outcome.placement, acted=outcome.acted)
+            self._placement(cycle, snapshot, outcome.placement)
         self._decision(cycle, snapshot, outcome)
         if outcome.rematch is not None:
             self._rematch(cycle, snapshot, outcome.rematch, decision.trigger, settings)
@@ -85,13 +85,13 @@ class Recorder:
             mode=settings.mode,
         )
 
-    def _placement(self, cycle: str, snapshot: Snapshot, placement: Placement, *, acted: bool) -> None:
+    def _placement(self, cycle: str, snapshot: Snapshot, placement: Placement) -> None:
         outcomes = {one.pod.uid: one.answer.outcome for one in placement.bound}
         for one in placement.bound:
             self._instruments.bindings.labels(one.answer.outcome).inc()
         if placement.plan is not None:
-            self._history.placed(cycle, snapshot.at, placement.plan, outcomes if acted else {})
-        for note in about_placement(placement, snapshot, acted=acted):
+            self._history.placed(cycle, snapshot.at, placement.plan, outcomes)
+        for note in about_placement(placement, snapshot):
             self._notes.add(note)
 
     def _move(self, run: MoveRun, snapshot: Snapshot) -> None:

@@ -261,3 +261,14 @@ async def test_a_binding_that_failed_is_not_tried_again_before_the_api_server_wa
     rig.clock.set(NOW + 20)
     await rig.turn()
     assert rig.writer.bound[2:] == [("web-1", "n1")]
+
+
+async def test_observe_in_the_middle_of_a_move_still_brings_it_to_its_end(rig: Rig) -> None:
+    await rig.turn()
+    assert rig.writer.evicted == [WEB.name]
+    replacement = rig.replace_pod(WEB, "web-2")
+
+    rig.settings = make_settings(mode="observe")
+    await rig.turn()
+
+    assert rig.writer.bound == [(replacement.name, "n2")]

@@ -35,7 +35,7 @@ class Turns:
         if self.failure is not None:
             raise self.failure
         waits = () if self.until is None else (Wait("u", "shop/web-1", Reason.COOLDOWN, "", self.until),)
-        return Outcome(True, None, Decision(self._rig.clock.now(), trigger, waits=waits), None, self.moves)
+        return Outcome(None, Decision(self._rig.clock.now(), trigger, waits=waits), None, self.moves)
 
     @property
     def times(self) -> list[float]:

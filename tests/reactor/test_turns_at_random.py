@@ -156,8 +156,9 @@ class Chaos:
             assert rig.settings.mode is Mode.ACT
             assert protection(by_name[name], before.cluster, rig.settings) is None
         taken = {name: self._requested(before.cluster.pods_on(name)) for name in NODES}
+        replacements = {run.replacement for run in flying}
         for name, node in rig.writer.bound[bound:]:
-            assert rig.settings.mode is Mode.ACT
+            assert rig.settings.mode is Mode.ACT or by_name[name].uid in replacements
             assert self.node(node).ready
             assert not self.node(node).unschedulable
             taken[node] += by_name[name].requests["cpu"]

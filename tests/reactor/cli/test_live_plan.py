@@ -42,6 +42,7 @@ def request(kubeconfig: str, **options: Any) -> Request:
         "output": "json",
         "planner": None,
         "scope": None,
+        "scheduler_name": None,
         "now": None,
         "needs": None,
         "apply": False,

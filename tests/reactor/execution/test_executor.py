@@ -168,7 +168,7 @@ async def test_every_answer_to_a_binding_is_told(outcome: Binding) -> None:
     pending = make_pending("web-2")
     executor = Executor(writer.writer)
 
-    (bound,) = await executor.bind(make_plan(make_move(pending, "n2")), seen(executor, pending))
+    (bound,) = await executor.bind([make_move(pending, "n2")], seen(executor, pending))
 
     assert writer.bound == [("web-2", "n2")]
     assert bound.answer.outcome is outcome

@@ -38,7 +38,7 @@ class Record:
     def __call__(self, snapshot: Snapshot, **parts: Any) -> None:
         self.cycle += 1
         decision = parts.pop("decision", Decision(snapshot.at, Trigger.UNHAPPY))
-        given: dict[str, Any] = {"acted": True, "placement": None, "rematch": None, "moves": ()} | parts
+        given: dict[str, Any] = {"placement": None, "rematch": None, "moves": ()} | parts
         self.rig.recorder.record(f"c{self.cycle}", snapshot, Outcome(decision=decision, **given), SETTINGS)
 
     def said(self) -> list[str]:
@@ -203,7 +203,7 @@ def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> 
     for pod, target in (to_n1, to_n1, to_n1, to_n2):
         plan = make_plan(make_move(pod, target))
         plan = type(plan)(plan.planner, plan.moves, (), (left,), plan.certificate, plan.before, plan.after)
-        record(cluster(waiting, homeless), acted=False, placement=Placement(plan, (), ()))
+        record(cluster(waiting, homeless), placement=Placement(plan, (), ()))
 
     rows = [(row.pod_key, row.reason) for row in record.rig.rows.decisions]
     assert rows == [("shop/web-2", "pending"), ("shop/web-3", "unplaced"), ("shop/web-2", "pending")]
