@@ -42,6 +42,8 @@ class Arrays:
     pending: Mask
     """May be placed and has no node yet."""
     unhappy: Mask
+    at_ease: Mask
+    """Happy where it runs, and inertia counts: needs no headroom at home."""
     allocatable: Floats
     background: Floats
     max_pods: Ints
@@ -86,11 +88,9 @@ def sum_by_node(amounts: Floats, at: Ints, nodes: int) -> Floats:
 
 def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) -> Arrays:
     axes = problem.axes
-    pod_names = [f"pod {pod.key}" for pod in pods]
-    node_names = [f"node {node.name}" for node in nodes]
-    allocatable = _amounts(node_names, "allocatable", [node.allocatable for node in nodes], axes)
     nothing = (0.0,) * len(axes)
-    background = _amounts(node_names, "background", [node.background or nothing for node in nodes], axes)
+    allocatable = _amounts(nodes, "allocatable", [node.allocatable for node in nodes], axes)
+    background = _amounts(nodes, "background", [node.background or nothing for node in nodes], axes)
     _check_nodes(nodes, allocatable, axes)
     unit = allocatable.max(axis=1, initial=0.0)
     unit[unit == 0] = 1.0
@@ -98,19 +98,21 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
     home = _homes(pods, nodes)
     fixed = np.array([bool(pod.fixed) for pod in pods], dtype=bool)
     without_node = np.array([pod.node is None for pod in pods], dtype=bool)
+    unhappy = np.array([not pod.happy for pod in pods], dtype=bool) & (home != NOWHERE)
     return Arrays(
         axes=axes,
         options=problem.options,
         pods=pods,
         nodes=nodes,
         unit=unit,
-        usage=_amounts(pod_names, "usage", [pod.usage for pod in pods], axes) / shares,
-        request=_amounts(pod_names, "request", [pod.request for pod in pods], axes) / shares,
-        peak=_amounts(pod_names, "peak", [pod.peak for pod in pods], axes) / shares,
+        usage=_amounts(pods, "usage", [pod.usage for pod in pods], axes) / shares,
+        request=_amounts(pods, "request", [pod.request for pod in pods], axes) / shares,
+        peak=_amounts(pods, "peak", [pod.peak for pod in pods], axes) / shares,
         home=home,
         fixed=fixed | ((home == NOWHERE) & ~without_node),
         pending=without_node & ~fixed,
-        unhappy=np.array([not pod.happy for pod in pods], dtype=bool) & (home != NOWHERE),
+        unhappy=unhappy,
+        at_ease=~unhappy & (home != NOWHERE) & (problem.options.inertia > 0),
         allocatable=allocatable / shares,
         background=background / shares,
         max_pods=np.array([node.max_pods for node in nodes], dtype=np.int64),
@@ -123,18 +125,22 @@ def _homes(pods: Sequence[Pod], nodes: Sequence[Node]) -> Ints:
     return np.array([NOWHERE if pod.node is None else index.get(pod.node, NOWHERE) for pod in pods], dtype=np.int64)
 
 
-def _amounts(names: Sequence[str], what: str, rows: Sequence[Amounts], axes: tuple[str, ...]) -> Floats:
-    for name, row in zip(names, rows, strict=True):
-        if len(row) != len(axes):
-            raise ProblemError(f"{name}: {what} has {len(row)} amounts, the problem has {len(axes)} axes {axes}")
+def _amounts(owners: Sequence[Pod | Node], what: str, rows: Sequence[Amounts], axes: tuple[str, ...]) -> Floats:
+    if set(map(len, rows)) - {len(axes)}:
+        at = next(at for at, row in enumerate(rows) if len(row) != len(axes))
+        counts = f"{len(rows[at])} amounts, the problem has {len(axes)} axes {axes}"
+        raise ProblemError(f"{_called(owners[at])}: {what} has {counts}")
     values = np.array(rows, dtype=np.float64).reshape(len(rows), len(axes)).T.copy()
     wrong = np.argwhere(~np.isfinite(values) | (values < 0))
     if len(wrong):
         axis, at = wrong[0]
-        raise ProblemError(
-            f"{names[at]}: {what} of {axes[axis]} is {values[axis, at]:g}; it must be a finite number of at least 0"
-        )
+        found = f"{what} of {axes[axis]} is {values[axis, at]:g}"
+        raise ProblemError(f"{_called(owners[at])}: {found}; it must be a finite number of at least 0")
     return values
+
+
+def _called(owner: Pod | Node) -> str:
+    return f"pod {owner.key}" if isinstance(owner, Pod) else f"node {owner.name}"
 
 
 def _check_nodes(nodes: Sequence[Node], allocatable: Floats, axes: tuple[str, ...]) -> None:

@@ -27,6 +27,15 @@ class Candidates:
             allowed[home] = not self._verdicts.leaving(pod, home)
         return allowed
 
+    def rows(self, pods: Ints) -> Mask:
+        """The same for several pods, one row each."""
+        allowed = self._verdicts.admits_each(pods)
+        running = np.flatnonzero(self._arrays.home[pods] != NOWHERE)
+        home = self._arrays.home[pods[running]]
+        allowed[running] &= self._arrays.measured
+        allowed[running, home] = self._verdicts.may_stay(pods[running], home)
+        return allowed
+
     def why_not(self, pod: int, node: int) -> str:
         """Empty when the pod may run there."""
         home = self._arrays.home[pod]

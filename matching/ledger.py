@@ -1,4 +1,8 @@
-"""What every node has left while pods are put on it and taken away: requests, peaks, slots."""
+"""What every node has left while pods are put on it and taken away: requests, peaks, slots.
+
+Headroom is for choosing a new place. Where inertia counts, a happy pod needs none at home: its own node has room for
+it as long as the peaks fit at all.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,20 @@ class Ledger:
         self._least_free = requests.least_free(arrays.request)
         self._least_spare = peaks.least_spare(arrays.peak)
         self.slots = arrays.max_pods - np.bincount(at[at != NOWHERE], minlength=nodes)
+        self._axes = range(len(arrays.axes))
+        self._full = arrays.options.headroom
+        self._quotas: dict[float, Floats] = {}
 
     def put(self, pod: int, node: int) -> None:
         self.free[:, node] -= self._arrays.request[:, pod]
         self.load[:, node] += self._arrays.peak[:, pod]
         self.slots[node] -= 1
+
+    def put_all(self, pods: Ints, nodes: Ints) -> None:
+        for axis, (request, peak) in enumerate(zip(self._arrays.request, self._arrays.peak, strict=True)):
+            np.subtract.at(self.free[axis], nodes, request[pods])
+            np.add.at(self.load[axis], nodes, peak[pods])
+        np.subtract.at(self.slots, nodes, 1)
 
     def take(self, pod: int, node: int) -> None:
         self.free[:, node] += self._arrays.request[:, pod]
@@ -37,14 +50,24 @@ class Ledger:
         return requests.fits(self.free, self._least_free[:, pod])
 
     def fits_on(self, pod: int, node: int) -> bool:
-        """The same for one node."""
-        only = [node]
-        enough = requests.fits(self.free[:, only], self._least_free[:, pod]) & pod_count.fits(self.slots[only])
-        return bool(enough[0])
+        """The same for one node, number by number: for one node that is faster than arrays."""
+        enough = all(self.free[axis, node] >= self._least_free[axis, pod] for axis in self._axes)
+        return enough and bool(self.slots[node] >= 1)
 
     def fits_peak(self, pod: int, headroom: float) -> Mask:
-        spare = peaks.quota(self._arrays.allocatable, headroom) - self.load
-        return peaks.fits(spare, self._least_spare[:, pod])
+        fitting = peaks.fits(self._quota(headroom) - self.load, self._least_spare[:, pod])
+        if self._arrays.at_ease[pod]:
+            home = int(self._arrays.home[pod])
+            fitting[home] = self._peak_fits_on(pod, home, 0.0)
+        return fitting
+
+    def takes(self, pod: int, node: int) -> bool:
+        """Whether one node has room by requests, number of pods and peaks with all the headroom that is wanted."""
+        return self.fits_on(pod, node) and self._peak_fits_on(pod, node, self.headroom(pod, node))
+
+    def headroom(self, pod: int, node: int) -> float:
+        """How much of its room a node has to leave free for this pod to come or to stay."""
+        return 0.0 if node == self._arrays.home[pod] and self._arrays.at_ease[pod] else self._full
 
     def shares_with(self, pod: int) -> Floats:
         """Peak load of every node and axis as a share of its room, if the pod came."""
@@ -56,3 +79,13 @@ class Ledger:
 
     def shares_of(self, nodes: list[int]) -> Floats:
         return share_of_room(self.load[:, nodes], self._arrays.allocatable[:, nodes])
+
+    def _quota(self, headroom: float) -> Floats:
+        quota = self._quotas.get(headroom)
+        if quota is None:
+            quota = self._quotas[headroom] = peaks.quota(self._arrays.allocatable, headroom)
+        return quota
+
+    def _peak_fits_on(self, pod: int, node: int, headroom: float) -> bool:
+        quota = self._quota(headroom)
+        return all(quota[axis, node] - self.load[axis, node] > self._least_spare[axis, pod] for axis in self._axes)

@@ -1,4 +1,9 @@
-"""Is a placement better than leaving the running pods where they are? A plan that is not is not worth its moves."""
+"""Is a placement better than leaving the running pods where they are, and which of several is worth taking?
+
+A placement that is not better than doing nothing is not worth its moves. Of those that are, the one that helps most
+unhappy pods is taken; of those that help as many, the one with the least overload, where every move counts as much
+overload as the relief that a move should bring: each further move has to pay for itself.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import numpy as np
 
 from matching.arrays import NOWHERE, TOLERANCE, Arrays, Floats, Ints
 from matching.ledger import Ledger
+from matching.preferences import DECIMALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,12 @@ def is_better(before: Score, after: Score, relief: float) -> bool:
         or after.unhappy_overloaded < before.unhappy_overloaded
         or helped(before, after, relief) > 0
     )
+
+
+def price(before: Score, after: Score, moves: int, relief: float) -> tuple[tuple[int, ...], int, float, int]:
+    """Of two placements that are better than doing nothing the one with the smaller price is taken."""
+    overload = round(after.overload + relief * moves, DECIMALS)
+    return after.unplaced, -helped(before, after, relief), overload, moves
 
 
 def why_not_better(before: Score, after: Score) -> str:

@@ -54,6 +54,8 @@ class Cause(StrEnum):
     NO_STABLE_MATCHING = "noStableMatching"
     NOT_WORTH_IT = "notWorthIt"
     """The moves that would resolve it neither lower the overload nor help an unhappy pod."""
+    NARROWER = "narrowerMatching"
+    """The unhappy pods alone were matched, because that does as much good for fewer moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,13 @@ class Certificate:
     feasible: bool
     violations: tuple[str, ...]
     blocking: tuple[BlockingPair, ...]
+    """The first of them, by node and rank."""
+    unnamed: int = 0
+    """How many more there are."""
 
     @property
     def blocking_pairs(self) -> int:
-        return len(self.blocking)
+        return len(self.blocking) + self.unnamed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ between 0 and 1, so two nodes' distances from one pod differ by at most sqrt(axe
 every happy pod where it fits.
 
 An unhappy pod looks at load first, because its usage was measured while it starved and nearness would send it right
-back: nodes that as things stand would, with it, be less loaded than its own by at least `relief` come first, then
-its own node, then the others; distance decides within each group.
+back: nodes that as things stand at its turn would, with it, be less loaded than its own by at least `relief` come
+first, then its own node, then the others; distance decides within each group. When its node was overloaded and no
+longer is, because pods that rank above it left, its own node comes first: not everybody has to leave.
 
 Nodes prefer the pod that uses more CPU (axis 0). Pods that have no node come after all running ones, by priority,
 then CPU: a newcomer never drives out what runs.
@@ -17,10 +18,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from matching.arrays import NOWHERE, TOLERANCE, Arrays, Floats, Ints, Mask, share_of_room, sum_by_node
+from matching.arrays import NOWHERE, Arrays, Floats, Ints, Mask, sum_by_node
+from matching.standing import Standing
 
 DECIMALS = 9
-_BLOCK_CELLS = 1 << 20
+_BLOCK_CELLS = 1 << 15
 
 
 def ranking(arrays: Arrays) -> Ints:
@@ -32,7 +34,7 @@ def ranking(arrays: Arrays) -> Ints:
 
 
 class Preferences:
-    """Fixed before the matching begins: rooms and loads are those of the problem, not of a half-made plan."""
+    """A pod's list depends on the problem and on what pods that rank above it have chosen, on nothing else."""
 
     def __init__(self, arrays: Arrays, movable: Mask, ranked: Ints) -> None:
         self._arrays = arrays
@@ -40,7 +42,6 @@ class Preferences:
         staying = np.where(movable, NOWHERE, arrays.home)
         taken = arrays.background + sum_by_node(arrays.usage, staying, nodes)
         self._room = (arrays.allocatable - taken).clip(min=0.0)
-        self._load = arrays.background + sum_by_node(arrays.peak, arrays.home, nodes)
         self._ranked = ranked
         self._place = np.empty_like(ranked)
         self._place[ranked] = np.arange(len(ranked))
@@ -53,62 +54,54 @@ class Preferences:
         place = int(self._place[pod])
         start = place - place % self._block_size
         if start != self._block_start:
-            self._block = self._distances_of(self._ranked[start : start + self._block_size])
+            self._block = self.distances_of(self._ranked[start : start + self._block_size])
             self._block_start = start
         row: Floats = self._block[place - start]
         return row
 
-    def choose(self, pod: int, among: Mask) -> int:
+    def distances_of(self, pods: Ints) -> Floats:
+        """One row per pod."""
+        squares = np.zeros((len(pods), len(self._arrays.nodes)))
+        for room, usage in zip(self._room, self._arrays.usage[:, pods], strict=True):
+            squares += np.square(room[None, :] - usage[:, None])
+        distances: Floats = np.sqrt(squares, out=squares).round(DECIMALS, out=squares)
+        return distances
+
+    def choose(self, pod: int, among: Mask, standing: Standing) -> int:
         """The node the pod likes best among those; `among` must not be empty."""
-        for group in self._groups(pod):
+        wishes = self.wishes(pod)
+        if not self._arrays.unhappy[pod]:
+            return int(np.where(among, wishes, np.inf).argmin())
+        for group in self._groups(pod, standing):
             wanted = among & group
             if wanted.any():
-                return int(np.where(wanted, self._wishes(pod), np.inf).argmin())
+                return int(np.where(wanted, wishes, np.inf).argmin())
         return NOWHERE
 
-    def order(self, pod: int, among: Mask) -> Ints:
+    def order(self, pod: int, among: Mask, standing: Standing) -> Ints:
         """Those nodes, the one the pod likes best first."""
-        wishes = self._wishes(pod)
+        wishes = self.wishes(pod)
+        groups = self._groups(pod, standing) if self._arrays.unhappy[pod] else (among,)
         parts = []
-        for group in self._groups(pod):
+        for group in groups:
             wanted = np.flatnonzero(among & group)
             parts.append(wanted[np.argsort(wishes[wanted], kind="stable")])
         return np.concatenate(parts)
 
-    def held_by_inertia(self, pod: int, among: Mask) -> bool:
-        """Would the pod like another node better if it were not used to its own?"""
-        if self._arrays.unhappy[pod]:
-            return False
-        return bool(np.where(among, self.distances(pod), np.inf).argmin() != self._arrays.home[pod])
-
-    def _wishes(self, pod: int) -> Floats:
+    def wishes(self, pod: int) -> Floats:
+        """Distances less the inertia of a happy pod at home; smaller is better."""
         home = self._arrays.home[pod]
         distances = self.distances(pod)
-        if home == NOWHERE or self._arrays.unhappy[pod]:
+        if home == NOWHERE or self._arrays.unhappy[pod] or self._arrays.options.inertia == 0:
             return distances
         wishes = distances.copy()
         wishes[home] = round(wishes[home] - self._arrays.options.inertia, DECIMALS)
         return wishes
 
-    def _groups(self, pod: int) -> tuple[Mask, ...]:
-        if not self._arrays.unhappy[pod]:
-            return (np.ones(len(self._arrays.nodes), dtype=bool),)
-        home = self._arrays.home[pod]
+    def _groups(self, pod: int, standing: Standing) -> tuple[Mask, ...]:
+        """Of an unhappy pod, the best first."""
         own = np.zeros(len(self._arrays.nodes), dtype=bool)
-        own[home] = True
-        relieving = self._relieving(pod) & ~own
-        return relieving, own, ~relieving & ~own
-
-    def _relieving(self, pod: int) -> Mask:
-        arrays = self._arrays
-        here = share_of_room(self._load, arrays.allocatable)[:, arrays.home[pod]].max()
-        there = share_of_room(self._load + arrays.peak[:, pod, None], arrays.allocatable).max(axis=0)
-        enough: Mask = there <= here - arrays.options.relief + TOLERANCE
-        return enough
-
-    def _distances_of(self, pods: Ints) -> Floats:
-        squares = np.zeros((len(pods), len(self._arrays.nodes)))
-        for room, usage in zip(self._room, self._arrays.usage[:, pods], strict=True):
-            squares += (room[None, :] - usage[:, None]) ** 2
-        distances: Floats = np.sqrt(squares).round(DECIMALS)
-        return distances
+        own[self._arrays.home[pod]] = True
+        relieving = standing.relieving(pod) & ~own
+        others = ~relieving & ~own
+        return (own, relieving, others) if standing.cured(pod) else (relieving, own, others)

@@ -100,13 +100,17 @@ class Scope(StrEnum):
 class Options:
     scope: Scope = Scope.CLUSTER
     inertia: float = 0.2
-    """How much nearer another node has to be (in normalised distance) before a happy pod prefers it."""
+    """How much nearer another node has to be (in normalised distance) before a happy pod prefers it.
+
+    Above 0, moves have a price: a happy pod needs no headroom at home, an unhappy one stays when those before it have
+    cured its node, and a narrower matching that does as much good with fewer moves is taken. 0 is the paper's way."""
     headroom: float = 0.15
     """Share of a node's room that peaks leave free; given up step by step when the pods do not fit otherwise."""
     max_moves: int | None = None
     """Most moves of running pods in one plan; binding a pending pod disturbs nobody and is not counted."""
     relief: float = 0.05
-    """An unhappy pod is helped by a node that is less loaded (share of its room) than its own by at least this."""
+    """An unhappy pod is helped by a node that is less loaded (share of its room) than its own by at least this; so
+    much overload, too, has to go for each further move."""
     only_if_better: bool = True
     """Drop a plan that neither lowers the overload nor helps a pod; False asks for the stable matching as it is."""
 

@@ -1,4 +1,4 @@
-"""Absorbing changes: how far the mirror lags behind the moment a change was due, and what it costs.
+"""Absorbing changes: how far the state lags behind the moment a change was due, and what it costs.
 
 python -m loadtests.benchmarks.sync_changes --rate 5000 --seconds 20 [-o json]
 """
@@ -10,11 +10,12 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from loadtests.benchmarks.sync_client import FailOnTrouble, resident, served, waited_for_cpu
+from loadtests.benchmarks.sync_client import FailOnTrouble, bare_state, resident, served, waited_for_cpu
 from loadtests.benchmarks.sync_server import Objects, Shape
 from reactor.clock import SystemClock
 from reactor.cluster.gateway import Gateway
@@ -49,13 +50,24 @@ class Result:
 
 
 class _Lags:
-    """The mirror's listener: when was what has just arrived due, and when did the server get round to it?"""
+    """Stands before the controller's state: when was what it has just taken due, and when did the server write it?"""
 
-    def __init__(self) -> None:
+    def __init__(self, mirror: ClusterMirror) -> None:
+        self._mirror = mirror
         self.since_due: list[float] = []
         self.since_written: list[float] = []
 
-    def note(self, _kind: Kind, _old: Record | None, new: Record | None) -> None:
+    def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str]) -> None:
+        self._mirror.replaced(kind, records, unreadable)
+
+    def remove(self, kind: Kind, key: str) -> None:
+        self._mirror.remove(kind, key)
+
+    def upsert(self, kind: Kind, record: Record) -> None:
+        self._mirror.upsert(kind, record)
+        self._note(record)
+
+    def _note(self, new: Record) -> None:
         if isinstance(new, Pod):
             due, written = float(new.annotations["rematch.io/due"]), float(new.annotations["rematch.io/written"])
         elif isinstance(new, Event):
@@ -69,13 +81,13 @@ class _Lags:
 
 
 async def measure(shape: Shape) -> Result:
-    lags = _Lags()
     async with served(shape) as connection:
         gateway = Gateway(connection)
-        mirror = ClusterMirror(gateway.kinds, lags.note)
-        watch = ClusterWatch(gateway, mirror, FailOnTrouble(), Pace(SystemClock()))
+        state = bare_state(gateway)
+        lags = _Lags(state.mirror)
+        watch = ClusterWatch(gateway, lags, FailOnTrouble(), Pace(SystemClock()))
         running = asyncio.create_task(watch.run())
-        synced = asyncio.create_task(mirror.until_synced())
+        synced = asyncio.create_task(state.until_synced())
         await asyncio.wait((running, synced), return_when=asyncio.FIRST_COMPLETED)
         cpu, starved, began = time.process_time(), waited_for_cpu(), time.monotonic()
         await asyncio.wait((running,), timeout=shape.seconds)

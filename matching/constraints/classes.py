@@ -23,12 +23,23 @@ class Verdicts:
     admitted: Mask
     driven_out: tuple[tuple[str, ...], ...]
     """[pod class][node class]: why a pod that runs there may not stay; empty when it may."""
+    tolerates: Mask
     pod_class: Ints
     node_class: Ints
 
     def admits(self, pod: int) -> Mask:
         row: Mask = self.admitted[self.pod_class[pod]][self.node_class]
         return row
+
+    def admits_each(self, pods: Ints) -> Mask:
+        """One row per pod."""
+        rows: Mask = self.admitted[self.pod_class[pods]][:, self.node_class]
+        return rows
+
+    def may_stay(self, pods: Ints, nodes: Ints) -> Mask:
+        """Pod by pod on the node beside it."""
+        stays: Mask = self.tolerates[self.pod_class[pods], self.node_class[nodes]]
+        return stays
 
     def reason(self, pod: int, node: int) -> str:
         return self.reasons[int(self.pod_class[pod])][int(self.node_class[node])]
@@ -44,15 +55,19 @@ def judge(pods: Sequence[Pod], nodes: Sequence[Node]) -> Verdicts:
     all_rules = tuple(rules_index)
     node_class, models = _node_classes(nodes, all_rules)
     reasons = tuple(tuple(_first_veto(rules, node) for node in models) for rules in all_rules)
+    driven_out = tuple(tuple(taints.drives_out(rules, node) for node in models) for rules in all_rules)
     return Verdicts(
         reasons=reasons,
-        admitted=np.array([[not reason for reason in row] for row in reasons], dtype=bool).reshape(
-            len(all_rules), len(models)
-        ),
-        driven_out=tuple(tuple(taints.drives_out(rules, node) for node in models) for rules in all_rules),
+        admitted=_where_empty(reasons, len(models)),
+        driven_out=driven_out,
+        tolerates=_where_empty(driven_out, len(models)),
         pod_class=pod_class,
         node_class=node_class,
     )
+
+
+def _where_empty(reasons: Sequence[Sequence[str]], columns: int) -> Mask:
+    return np.array([[not reason for reason in row] for row in reasons], dtype=bool).reshape(len(reasons), columns)
 
 
 def _first_veto(rules: Rules, node: Node) -> str:

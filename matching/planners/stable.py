@@ -1,23 +1,28 @@
 """STABLE: the many-to-one stable matching of sized pods to nodes with quotas, as a plan.
 
 `matching.preferences` says who likes whom (also what an unhappy pod thinks of its own node), `serial_choice` finds
-the matching. Around it stand three promises:
+the matching. Around it stand four promises:
 
 - Nobody loses a node. Without room by peaks a pod is placed with less headroom, and the plan says for whom.
 - A plan is better than leaving the running pods alone and only placing the pending ones: less overload, fewer
   unhappy pods on overloaded nodes, or unhappy pods on clearly less loaded nodes. If the whole cluster's matching is
   not, the one of the unhappy pods alone is tried; if that is not either, no running pod moves and a note says why.
+- No move that does not pay. When both matchings are better than nothing, the one that helps more unhappy pods is
+  taken; when they help as many, the one with less overload, each move counted as `relief` of overload. So one unhappy
+  pod does not make ten happy ones move.
 - Never more moves than the budget.
+
+With inertia 0, as in the paper, moves have no price: the whole cluster's matching is taken whenever it is worth it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from matching.arrays import movable
 from matching.case import Case, open_case
-from matching.objective import Score, helped, is_better, score, why_not_better
+from matching.objective import Score, helped, is_better, price, score, why_not_better
 from matching.outcome import Choice, Outcome
 from matching.plan import Cause, Plan
 from matching.planners.budget import cut_to_budget, movers
@@ -49,39 +54,81 @@ class StablePlanner:
         return write_plan(self.name, case, _best(case, alone, before))
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A matching that is worth its moves."""
+
+    scope: Scope
+    outcome: Outcome
+    after: Score
+    moves: int
+
+    @property
+    def cut(self) -> bool:
+        return self.outcome.cause is Cause.BUDGET
+
+
 def _best(case: Case, alone: Choice, before: Score) -> Outcome:
-    """The first matching that is worth its moves; of those cut to the budget the one that helps most."""
-    options = case.problem.options
     dropped: list[str] = []
     wish, cause = alone, Cause.NOT_WORTH_IT
-    cut: list[tuple[tuple[int, float], Outcome]] = []
+    best: _Found | None = None
     for scope, choice in _matchings(case, dropped):
-        if scope is options.scope:
+        if scope is case.problem.options.scope:
             wish = choice
         elif len(movers(case.arrays, choice.at)) == 0:
             continue
-        outcome = _within_budget(case, choice)
-        after = score(case.arrays, outcome.choice.at)
-        if not _worth_it(case, outcome, before, after):
-            if outcome.cause is Cause.BUDGET:
+        found = _judged(case, scope, choice)
+        if not _worth_it(case, found, before):
+            if found.cut:
                 cause = Cause.BUDGET
-            dropped += [*outcome.notes, f"matching of {_WHOM[scope]} dropped: {why_not_better(before, after)}"]
-            continue
-        if scope is not options.scope:
-            outcome = _narrowed(outcome, dropped)
-        if outcome.cause is not Cause.BUDGET:
-            return outcome
-        cut.append(((helped(before, after, options.relief), -after.overload), outcome))
-    if cut:
-        return max(cut, key=lambda each: each[0])[1]
+            dropped += [*found.outcome.notes, _why_dropped(before, found)]
+        elif best is None or _takes_over(case, before, best, found):
+            best = found if scope is case.problem.options.scope else _narrowed(found, best, dropped)
+        if best is not None and _settled(case, best):
+            break
+    if best is not None:
+        return best.outcome
     held_back = "stays: moving would not be better than doing nothing"
     return Outcome(alone, wish, cause, held_back, ("no running pod is moved", *dropped))
 
 
-def _narrowed(outcome: Outcome, dropped: list[str]) -> Outcome:
-    """What a wider matching would have resolved was not worth it."""
-    cause = Cause.BUDGET if outcome.cause is Cause.BUDGET else Cause.NOT_WORTH_IT
-    return replace(outcome, cause=cause, notes=(*dropped, *outcome.notes))
+def _judged(case: Case, scope: Scope, choice: Choice) -> _Found:
+    outcome = _within_budget(case, choice)
+    at = outcome.choice.at
+    return _Found(scope, outcome, score(case.arrays, at), len(movers(case.arrays, at)))
+
+
+def _settled(case: Case, best: _Found) -> bool:
+    """A narrower matching need not be tried."""
+    return not best.cut and (best.moves == 0 or not _moves_cost(case))
+
+
+def _moves_cost(case: Case) -> bool:
+    return case.problem.options.inertia > 0 and case.problem.options.only_if_better
+
+
+def _takes_over(case: Case, before: Score, wide: _Found, narrow: _Found) -> bool:
+    relief = case.problem.options.relief
+    if _moves_cost(case):
+        return price(before, narrow.after, narrow.moves, relief) < price(before, wide.after, wide.moves, relief)
+    gains = [(helped(before, each.after, relief), -each.after.overload) for each in (wide, narrow)]
+    return not narrow.cut or gains[1] > gains[0]
+
+
+def _narrowed(found: _Found, wider: _Found | None, dropped: list[str]) -> _Found:
+    """What a wider matching would have resolved was not worth it, or not worth that many moves."""
+    cause = Cause.NOT_WORTH_IT if wider is None else Cause.NARROWER
+    if found.cut:
+        cause = Cause.BUDGET
+    notes = list(dropped)
+    if wider is not None:
+        fewer = f"that of {_WHOM[found.scope]} ({plural(found.moves, 'move')}) does as much good or more"
+        notes.append(f"matching of {_WHOM[wider.scope]} ({plural(wider.moves, 'move')}) set aside: {fewer}")
+    return replace(found, outcome=replace(found.outcome, cause=cause, notes=(*notes, *found.outcome.notes)))
+
+
+def _why_dropped(before: Score, found: _Found) -> str:
+    return f"matching of {_WHOM[found.scope]} dropped: {why_not_better(before, found.after)}"
 
 
 def _matchings(case: Case, dropped: list[str]) -> Iterator[tuple[Scope, Choice]]:
@@ -93,13 +140,14 @@ def _matchings(case: Case, dropped: list[str]) -> Iterator[tuple[Scope, Choice]]
             yield scope, choice
 
 
-def _worth_it(case: Case, outcome: Outcome, before: Score, after: Score) -> bool:
+def _worth_it(case: Case, found: _Found, before: Score) -> bool:
     """A matching in which every running pod stays costs nothing; nobody pending may lose a node by any."""
-    if after.unplaced > before.unplaced:
+    options = case.problem.options
+    if found.after.unplaced > before.unplaced:
         return False
-    if len(movers(case.arrays, outcome.wish.at)) == 0 or not case.problem.options.only_if_better:
+    if len(movers(case.arrays, found.outcome.wish.at)) == 0 or not options.only_if_better:
         return True
-    return is_better(before, after, case.problem.options.relief)
+    return is_better(before, found.after, options.relief)
 
 
 def _within_budget(case: Case, choice: Choice) -> Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -12,49 +12,48 @@ from matching.ledger import Ledger
 from matching.outcome import Choice
 from matching.plan import Measures, Move, Rejected, Unplaced
 from matching.reasons.obstacles import Kind, Obstacles
+from matching.reasons.turns import Turn, turns
 from matching.reasons.wording import percent, plural, shares
 
 
 def explained(case: Case, choice: Choice, before: Measures) -> tuple[dict[int, Move], list[Unplaced]]:
-    """The choice is gone through again in rank order, so that each pod is explained by what it found at its turn."""
     moves: dict[int, Move] = {}
     unplaced: list[Unplaced] = []
-    final = Ledger(case.arrays, choice.at).shares().T.tolist()
-    ends = [f"at peak it will be at {shares(case.arrays.axes, loads)}" for loads in final]
-    for pod, ledger in _turns(case, choice):
-        target = int(choice.at[pod])
+    asked = choice.chose & ((choice.at != case.arrays.home) | (choice.at == NOWHERE))
+    ends = _ends(case, choice, choice.at[asked].tolist())
+    for turn in turns(case, choice, asked):
+        target = int(choice.at[turn.pod])
         if target == NOWHERE:
-            unplaced.append(_no_node(case, ledger, pod))
-        elif target != case.arrays.home[pod]:
-            moves[pod] = _Explanation(case, ledger, pod, target).move(choice, before, ends[target])
+            unplaced.append(_no_node(case, turn))
+        else:
+            moves[turn.pod] = _Explanation(case, turn, target).move(choice, before, ends[target])
     return moves, unplaced
 
 
-def _turns(case: Case, choice: Choice) -> Iterator[tuple[int, Ledger]]:
-    ledger = Ledger(case.arrays, np.where(choice.chose, NOWHERE, choice.at))
-    for pod in case.ranking[choice.chose[case.ranking]].tolist():
-        yield pod, ledger
-        if choice.at[pod] != NOWHERE:
-            ledger.put(pod, int(choice.at[pod]))
+def _ends(case: Case, choice: Choice, targets: Iterable[int]) -> dict[int, str]:
+    """How loaded those nodes will be when everything is done."""
+    final = Ledger(case.arrays, choice.at).shares().T
+    axes = case.arrays.axes
+    return {node: f"at peak it will be at {shares(axes, final[node].tolist())}" for node in {*targets} - {NOWHERE}}
 
 
 class _Explanation:
     """One pod at its turn."""
 
-    def __init__(self, case: Case, ledger: Ledger, pod: int, target: int) -> None:
-        self._case, self._pod, self._target = case, pod, target
-        self._home = int(case.arrays.home[pod])
-        self._obstacles = Obstacles(case, ledger, pod)
-        self._order = case.preferences.order(pod, self._obstacles.allowed)
+    def __init__(self, case: Case, turn: Turn, target: int) -> None:
+        self._case, self._pod, self._target = case, turn.pod, target
+        self._home = int(case.arrays.home[turn.pod])
+        self._obstacles = Obstacles(case, turn.ledger, turn.pod)
+        self._order = case.preferences.order(turn.pod, self._obstacles.allowed, turn.standing)
         self._place = np.zeros(len(case.arrays.nodes), dtype=np.int64)
         self._place[self._order] = np.arange(1, len(self._order) + 1)
-        self._distances = case.preferences.distances(pod)
+        self._rank = int(self._place[target])
+        self._distances = case.preferences.distances(turn.pod)
 
     def move(self, choice: Choice, before: Measures, after: str) -> Move:
         arrays = self._case.arrays
         pod, target = arrays.pods[self._pod], arrays.nodes[self._target].name
-        rank = int(self._place[self._target])
-        distance = self._distances[self._target]
+        rank, distance = self._rank, self._distances[self._target]
         reasons = [
             self._why_pod(before),
             f"{target} is choice {rank} of {len(self._order)}, distance {distance:.2f}; {after}",
@@ -72,7 +71,7 @@ class _Explanation:
             return f"may not stay on {name}: {self._obstacles.text(home)}"
         if arrays.unhappy[self._pod]:
             return f"unhappy on {name}, which is at {percent(before.node_load[name])} at peak"
-        if self._place[self._target] < self._place[home]:
+        if self._rank < self._place[home]:
             here, there = self._distances[home], self._distances[self._target]
             return (
                 f"nearer fit than {name}: distance {there:.2f} against {here:.2f}, inertia {arrays.options.inertia:g}"
@@ -88,7 +87,7 @@ class _Explanation:
     def _why_not(self, node: int) -> str:
         """What is in the way matters only on a node that the pod would have liked better."""
         place = int(self._place[node])
-        if place < self._place[self._target] and (found := self._obstacles.text(node)):
+        if place < self._rank and (found := self._obstacles.text(node)):
             return found
         return f"choice {place}, distance {self._distances[node]:.2f}"
 
@@ -99,12 +98,13 @@ def degraded(given: float | None, wanted: float) -> str:
     return f"degraded: no node leaves {percent(wanted)} headroom, this one leaves {percent(given)}"
 
 
-def _no_node(case: Case, ledger: Ledger, pod: int) -> Unplaced:
-    arrays, obstacles = case.arrays, Obstacles(case, ledger, pod)
+def _no_node(case: Case, turn: Turn) -> Unplaced:
+    arrays, obstacles = case.arrays, Obstacles(case, turn.ledger, turn.pod)
     nodes = np.argsort(obstacles.kind, kind="stable")
     reason = f"fits on none of {plural(len(nodes), 'node')}: {obstacles.counted(nodes) or 'there are none'}"
     near = np.flatnonzero(obstacles.kind == Kind.TOO_LITTLE).tolist()
     if near:
         nearest = near[int(obstacles.shortfall(near).sum(axis=0).argmin())]
         reason += f"; nearest: {arrays.nodes[nearest].name} lacks {obstacles.missing(nearest)}"
-    return Unplaced(arrays.pods[pod].key, arrays.pods[pod].uid, reason, obstacles.listed(nodes, obstacles.text))
+    pod = arrays.pods[turn.pod]
+    return Unplaced(pod.key, pod.uid, reason, obstacles.listed(nodes, obstacles.text))

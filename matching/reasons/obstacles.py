@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -50,17 +49,16 @@ class Obstacles:
 
     def text(self, node: int) -> str:
         """Empty when nothing but the pod's taste speaks against the node."""
-        match int(self.kind[node]):
-            case Kind.RULE:
-                return self._case.candidates.why_not(self._pod, node)
-            case Kind.TOO_MANY:
-                return f"{pod_count.REASON} ({self._case.arrays.max_pods[node]})"
-            case Kind.TOO_LITTLE:
-                return f"requests: lacks {self.missing(node)}"
-            case Kind.CROWDED:
-                return self._crowded(node)
-            case _:
-                return ""
+        kind = int(self.kind[node])
+        if kind == Kind.NOTHING:
+            return ""
+        if kind == Kind.CROWDED:
+            return self._crowded(node)
+        if kind == Kind.TOO_LITTLE:
+            return f"requests: lacks {self.missing(node)}"
+        if kind == Kind.TOO_MANY:
+            return f"{pod_count.REASON} ({self._case.arrays.max_pods[node]})"
+        return self._case.candidates.why_not(self._pod, node)
 
     def missing(self, node: int) -> str:
         arrays = self._case.arrays
@@ -74,10 +72,12 @@ class Obstacles:
         """How many of those nodes were rejected for which kind of reason, the commonest first."""
         kinds = self.kind[nodes]
         numbers = np.bincount(kinds, minlength=len(Kind)).tolist()
-        counts = Counter({_COUNTED[kind]: numbers[kind] for kind in _COUNTED if numbers[kind]})
+        counts = [(numbers[kind], words) for kind, words in _COUNTED.items() if numbers[kind]]
         if numbers[Kind.RULE]:
-            counts.update(self._case.candidates.refusals(self._pod, nodes[kinds == Kind.RULE]))
-        return ", ".join(f"{number} {reason}" for reason, number in counts.most_common())
+            refusals = self._case.candidates.refusals(self._pod, nodes[kinds == Kind.RULE])
+            counts += [(number, reason) for reason, number in refusals.items()]
+        counts.sort(key=lambda counted: -counted[0])
+        return ", ".join(f"{number} {reason}" for number, reason in counts)
 
     def listed(self, nodes: Ints, word: Callable[[int], str]) -> tuple[Rejected, ...]:
         """The first few nodes one by one, the rest as counts under the name `*`."""
@@ -89,15 +89,22 @@ class Obstacles:
         return (*single, Rejected("*", f"{plural(len(rest), 'more node')}: {self.counted(rest)}"))
 
     @cached_property
-    def _shares(self) -> Floats:
-        return self._ledger.shares_with(self._pod)
+    def _fullest(self) -> tuple[list[int], list[float]]:
+        """Of every node, with the pod: the axis with the least left, and how full it would be."""
+        shares = self._ledger.shares_with(self._pod)
+        return shares.argmax(axis=0).tolist(), shares.max(axis=0).tolist()
 
     def _crowded(self, node: int) -> str:
-        arrays = self._case.arrays
-        shares = self._shares[:, node].tolist()
-        worst = max(range(len(shares)), key=shares.__getitem__)
-        limit = percent(1 - arrays.options.headroom)
-        return f"peak: {arrays.axes[worst]} would be at {percent(shares[worst])}, must stay below {limit}"
+        axes, shares = self._fullest
+        axis = self._case.arrays.axes[axes[node]]
+        limit = _limit(self._ledger.headroom(self._pod, node))
+        return f"peak: {axis} would be at {percent(shares[node])}, must stay below {limit}"
+
+
+@lru_cache(maxsize=8)
+def _limit(headroom: float) -> str:
+    """A plan's reasons name the same few limits thousands of times."""
+    return percent(1 - headroom)
 
 
 def some(names: Iterable[str]) -> str:

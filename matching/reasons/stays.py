@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from matching.case import Case
 from matching.outcome import Outcome
 from matching.plan import Stay, Unplaced
 from matching.problem import Pod, Scope
 from matching.reasons.moves import degraded
+from matching.reasons.turns import Turn, turns
 
 KEPT_HOME = "kept here: had it chosen, its requests would have fitted nowhere"
 
 
 def stays(case: Case, outcome: Outcome) -> tuple[Stay, ...]:
-    """By name; found in rank order, which is how the preferences are made fastest."""
+    """By name."""
     pods, home, at = case.arrays.pods, case.arrays.home, outcome.choice.at
-    found = {
-        pod: Stay(pods[pod].key, pods[pod].uid, node, _reason(case, outcome, pod))
-        for pod in case.ranking[at[case.ranking] == home[case.ranking]].tolist()
+    reasons = _Reasons(case, outcome)
+    return tuple(
+        Stay(pods[pod].key, pods[pod].uid, node, reasons.of(pod))
+        for pod in np.flatnonzero(at == home).tolist()
         if (node := pods[pod].node) is not None
-    }
-    return tuple(found[pod] for pod in sorted(found))
+    )
 
 
 def left_alone(case: Case) -> list[Unplaced]:
@@ -31,33 +34,53 @@ def left_alone(case: Case) -> list[Unplaced]:
     ]
 
 
-def _reason(case: Case, outcome: Outcome, pod: int) -> str:
-    wish = outcome.wish
-    if case.arrays.fixed[pod]:
-        return _fixed(case.arrays.pods[pod])
-    if not case.movable[pod]:
-        return "not in scope: " + _only(case.problem.options.scope)
-    if outcome.held_back and wish.at[pod] != case.arrays.home[pod]:
-        return outcome.held_back
-    if pod in wish.kept_home:
-        return KEPT_HOME
-    if not wish.chose[pod]:
-        return "happy: only unhappy and pending pods were matched"
-    if pod in wish.headroom:
-        return degraded(wish.headroom[pod], case.arrays.options.headroom)
-    return _chosen(case, pod)
+class _Reasons:
+    """Almost every pod of a plan stays, so what can be found for all of them at once is; the rest is look-ups."""
+
+    def __init__(self, case: Case, outcome: Outcome) -> None:
+        wish = outcome.wish
+        self._case, self._held_back = case, outcome.held_back
+        self._kept_home, self._headroom = wish.kept_home, wish.headroom
+        self._fixed, self._in_scope = case.arrays.fixed.tolist(), case.movable.tolist()
+        self._chose = wish.chose.tolist()
+        self._would_move = (wish.at != case.arrays.home).tolist()
+        self._held, self._place = case.tastes.held.tolist(), case.tastes.place.tolist()
+        staying = wish.chose & case.arrays.unhappy & (wish.at == case.arrays.home)
+        self._unhappy = {turn.pod: _unhappy(case, turn) for turn in turns(case, wish, staying)}
+
+    def of(self, pod: int) -> str:
+        if self._fixed[pod]:
+            return _fixed(self._case.arrays.pods[pod])
+        if not self._in_scope[pod]:
+            return "not in scope: " + _only(self._case.problem.options.scope)
+        if self._held_back and self._would_move[pod]:
+            return self._held_back
+        if pod in self._kept_home:
+            return KEPT_HOME
+        if not self._chose[pod]:
+            return "happy: only unhappy and pending pods were matched"
+        if pod in self._headroom:
+            return degraded(self._headroom[pod], self._case.arrays.options.headroom)
+        return self._unhappy.get(pod) or _happy(self._place[pod], self._held[pod])
 
 
-def _chosen(case: Case, pod: int) -> str:
-    allowed = case.candidates.of(pod)
-    home = int(case.arrays.home[pod])
-    if case.preferences.choose(pod, allowed) == home:
-        if case.arrays.unhappy[pod]:
-            return "unhappy, but no other node it may use would be clearly less loaded"
-        if case.preferences.held_by_inertia(pod, allowed):
-            return "happy where it is (inertia)"
-        return "prefers it: nearest fit"
-    place = case.preferences.order(pod, allowed).tolist().index(home) + 1
+def _happy(place: int, held: bool) -> str:
+    if place > 1:
+        return _lower_choice(place)
+    return "happy where it is (inertia)" if held else "prefers it: nearest fit"
+
+
+def _unhappy(case: Case, turn: Turn) -> str:
+    if turn.standing.cured(turn.pod):
+        return "unhappy, but those who leave before it relieve its node enough"
+    order = case.preferences.order(turn.pod, case.candidates.of(turn.pod), turn.standing)
+    place = order.tolist().index(case.arrays.home[turn.pod]) + 1
+    if place > 1:
+        return _lower_choice(place)
+    return "unhappy, but no other node it may use would be clearly less loaded"
+
+
+def _lower_choice(place: int) -> str:
     return f"choice {place}: no room on the nodes it likes better"
 
 

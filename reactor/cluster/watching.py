@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from reactor.cluster.gateway import Gateway
-from reactor.cluster.mirror import ClusterMirror
-from reactor.cluster.watcher import Pace, Reporter, Watcher, WatchState
+from reactor.cluster.watcher import Pace, Reporter, Sink, Watcher, WatchState
 
 
 class ClusterWatch:
     """Keeps the mirror like the cluster for as long as `run` runs."""
 
-    def __init__(self, gateway: Gateway, mirror: ClusterMirror, reporter: Reporter, pace: Pace) -> None:
-        self._watchers = [Watcher(kind, gateway, mirror, reporter, pace) for kind in gateway.kinds]
+    def __init__(self, gateway: Gateway, sink: Sink, reporter: Reporter, pace: Pace) -> None:
+        self._watchers = [Watcher(kind, gateway, sink, reporter, pace) for kind in gateway.kinds]
 
     @property
     def states(self) -> tuple[WatchState, ...]:

@@ -128,3 +128,35 @@ def test_an_unhappy_pod_blocks_with_a_clearly_less_loaded_node(pod: Make, node: 
 def test_a_pod_left_without_a_node_blocks_wherever_it_fits(pod: Make, node: Make, problem: Make) -> None:
     found = certify(problem([pod("a")], [node("m"), node("n")]), [], [], [_unplaced("a")])
     assert [pair.node for pair in found.blocking] == ["m", "n"]
+
+
+@pytest.mark.parametrize(("inertia", "happy", "blocks"), [(0.2, True, True), (0.2, False, False), (0.0, True, False)])
+def test_a_happy_pod_blocks_with_its_own_node_without_headroom(
+    inertia: float, happy: bool, blocks: bool, pod: Make, node: Make, problem: Make
+) -> None:
+    """It was sent away although the peaks fit at home, if only just."""
+    pods = [pod("a", 4, node="n", happy=happy), pod("b", 5.5, node="n", fixed="DaemonSet")]
+    case = problem(pods, [node("m", 40, 40), node("n")], inertia=inertia)
+    found = certify(case, [_move("a", "n", "m")], [_stay("b", "n")], [])
+    assert [(pair.pod, pair.node) for pair in found.blocking] == ([("default/a", "n")] if blocks else [])
+
+
+@pytest.mark.parametrize(("inertia", "blocking"), [(0.2, [("default/b", "n")]), (0.0, [])])
+def test_an_unhappy_pod_sees_who_left_before_it(
+    inertia: float, blocking: list[tuple[str, str]], pod: Make, node: Make, problem: Make
+) -> None:
+    """When the first has left the node is cured, so the second wants to be back."""
+    pods = [pod("a", 5, node="n", happy=False), pod("b", 4, node="n", happy=False)]
+    case = problem(pods, [node("m", 30, 30), node("n")], inertia=inertia)
+    found = certify(case, [_move("a", "n", "m"), _move("b", "n", "m")], [], [])
+    assert [(pair.pod, pair.node) for pair in found.blocking] == blocking
+
+
+def test_all_pairs_are_counted_and_the_first_named(pod: Make, node: Make, problem: Make) -> None:
+    nodes = [node("a", 2000, 2000), *(node(f"n{at:02}", 1000, 1000) for at in range(20))]
+    pods = [pod(f"p{at}", node="a") for at in range(10)]
+    found = certify(problem(pods, nodes, inertia=0.0), [], [_stay(f"p{at}", "a") for at in range(10)], [])
+    assert found.blocking_pairs == 200
+    assert len(found.blocking) == 100
+    assert (found.blocking[0].pod, found.blocking[0].node) == ("default/p0", "n00")
+    assert found.blocking[-1].node == "n09"

@@ -23,6 +23,7 @@ RELIEF = Fraction(1, 20)
 AXES = range(2)
 
 seeds = st.integers(0, 2**31)
+inertias = st.sampled_from([0.0, 0.2, 2.0])
 
 
 def _instance(seed: int, pods: int, nodes: int, most: int, inertia: float) -> Problem:
@@ -60,11 +61,15 @@ def _ranked(problem: Problem) -> list[Pod]:
     return running + sorted(pending, key=lambda p: (-p.priority, -p.usage[0], p.key))
 
 
-def _wishes(problem: Problem, pod: Pod) -> list[str]:
-    """The pod's list, best first."""
+def _wishes(problem: Problem, pod: Pod, chosen: Placement) -> list[str]:
+    """The pod's list, best first, when the pods in `chosen` have chosen and all others are where they were."""
     largest = [max(node.allocatable[at] for node in problem.nodes) for at in AXES]
     fixed = [p for p in problem.pods if p.fixed]
-    loads = {node.name: _load(node, [p for p in problem.pods if p.node == node.name]) for node in problem.nodes}
+    counted = chosen if problem.options.inertia > 0 else {}
+    standing: Placement = {p.key: counted.get(p.key, p.node) for p in problem.pods}
+    loads = {node.name: _load(node, _on(problem, standing, node.name)) for node in problem.nodes}
+    home = next((node for node in problem.nodes if node.name == pod.node), None)
+    cured = home is not None and _load(home, _homed(problem, home)) > 1 - HEADROOM > loads[home.name]
 
     def key(node: Node) -> tuple[int, float, str]:
         used = [sum(p.usage[at] for p in fixed if p.node == node.name) for at in AXES]
@@ -74,72 +79,81 @@ def _wishes(problem: Problem, pod: Pod) -> list[str]:
         if pod.happy or pod.node is None:
             return 0, round(distance, 9), node.name
         if pod.node == node.name:
-            return 1, 0, node.name
-        there = [p for p in problem.pods if p.node == node.name]
-        relieved = _load(node, [*there, pod]) <= loads[pod.node] - RELIEF
+            return -1 if cured else 1, 0, node.name
+        relieved = _load(node, [*_on(problem, standing, node.name), pod]) <= loads[pod.node] - RELIEF
         return 0 if relieved else 2, round(distance, 9), node.name
 
     return [node.name for node in sorted(problem.nodes, key=key)]
+
+
+def _homed(problem: Problem, node: Node) -> list[Pod]:
+    return [pod for pod in problem.pods if pod.node == node.name]
 
 
 def _load(node: Node, pods: list[Pod]) -> Fraction:
     return max(Fraction(sum(int(p.peak[at]) for p in pods), int(node.allocatable[at])) for at in AXES)
 
 
-def _fits(node: Node, pods: list[Pod]) -> bool:
-    return all(int(node.allocatable[at]) * (1 - HEADROOM) > sum(int(p.peak[at]) for p in pods) for at in AXES)
+def _fits(problem: Problem, pod: Pod, name: str, beside: list[Pod]) -> bool:
+    """With headroom, which a happy pod does not need at home unless inertia is 0."""
+    node = next(each for each in problem.nodes if each.name == name)
+    at_home = pod.happy and pod.node == name and problem.options.inertia > 0
+    share = 1 if at_home else 1 - HEADROOM
+    return all(int(node.allocatable[at]) * share > sum(int(p.peak[at]) for p in [*beside, pod]) for at in AXES)
 
 
 def _on(problem: Problem, where: Placement, name: str) -> list[Pod]:
     return [pod for pod in problem.pods if where.get(pod.key) == name]
 
 
+def _fixed(problem: Problem) -> Placement:
+    return {pod.key: pod.node for pod in problem.pods if pod.fixed}
+
+
 def _serial_choice(problem: Problem) -> Placement | None:
     """None when somebody does not fit with the full headroom."""
-    nodes = {node.name: node for node in problem.nodes}
-    where: Placement = {pod.key: pod.node for pod in problem.pods if pod.fixed}
+    where = _fixed(problem)
     for pod in _ranked(problem):
-        fitting = (n for n in _wishes(problem, pod) if _fits(nodes[n], [*_on(problem, where, n), pod]))
-        where[pod.key] = next(fitting, None)
+        listed = _wishes(problem, pod, where)
+        where[pod.key] = next((n for n in listed if _fits(problem, pod, n, _on(problem, where, n))), None)
         if where[pod.key] is None:
             return None
     return where
 
 
-def _blocks(problem: Problem, where: Placement, wishes: dict[str, list[str]], ranks: dict[str, int]) -> bool:
-    nodes = {node.name: node for node in problem.nodes}
-    for key, listed in wishes.items():
-        pod = next(p for p in problem.pods if p.key == key)
-        has = where[key]
+def _blocking(problem: Problem, where: Placement) -> Iterator[tuple[str, str]]:
+    """Pods are looked at in rank order, so `above` always holds those that rank higher, and what cannot move."""
+    above = _fixed(problem)
+    for pod in _ranked(problem):
+        listed, has = _wishes(problem, pod, above), where[pod.key]
         for name in listed[: listed.index(has)] if has is not None else listed:
-            above = [p for p in _on(problem, where, name) if p.fixed or ranks[p.key] < ranks[key]]
-            if _fits(nodes[name], [*above, pod]):
-                return True
-    return False
+            if _fits(problem, pod, name, _on(problem, above, name)):
+                yield pod.key, name
+        above[pod.key] = has
 
 
 def _quotas_kept(problem: Problem, where: Placement) -> bool:
-    return all(
-        _fits(node, there) or all(pod.fixed for pod in there)
-        for node in problem.nodes
-        if (there := _on(problem, where, node.name))
-    )
+    """Everybody fits where it is beside those that rank higher, and what cannot move."""
+    above = _fixed(problem)
+    for pod in _ranked(problem):
+        has = where[pod.key]
+        if has is not None and not _fits(problem, pod, has, _on(problem, above, has)):
+            return False
+        above[pod.key] = has
+    return True
 
 
 def _stable_placements(problem: Problem) -> Iterator[Placement]:
     ranked = _ranked(problem)
-    wishes = {pod.key: _wishes(problem, pod) for pod in ranked}
-    ranks = {pod.key: at for at, pod in enumerate(ranked)}
-    fixed: Placement = {pod.key: pod.node for pod in problem.pods if pod.fixed}
     choices: list[str | None] = [None, *(node.name for node in problem.nodes)]
     for taken in itertools.product(choices, repeat=len(ranked)):
-        where: Placement = {**fixed, **{pod.key: name for pod, name in zip(ranked, taken, strict=True)}}
-        if _quotas_kept(problem, where) and not _blocks(problem, where, wishes, ranks):
+        where = {**_fixed(problem), **{pod.key: name for pod, name in zip(ranked, taken, strict=True)}}
+        if _quotas_kept(problem, where) and not any(_blocking(problem, where)):
             yield where
 
 
-@settings(max_examples=200, deadline=None)
-@given(seed=seeds, pods=st.integers(1, 12), nodes=st.integers(1, 5), inertia=st.sampled_from([0.0, 0.2]))
+@settings(max_examples=300, deadline=None)
+@given(seed=seeds, pods=st.integers(1, 12), nodes=st.integers(1, 5), inertia=inertias)
 def test_same_as_serial_choice(seed: int, pods: int, nodes: int, inertia: float, matched: Planning, ends: Ends) -> None:
     problem = _instance(seed, pods, nodes, 3, inertia)
     expected = _serial_choice(problem)
@@ -150,26 +164,24 @@ def test_same_as_serial_choice(seed: int, pods: int, nodes: int, inertia: float,
     assert result.certificate.feasible
 
 
-@settings(max_examples=60, deadline=None)
-@given(seed=seeds, pods=st.integers(1, 5), nodes=st.integers(1, 3))
+@settings(max_examples=80, deadline=None)
+@given(seed=seeds, pods=st.integers(1, 5), nodes=st.integers(1, 3), inertia=inertias)
 def test_the_one_stable_matching_of_brute_force(
-    seed: int, pods: int, nodes: int, matched: Planning, ends: Ends
+    seed: int, pods: int, nodes: int, inertia: float, matched: Planning, ends: Ends
 ) -> None:
-    problem = _instance(seed, pods, nodes, 4, 0.0)
+    problem = _instance(seed, pods, nodes, 4, inertia)
     assume(_serial_choice(problem) is not None)
     stable = list(_stable_placements(problem))
     assert stable == [ends(matched(problem))]
 
 
-@settings(max_examples=100, deadline=None)
-@given(seed=seeds, pods=st.integers(1, 6), nodes=st.integers(1, 3))
-def test_certificate_counts_no_fewer_and_no_more_pairs_than_the_definition(
-    seed: int, pods: int, nodes: int, plan: Planning, ends: Ends
+@settings(max_examples=300, deadline=None)
+@given(seed=seeds, pods=st.integers(1, 8), nodes=st.integers(1, 4), inertia=inertias)
+def test_certificate_finds_exactly_the_pairs_of_the_definition(
+    seed: int, pods: int, nodes: int, inertia: float, plan: Planning, ends: Ends
 ) -> None:
-    """Also on plans that were held back and on crowded clusters."""
-    problem = _instance(seed, pods, nodes, 5, 0.0)
+    """Also on plans that were held back or narrowed and on crowded clusters."""
+    problem = _instance(seed, pods, nodes, 5, inertia)
     result = plan(problem)
-    ranked = _ranked(problem)
-    wishes = {pod.key: _wishes(problem, pod) for pod in ranked}
-    ranks = {pod.key: at for at, pod in enumerate(ranked)}
-    assert _blocks(problem, ends(result), wishes, ranks) == (result.certificate.blocking_pairs > 0)
+    expected = set(_blocking(problem, ends(result)))
+    assert {(pair.pod, pair.node) for pair in result.certificate.blocking} == expected

@@ -128,21 +128,6 @@ def test_pending_pods_are_placed_where_their_requests_fit(
 
 @examples
 @given(data=st.data())
-def test_no_pod_leaves_a_placement_in_which_all_are_happy_when_inertia_is_above_the_stated_value(
-    data: st.DataObject, random_problems: Problems, matched: Planning
-) -> None:
-    """The stated value is sqrt(axes); the placement must fit by requests and leave the headroom."""
-    problem = data.draw(random_problems(8, 3))
-    pods = tuple(replace(pod, happy=True) for pod in problem.pods if pod.node not in (None, "gone"))
-    roomy = tuple(replace(node, allocatable=(100.0, 100.0), max_pods=110, taints=()) for node in problem.nodes)
-    options = replace(problem.options, scope=Scope.CLUSTER, inertia=1.42, max_moves=None)
-    result = matched(replace(problem, pods=pods, nodes=roomy, options=options))
-    assert result.moves == ()
-    assert result.certificate.blocking_pairs == 0
-
-
-@examples
-@given(data=st.data())
 def test_moves_come_in_an_order_in_which_each_fits(
     data: st.DataObject, random_problems: Problems, matched: Planning
 ) -> None:

@@ -1,0 +1,117 @@
+"""The movable pods in rank order (rows) and the nodes by name, in shares of the largest node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from matching.problem import Pod, Problem, Scope
+
+Matrix = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int_]
+
+SAME = 1e-9
+NOWHERE = -1
+
+
+class View:
+    def __init__(self, problem: Problem, ends: Mapping[str, str | None]) -> None:
+        """`ends` has the node that each pod ends on, or None."""
+        self.options = problem.options
+        self.nodes = sorted(problem.nodes, key=lambda node: node.name)
+        self._names = {node.name: at for at, node in enumerate(self.nodes)}
+        largest = np.array([node.allocatable for node in self.nodes], dtype=float).max(axis=0, initial=0.0)
+        self._unit = np.where(largest > 0, largest, 1.0)
+        self.pods: list[Pod] = []
+        self._others: defaultdict[int, list[Pod]] = defaultdict(list)
+        for pod in problem.pods:
+            if self._may_move(pod):
+                self.pods.append(pod)
+            else:
+                self._others[self._at(pod.node)].append(pod)
+        self.pods.sort(key=_rank)
+        self.end = np.array([self._at(ends.get(pod.key)) for pod in self.pods], dtype=int)
+        self.home = np.array([self._at(pod.node) for pod in self.pods], dtype=int)
+        self.unhappy = np.array([not pod.happy for pod in self.pods], dtype=bool) & (self.home != NOWHERE)
+
+    @property
+    def moves_cost(self) -> bool:
+        return self.options.inertia > 0
+
+    @cached_property
+    def usage(self) -> Matrix:
+        return self._shares([pod.usage for pod in self.pods])
+
+    @cached_property
+    def request(self) -> Matrix:
+        return self._shares([pod.request for pod in self.pods])
+
+    @cached_property
+    def peak(self) -> Matrix:
+        return self._shares([pod.peak for pod in self.pods])
+
+    @cached_property
+    def allocatable(self) -> Matrix:
+        return self._shares([node.allocatable for node in self.nodes])
+
+    @cached_property
+    def fixed_usage(self) -> Matrix:
+        """On each node, of what cannot move; background included."""
+        return self._background + self._of_others(lambda pod: pod.usage)
+
+    @cached_property
+    def fixed_request(self) -> Matrix:
+        return self._of_others(lambda pod: pod.request)
+
+    @cached_property
+    def fixed_peak(self) -> Matrix:
+        return self._background + self._of_others(lambda pod: pod.peak)
+
+    @cached_property
+    def fixed_count(self) -> Ints:
+        return np.array([len(self._others[at]) for at in range(len(self.nodes))], dtype=int)
+
+    @cached_property
+    def _background(self) -> Matrix:
+        nothing = (0.0,) * len(self._unit)
+        return self._shares([node.background or nothing for node in self.nodes])
+
+    def _of_others(self, amounts: Callable[[Pod], Sequence[float]]) -> Matrix:
+        total = np.zeros((len(self.nodes), len(self._unit)))
+        for at in range(len(self.nodes)):
+            if self._others[at]:
+                total[at] = self._shares([amounts(pod) for pod in self._others[at]]).sum(axis=0)
+        return total
+
+    def _may_move(self, pod: Pod) -> bool:
+        if pod.fixed or (pod.node is not None and pod.node not in self._names):
+            return False
+        if pod.node is None or self.options.scope is Scope.CLUSTER:
+            return True
+        return self.options.scope is Scope.UNHAPPY and not pod.happy
+
+    def _at(self, name: str | None) -> int:
+        return NOWHERE if name is None else self._names.get(name, NOWHERE)
+
+    def _shares(self, rows: Sequence[Sequence[float]]) -> Matrix:
+        shares: Matrix = np.array(rows, dtype=float).reshape(len(rows), len(self._unit)) / self._unit
+        return shares
+
+
+def worst(load: Matrix, room: Matrix) -> Matrix:
+    """Share of its room that is taken on the fullest axis; load where there is no room is more than full."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(room > 0, load / room, np.where(load > 0, 1.0 + load, 0.0))
+    fullest: Matrix = share.max(axis=-1)
+    return fullest
+
+
+def _rank(pod: Pod) -> tuple[bool, int, float, str]:
+    """Running pods by CPU use, then newcomers by priority and CPU use; names break ties."""
+    newcomer = pod.node is None
+    return newcomer, -pod.priority if newcomer else 0, -pod.usage[0], pod.key
