@@ -7,7 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from matching.jsonform import plan_to_json
 from reactor.cli.client import ask
+from reactor.cli.planning_session import make_plan
 from reactor.cli.tables import table
 from reactor.cluster.dump import read_dump
 from reactor.errors import InputError
@@ -15,7 +17,7 @@ from reactor.offline import look_at_dump
 from reactor.settings.file import read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
-from reactor.web.pod_page import Facts, placement_now, pod_view
+from reactor.web.pod_page import Facts, Origin, placement_in, placement_now, pod_view
 from reactor.web.view import AxisView, Evidence, PodView
 
 PodName = tuple[str, str]
@@ -36,7 +38,9 @@ def from_files(wanted: PodName, files: tuple[str, ...], settings_file: Path | No
     pod = look.snapshot.cluster.pod_named(namespace, name)
     if pod is None:
         raise InputError(f"{', '.join(files)}: no pod {namespace}/{name}; name its namespace with -n")
-    placement = placement_now(pod, look.snapshot, settings)
+    plan = make_plan(look.snapshot, settings).plan
+    moved = placement_in(plan_to_json(plan), pod.uid, Origin("now", look.snapshot.at, plan.planner))
+    placement = moved or placement_now(pod, look.snapshot, settings)
     return pod_view(pod, look.snapshot, settings, Facts(look.evidence.get(pod.uid), placement))
 
 

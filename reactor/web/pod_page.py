@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from matching.jsonform import plan_to_json
-from matching.registry import load_planner
+from matching.explain import explain
 from reactor.cluster.records import Pod
 from reactor.decision import Trigger, Wait, decide, judge
 from reactor.happiness import probability, threshold_of
@@ -63,10 +62,13 @@ def pod_view(pod: Pod, snapshot: Snapshot, settings: Settings, facts: Facts) -> 
 
 
 def placement_now(pod: Pod, snapshot: Snapshot, settings: Settings) -> PlacementView | None:
-    """Why here, why not there, if somebody asked for a plan at this moment."""
-    decision = decide(snapshot, settings, Trigger.DEMAND)
-    plan = load_planner(settings.planner.name).plan(rematch_problem(snapshot, decision, settings))
-    return placement_in(plan_to_json(plan), pod.uid, Origin("now", snapshot.at, plan.planner))
+    """Why here, why not there, as things are at this moment; None for a pod that holds and wants no room."""
+    problem = rematch_problem(snapshot, decide(snapshot, settings, Trigger.DEMAND), settings)
+    if all(guest.uid != pod.uid for guest in problem.pods):
+        return None
+    answer = explain(problem, pod.uid)
+    there = tuple(WhyNot(no.node, no.reason) for no in answer.why_not)
+    return PlacementView("now", snapshot.at, settings.planner.name, answer.why_here, there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +81,13 @@ class Origin:
 
 
 def placement_in(plan: dict[str, Any], uid: str, origin: Origin) -> PlacementView | None:
-    """What a plan in its public form says about one pod; None when it does not name it."""
-    for entry in (*plan["moves"], *plan["stays"], *plan["unplaced"]):
-        if entry["uid"] == uid:
-            here = _why(entry)
-            there = tuple(WhyNot(no["node"], no["reason"]) for no in entry.get("rejected", ()))
+    """Why a plan in its public form moves a pod, and whither; None when it does not."""
+    for move in plan["moves"]:
+        if move["uid"] == uid:
+            here = (f"{move['from'] or 'pending'} -> {move['to']}", *move["reasons"])
+            there = tuple(WhyNot(no["node"], no["reason"]) for no in move["rejected"])
             return PlacementView(origin.plan, origin.at, origin.planner, here, there)
     return None
-
-
-def _why(entry: dict[str, Any]) -> tuple[str, ...]:
-    """Of a move also whither: the pod may not be there yet, or never get there in mode observe."""
-    if "to" not in entry:
-        return (entry["reason"],)
-    return (f"{entry['from'] or 'pending'} -> {entry['to']}", *entry["reasons"])
 
 
 def _evidence(pod: Pod, snapshot: Snapshot, found: Account | None, settings: Settings) -> Evidence | None:
