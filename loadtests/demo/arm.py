@@ -36,6 +36,7 @@ class ArmSpec:
 class ArmResult:
     load: LoadSummary
     rematches: int
+    """Carried out: what an observing controller only planned is none."""
     moves: int
     pods_without_node: int
     series: Series
@@ -102,7 +103,8 @@ async def run_arm(spec: ArmSpec, clock: Clock) -> ArmResult:
         overview: Overview = await arm.controller.overview()
         series = await arm.controller.series()
         without = await _without_node(arm.lab, clock)
-        return ArmResult(summary, overview.rematches, overview.moves, without, series, lateness)
+        carried_out = overview.rematches if spec.mode is Mode.ACT else 0
+        return ArmResult(summary, carried_out, overview.moves, without, series, lateness)
 
 
 async def drive(arm: Arm, clock: Clock) -> tuple[LoadSummary, float]:

@@ -104,6 +104,8 @@ async def test_switching_to_act_acts_without_a_restart(paper: PaperCluster, tmp_
         (tmp_path / "settings.yaml").write_text("mode: act\ndecision: {cooldown: 0s}\n")
         await until(lambda: pod["metadata"]["uid"] not in [p["metadata"]["uid"] for p in pods_of(paper, _app(pod))])
         await until(lambda: not controller.executor.busy)
+    (replacement,) = pods_of(paper, _app(pod))
+    assert replacement["spec"]["nodeName"] != pod["spec"]["nodeName"]
 
 
 async def test_happiness_survives_a_restart(paper: PaperCluster, tmp_path: Path) -> None:
