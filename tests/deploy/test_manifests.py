@@ -54,7 +54,7 @@ def test_the_settings_are_valid_and_only_observe(objects: dict[str, dict[str, An
 def test_the_deployment_uses_flags_that_exist(objects: dict[str, dict[str, Any]]) -> None:
     container = objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]
     assert container["args"][0] == "run"
-    context = click.Context(run)
+    context = click.Context(run, help_option_names=["-h", "--help"])  # click remembers them with the command
     run.parse_args(context, list(container["args"][1:]))
     assert context.params["configmap"] == "rematch/rematch"
     assert context.params["bind"] == "0.0.0.0"
