@@ -35,7 +35,7 @@ def lab() -> None:
 
 
 @lab.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Of the API server; 0: any.")
 @click.option(
     "--state", type=click.Path(path_type=Path), default=STATE, show_default=True, help="Folder for its files."
 )

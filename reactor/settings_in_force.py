@@ -106,7 +106,7 @@ class SettingsInForce:
         if self._config_map is not None:
             self._around.notes.add(about_refused_settings(self._config_map, problems))
         text = "; ".join(f"{path}: {message}" if path else message for path, message in problems)
-        self._tell(revision.at, "refused", f"{revision.source}: {text}")
+        self._tell(revision.at, "refused", f"refused, the last good ones stay: {revision.source}: {text}")
 
     def _tell(self, at: float, reason: str, text: str) -> None:
         for listener in self._listeners:

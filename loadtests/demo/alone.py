@@ -8,18 +8,19 @@ from pathlib import Path
 import click
 
 from loadtests.demo.cluster import demo_cluster
+from loadtests.demo.state_folder import claimed
 from loadtests.workloads.stable import stable_scenario
 from reactor.cli.stopping import until_stopped
 from reactor.clock import SystemClock
 
 
 def main(port: int, state: Path, seed: int) -> None:
-    asyncio.run(until_stopped(_up(port, state, seed)))
+    with claimed(state):
+        asyncio.run(until_stopped(_up(port, state, seed)))
     click.echo("stopped", err=True)
 
 
 async def _up(port: int, state: Path, seed: int) -> None:
-    await asyncio.to_thread(state.mkdir, parents=True, exist_ok=True)
     async with demo_cluster(stable_scenario(seed, 3600.0), SystemClock(), port) as lab:
         kubeconfig = lab.cluster.kubeconfig(state / "kubeconfig")
         click.echo(f"API server   {lab.cluster.url}")

@@ -103,8 +103,7 @@ async def run_arm(spec: ArmSpec, clock: Clock) -> ArmResult:
         overview: Overview = await arm.controller.overview()
         series = await arm.controller.series()
         without = await _without_node(arm.lab, clock)
-        carried_out = overview.rematches if spec.mode is Mode.ACT else 0
-        return ArmResult(summary, carried_out, overview.moves, without, series, lateness)
+        return ArmResult(summary, overview.rematches, overview.moves, without, series, lateness)
 
 
 async def drive(arm: Arm, clock: Clock) -> tuple[LoadSummary, float]:

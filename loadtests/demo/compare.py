@@ -14,6 +14,7 @@ import click
 
 from loadtests.demo.arm import ArmSpec, free_port, run_arm
 from loadtests.demo.main import arm_document, seconds
+from loadtests.demo.state_folder import claimed
 from loadtests.workloads.stable import stable_scenario
 from reactor.clock import SystemClock
 from reactor.settings.model import Mode
@@ -45,7 +46,8 @@ def paired_interval(differences: list[float]) -> Interval:
 
 
 def main(seeds: int, duration: str, output: str, state: Path) -> None:
-    rows = asyncio.run(_run(seeds, seconds(duration, 60.0), state))
+    with claimed(state):
+        rows = asyncio.run(_run(seeds, seconds(duration, 60.0), state))
     intervals = {
         key: paired_interval([row["rematch"][key] - row["default"][key] for row in rows]) for key, _ in MEASURES
     }

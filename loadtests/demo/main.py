@@ -13,6 +13,7 @@ import click
 
 from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, free_port, run_arm, running_arm
 from loadtests.demo.narration import narrate
+from loadtests.demo.state_folder import claimed
 from loadtests.workloads.k6 import find_k6
 from loadtests.workloads.stable import stable_scenario
 from reactor.cli.stopping import until_stopped
@@ -54,9 +55,10 @@ class Request:
 def main(request: Request) -> None:
     if request.output == "json" and not request.headless:
         raise click.UsageError("-o json needs --headless")
-    run = _headless(request) if request.headless else _with_a_person(request)
-    if asyncio.run(until_stopped(run)):
-        click.echo("stopped", err=True)
+    with claimed(request.state):
+        run = _headless(request) if request.headless else _with_a_person(request)
+        if asyncio.run(until_stopped(run)):
+            click.echo("stopped", err=True)
 
 
 def seconds(text: str | None, default: float) -> float:
@@ -122,6 +124,10 @@ async def _with_a_person(request: Request) -> None:
     scenario = replace(stable_scenario(request.seed, duration), steps=steps)
     click.echo("starting an embedded cluster: 3 workers (12, 5 and 8 cores), 15 web apps ...")
     port = free_port(request.port)
+    if request.port not in (0, port):
+        click.echo(
+            f"port {request.port} is taken: tell rematch status, explain and history --server http://127.0.0.1:{port}"
+        )
     spec = ArmSpec(scenario, Mode.ACT, request.threshold, request.state, port)
     async with running_arm(spec, SystemClock()) as arm:
         click.echo(_welcome(arm))

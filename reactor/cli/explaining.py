@@ -17,6 +17,7 @@ from reactor.offline import look_at_dump
 from reactor.settings.file import read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
+from reactor.snapshot import Snapshot
 from reactor.web.pod_page import Facts, Origin, placement_in, placement_now, pod_view
 from reactor.web.view import AxisView, Evidence, PodView
 
@@ -27,21 +28,34 @@ def from_server(wanted: PodName, server: str) -> PodView:
     namespace, name = wanted
     view = ask(server, f"pods/{namespace}/{name}", PodView)
     if view is None:
-        raise InputError(f"{server} knows no pod {namespace}/{name}; name its namespace with -n")
+        raise InputError(f"{server} knows no pod {namespace}/{name}; kubectl get pods -A lists them all")
     return view
 
 
-def from_files(wanted: PodName, files: tuple[str, ...], settings_file: Path | None) -> PodView:
+def from_files(wanted: PodName, files: tuple[str, ...], settings: Settings) -> PodView:
     namespace, name = wanted
-    settings = parse_settings(read_file(settings_file), str(settings_file)) if settings_file else Settings()
     look = look_at_dump(read_dump(files), settings)
     pod = look.snapshot.cluster.pod_named(namespace, name)
     if pod is None:
-        raise InputError(f"{', '.join(files)}: no pod {namespace}/{name}; name its namespace with -n")
+        raise InputError(f"{', '.join(files)}: no pod {namespace}/{name}{_alike(look.snapshot, wanted)}")
     plan = make_plan(look.snapshot, settings).plan
     moved = placement_in(plan_to_json(plan), pod.uid, Origin("now", look.snapshot.at, plan.planner))
     placement = moved or placement_now(pod, look.snapshot, settings)
     return pod_view(pod, look.snapshot, settings, Facts(look.evidence.get(pod.uid), placement))
+
+
+def _alike(snapshot: Snapshot, wanted: PodName) -> str:
+    """A Deployment's name is easier to remember than its pods'."""
+    namespace, name = wanted
+    found = sorted(
+        pod.name for pod in snapshot.cluster.pods.values() if pod.namespace == namespace and name in pod.name
+    )
+    return f"; did you mean {', '.join(found[:3])}?" if found else ""
+
+
+def settings_for(file: Path | None, scheduler_name: str | None) -> Settings:
+    settings = parse_settings(read_file(file), str(file)) if file is not None else Settings()
+    return settings.model_copy(update={"scheduler_name": scheduler_name}) if scheduler_name else settings
 
 
 def render_json(view: PodView) -> str:

@@ -14,6 +14,7 @@ import click
 from matching.plan import Plan
 from reactor.cli.plan_output import Planned, render
 from reactor.cli.planning_session import Request, make_plan, wished_settings
+from reactor.cluster.exchange import Call
 from reactor.controller import Controller, Options, open_controller
 from reactor.cycle import turn
 from reactor.decision import Trigger
@@ -25,10 +26,12 @@ from reactor.settings.model import Mode
 from reactor.snapshot import Needs, Snapshot
 
 SYNC_DEADLINE = 60.0
+ANSWER_DEADLINE = 10.0
+"""A server that is not there is said at once, not after every watch has tried for a minute."""
 
 
 async def plan_live(request: Request) -> None:
-    configure_logs(level="warning")
+    configure_logs(level="error")
     with tempfile.TemporaryDirectory(prefix="rematch-plan-") as folder:
         options = Options(
             store=request.store or Path(folder, "plan.db"),
@@ -39,6 +42,7 @@ async def plan_live(request: Request) -> None:
             mode=Mode.ACT if request.apply else Mode.OBSERVE,
         )
         async with open_controller(options) as controller:
+            await controller.connection.exchange(Call("GET", "/version", deadline=ANSWER_DEADLINE))
             await _with_background(controller, request)
 
 
@@ -83,7 +87,8 @@ async def _synced(controller: Controller) -> None:
             await controller.state.until_synced()
     except TimeoutError as error:
         broken = [f"{state.kind.value}: {state.last_error}" for state in controller.watch.states if state.last_error]
-        raise ClusterError(f"not every kind could be listed within {SYNC_DEADLINE:g} s; {'; '.join(broken)}") from error
+        first = f"; {broken[0]}" if broken else ""
+        raise ClusterError(f"not every kind could be listed within {SYNC_DEADLINE:g} s{first}") from error
 
 
 def _snapshot(controller: Controller, request: Request) -> Snapshot:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from matching.jsonform import plan_to_json
-from matching.plan import Move, Plan
+from matching.plan import Certificate, Move, Plan
 from reactor.cli.tables import table
 from reactor.decision import Decision
 from reactor.snapshot import Needs, Snapshot
@@ -73,13 +73,18 @@ def _why(move: Move, *, wide: bool) -> str:
     return reasons + "; not " + ", ".join(f"{no.node} ({no.reason})" for no in move.rejected)
 
 
+def _pairs(certificate: Certificate) -> str:
+    causes = sorted({pair.cause for pair in certificate.blocking})
+    return f"{certificate.blocking_pairs} blocking pairs" + (f" by {', '.join(causes)}" if causes else "")
+
+
 def _summary(planned: Planned) -> str:
     plan = planned.plan
     certificate = plan.certificate
     lines = [
         f"{len(plan.moves)} to move, {len(plan.stays)} stay, {len(plan.unplaced)} without a node"
-        f" ({plan.planner}; {'feasible' if certificate.feasible else 'NOT feasible'},"
-        f" {certificate.blocking_pairs} blocking pairs)",
+        f" (planner {plan.planner}: {'feasible' if certificate.feasible else 'NOT feasible'},"
+        f" {_pairs(certificate)})",
         f"spread of node loads {plan.before.spread:.0%} -> {plan.after.spread:.0%}",
     ]
     if planned.snapshot.needs is Needs.REQUESTS:

@@ -12,7 +12,7 @@ from reactor.cli.client import ask
 from reactor.cli.tables import table
 from reactor.errors import InputError
 from reactor.web.view import DecisionView, Gauge, Overview
-from storage.rows import DecisionRow, MoveRow
+from storage.rows import DecisionRow, MoveRow, RevisionRow
 from storage.store import Store
 
 MOST_READ = 100_000
@@ -36,7 +36,7 @@ def render_status(overview: Overview) -> str:
     lines = [
         f"mode {overview.mode}, planner {overview.planner}, threshold {overview.threshold:g};"
         f" {_totals(overview)},"
-        f" {overview.rematches} rematches, {overview.moves} moves",
+        f" rematches: {overview.rematches}, moves: {overview.moves}",
     ]
     if not overview.synced:
         lines.append("not synced yet: nothing is decided")
@@ -78,25 +78,34 @@ def history_from_server(server: str, limit: int, *, waits: bool) -> list[Happeni
 
 
 def history_from_store(store: Path, limit: int, *, waits: bool) -> list[Happening]:
-    decisions, moves = asyncio.run(_read(store, limit, waits=waits))
+    decisions, moves, revisions = asyncio.run(_read(store, limit, waits=waits))
     rows = [
         Happening(one.at, one.kind, one.pod_key, one.reason, one.text)
         for one in decisions
         if waits or one.kind != "wait"
     ]
     rows += [_moved(move) for move in moves]
+    rows += [_offered(revision) for revision in revisions]
     return sorted(rows, key=lambda row: -row.at)[:limit]
 
 
-async def _read(path: Path, limit: int, *, waits: bool) -> tuple[list[DecisionRow], list[MoveRow]]:
+async def _read(path: Path, limit: int, *, waits: bool) -> tuple[list[DecisionRow], list[MoveRow], list[RevisionRow]]:
     """Where waits are left out, more is read: there are many of them between two rematches."""
     async with await Store.open(path) as store:
-        return await store.decisions(limit if waits else MOST_READ), await store.moves(limit)
+        decisions = await store.decisions(limit if waits else MOST_READ)
+        return decisions, await store.moves(limit), await store.revisions(limit)
 
 
 def _moved(move: MoveRow) -> Happening:
     text = f"{move.from_node} -> {move.to_node}: {move.text or move.state}"
     return Happening(move.ended or move.started, "move", move.pod_key, move.state, text)
+
+
+def _offered(revision: RevisionRow) -> Happening:
+    if revision.accepted:
+        return Happening(revision.at, "settings", "", "accepted", f"settings from {revision.source} are in force")
+    errors = "; ".join(f"{path}: {message}" if path else message for path, message in revision.errors)
+    return Happening(revision.at, "settings", "", "refused", f"{revision.source}: {errors}")
 
 
 def render_history(rows: list[Happening]) -> str:

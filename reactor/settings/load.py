@@ -61,8 +61,8 @@ def _validated(tree: dict[str, Any]) -> Settings:
     try:
         settings = Settings.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise SettingsError(explain(error)) from None
-    if problems := _planner_problems(settings):
+        raise SettingsError([*explain(error), *_planner_problems(tree)]) from None
+    if problems := _planner_problems(tree):
         raise SettingsError(problems)
     return settings
 
@@ -80,13 +80,10 @@ def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, An
     return kept
 
 
-def _planner_problems(settings: Settings) -> list[Problem]:
+def _planner_problems(tree: dict[str, Any]) -> list[Problem]:
+    section = tree.get("planner")
+    name = section.get("name") if isinstance(section, dict) else None
     installed = [point.name for point in entry_points(group="rematch.planners")]
-    if not installed or settings.planner.name in installed:
+    if not isinstance(name, str) or not installed or name in installed:
         return []
-    return [
-        (
-            "planner.name",
-            f"no planner {settings.planner.name!r} is installed; {nearest(settings.planner.name, installed)}",
-        )
-    ]
+    return [("planner.name", f"no planner {name!r} is installed; {nearest(name, installed)}")]

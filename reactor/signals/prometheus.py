@@ -64,18 +64,18 @@ class PrometheusSource:
         """`pods` is the number of pods by namespace: above `seriesPerQuery` the per-pod queries are split."""
         if not settings.url:
             return PrometheusRound()
-        asked = settings.queries.model_dump()
+        asked = settings.queries.model_dump(by_alias=True)
         every = matchers(pods, settings.series_per_query)
         answers = await asyncio.gather(*(self._vector(settings, name, text, every) for name, text in asked.items()))
         told = {name: series for name, (series, _) in zip(asked, answers, strict=True)}
         return PrometheusRound(
-            pods=pod_usage(told["pod_cpu"], told["pod_memory"]),
+            pods=pod_usage(told["podCpu"], told["podMemory"]),
             cpu_window=longest_range(settings.queries.pod_cpu),
-            nodes=node_usage(told["node_cpu"], told["node_memory"]),
+            nodes=node_usage(told["nodeCpu"], told["nodeMemory"]),
             throttled=throttling(told["throttled"]),
             probes=probe_counters(told["probes"]),
             availability=single_value(told["availability"]),
-            latency_p95=single_value(told["latency_p95"]),
+            latency_p95=single_value(told["latencyP95"]),
             problems=tuple(problem for _, problem in answers if problem is not None),
         )
 

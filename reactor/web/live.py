@@ -10,6 +10,7 @@ import msgspec
 from reactor.cluster.records import Node, Pod
 from reactor.controller import Controller
 from reactor.management import Management
+from reactor.outcome import Outcome
 from reactor.placement import node_use
 from reactor.planning import why_fixed
 from reactor.settings.model import Settings
@@ -41,8 +42,14 @@ class LiveView:
         self._controller = controller
         self._title = title
         self.timeline = Timeline()
-        controller.stages.recorder.listen(self.timeline.outcome)
+        controller.stages.recorder.listen(self._take)
         controller.settings.listen(self.timeline.settings)
+
+    def _take(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
+        """A rematch gets a sample of its own: a moment later the unhappy pod is replaced and the dip is gone."""
+        self.timeline.outcome(cycle, snapshot, outcome)
+        if outcome.rematch is not None:
+            self.timeline.sample(self._sample(snapshot))
 
     async def keep_sampling(self) -> None:
         """The charts' samples, until cancelled."""

@@ -45,6 +45,7 @@ class Timeline:
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
         self._waits: dict[str, str] = {}
         self._places: dict[str, str] = {}
+        self._moving: dict[str, int] = {}
         self._rematches: deque[float] = deque(maxlen=DECISIONS_KEPT)
         self.rematches = 0
         self.moves = 0
@@ -62,6 +63,7 @@ class Timeline:
             self._placement(cycle, at, outcome.placement)
         self._new_waits(cycle, outcome.decision)
         if outcome.rematch is not None:
+            self.rematches += any(run.stage is Stage.PLANNED for run in outcome.moves)
             self._rematch(cycle, at, outcome.decision, outcome.rematch)
         for run in outcome.moves:
             if run.stage is not Stage.PLANNED:
@@ -114,7 +116,6 @@ class Timeline:
         self._waits = {wait.uid: wait.reason for wait in decision.waits}
 
     def _rematch(self, cycle: str, at: float, decision: Decision, rematch: Rematch) -> None:
-        self.rematches += 1
         self._rematches.append(at)
         moves = tuple(
             MoveView(move.pod, move.source, move.target, MoveState.PLANNED, move.reasons) for move in rematch.plan.moves
@@ -138,12 +139,18 @@ class Timeline:
         self._places = said
 
     def _move(self, cycle: str, at: float, run: MoveRun) -> None:
+        """One entry per move: its latest stage takes the place of the ones before."""
         if run.stage is Stage.DONE:
             self.moves += 1
+        before = self._moving.pop(run.id, None)
+        if before is not None:
+            self._decisions = deque((one for one in self._decisions if one.id != before), maxlen=DECISIONS_KEPT)
         state = _STATES.get(run.stage, MoveState.FAILED)
         view = MoveView(run.move.pod, run.move.source, run.move.target, state, run.move.reasons, run.outcome)
         text = run.outcome or f"{run.stage}: from {run.move.source} to {run.move.target}"
         self._add(at, cycle, DecisionKind.MOVE, run.move.pod, run.stage, text, (view,))
+        if run.active:
+            self._moving[run.id] = self._decisions[-1].id
 
     def _add(
         self,

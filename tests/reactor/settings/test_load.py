@@ -116,6 +116,7 @@ def test_an_unknown_key_gets_the_nearest_known_one() -> None:
         "happiness.treshold": "unknown key; did you mean threshold?",
         "happiness.half_life": "unknown key; did you mean halfLife?",
         "happiness.zzz": "unknown key; known here: goodwill, halfLife, namespaces, threshold",
+        "planner.name": "no planner 'stabel' is installed; did you mean stable?",
     }
 
 

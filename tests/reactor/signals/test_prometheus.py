@@ -29,7 +29,7 @@ def vector(*series: tuple[dict[str, str], str]) -> dict[str, object]:
 
 
 def settings(url: str, **changes: object) -> Prometheus:
-    queries = Queries(**{**NO_QUERIES, "pod_cpu": "cpu{$namespaces}"})
+    queries = Queries(**{**NO_QUERIES, "podCpu": "cpu{$namespaces}"})
     return Prometheus.model_validate({"url": url, "timeout": 5.0, "queries": queries, **changes})
 
 
@@ -119,14 +119,14 @@ async def test_bad_answers_are_named(serve: Serve, response: Callable[[], web.Re
 
     told = await PrometheusSource().read(settings(await serve(answer)), {})
     assert told.pods == []
-    assert "queries.pod_cpu" in str(told.problems[0])
+    assert "queries.podCpu" in str(told.problems[0])
     assert words in str(told.problems[0])
     assert asked == 1, "no repeats of the client's own"
 
 
 async def test_a_closed_port_is_not_reachable() -> None:
     with pytest.raises(MetricsError, match="not reachable"):
-        await PrometheusSource().query(settings("http://127.0.0.1:9"), "pod_cpu", "up")
+        await PrometheusSource().query(settings("http://127.0.0.1:9"), "podCpu", "up")
 
 
 async def test_a_server_that_hangs_holds_no_thread(serve: Serve) -> None:
@@ -180,7 +180,7 @@ async def test_headers_that_trickle_are_cut() -> None:
     async with server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with pytest.raises(MetricsError, match="no whole answer"):
-            await source.query(settings(url, timeout=0.2), "pod_cpu", "up")
+            await source.query(settings(url, timeout=0.2), "podCpu", "up")
         assert await idle(source)
 
 

@@ -1,0 +1,26 @@
+"""The folder that a demo keeps its files in: one demo at a time."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reactor.errors import InputError
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[Path]:
+    """The lock goes with the process, however it ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("w")
+    except OSError as error:
+        raise InputError(f"--state {folder}: cannot be used: {error.strerror or error}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(f"another demo uses {folder}; end it, or name another folder with --state") from error
+        yield folder
