@@ -29,7 +29,7 @@ def vector(*series: tuple[dict[str, str], str]) -> dict[str, object]:
 
 
 def settings(url: str, **changes: object) -> Prometheus:
-    queries = Queries(**{**NO_QUERIES, "podCpu": "cpu{$namespaces}"})
+    queries = Queries(**{**NO_QUERIES, "pod_cpu": "cpu{$namespaces}"})
     return Prometheus.model_validate({"url": url, "timeout": 5.0, "queries": queries, **changes})
 
 
