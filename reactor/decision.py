@@ -109,13 +109,17 @@ def may_not_move(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | Non
 
 
 def rests(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | None:
-    """A pod that was just moved, or just tried in vain, is left alone for a while."""
+    """A pod that was just moved, helped by another one's move, or tried in vain, is left alone for a while."""
     lineage = snapshot.ongoing.lineage.get(pod.uid)
     if lineage is not None:
         until = lineage.rests_until(settings.decision.cooldown)
         if snapshot.at < until:
             text = f"moved {snapshot.at - lineage.moved:.0f} s ago (move {lineage.generation} in a row)"
             return Wait(pod.uid, pod.key, Reason.COOLDOWN, text, until)
+    relieved = snapshot.ongoing.relieved.get(pod.node or "")
+    if relieved is not None and snapshot.at < relieved + settings.decision.settle:
+        text = f"a pod left {pod.node} {snapshot.at - relieved:.0f} s ago; what that did is not measured yet"
+        return Wait(pod.uid, pod.key, Reason.SETTLING, text, relieved + settings.decision.settle)
     rest = snapshot.ongoing.resting.get(pod.uid)
     only_observed = rest is not None and rest.reason is Reason.OBSERVED and settings.mode is Mode.ACT
     if rest is not None and snapshot.at < rest.until and not only_observed:

@@ -11,6 +11,8 @@ class Reason(StrEnum):
     UNJUDGED = "unjudgedConstraint"
     TOO_LITTLE_EVIDENCE = "tooLittleEvidence"
     COOLDOWN = "cooldown"
+    SETTLING = "settling"
+    """Its node was just relieved of a pod; the measurements do not show yet what that did."""
     MOVE_IN_FLIGHT = "moveInFlight"
     HALTED = "halted"
     NO_FRESH_METRICS = "noFreshMetrics"

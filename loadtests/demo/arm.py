@@ -85,7 +85,7 @@ def demo_settings(spec: ArmSpec, prometheus: str) -> Settings:
         "managed": {"namespaces": [spec.scenario.namespace]},
         "happiness": {"threshold": spec.threshold, "halfLife": 20.0, "goodwill": 3.0},
         "triggers": {"evaluationInterval": 2.0},
-        "decision": {"cooldown": 20.0},
+        "decision": {"cooldown": 20.0, "settle": 10.0},
         "execution": {"readyDeadline": 30.0, "reservation": 30.0},
         "metrics": {
             "prometheus": {"url": prometheus, "interval": 2.0, "timeout": 2.0, "queries": queries},

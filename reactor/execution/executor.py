@@ -43,6 +43,7 @@ class Executor:
         self._writer = writer
         self._runs: dict[str, MoveRun] = {}
         self._lineage: dict[str, Lineage] = dict(lineage or {})
+        self._relieved: dict[str, float] = {}
         self._resting: dict[str, Rest] = {}
         self._unbound: dict[str, float] = {}
         self._last_end = float("-inf")
@@ -53,11 +54,12 @@ class Executor:
 
     def ongoing(self) -> Ongoing:
         return Ongoing(
-            tuple(self._runs.values()),
-            dict(self._lineage),
-            dict(self._resting),
-            dict(self._unbound),
-            self._last_end,
+            runs=tuple(self._runs.values()),
+            lineage=dict(self._lineage),
+            relieved=dict(self._relieved),
+            resting=dict(self._resting),
+            unbound=dict(self._unbound),
+            last_end=self._last_end,
         )
 
     def rest(self, uids: Iterable[str], rest: Rest) -> None:
@@ -144,6 +146,7 @@ class Executor:
         self._runs.pop(run.id, None)
         if run.evicted is not None and run.ended is not None:
             self._last_end = run.ended
+            self._relieved[run.pod.node or ""] = run.ended
         if run.stage is Stage.DONE and run.replacement is not None:
             before = self._lineage.get(run.move.uid)
             self._lineage[run.replacement] = Lineage.after(before, run.ended or 0.0, run.move.uid)
@@ -158,6 +161,7 @@ class Executor:
         self._resting = {uid: rest for uid, rest in self._resting.items() if uid in pods and snapshot.at < rest.until}
         self._lineage = {uid: line for uid, line in self._lineage.items() if uid in pods or self._is_source(uid)}
         self._unbound = {uid: until for uid, until in self._unbound.items() if uid in pods and snapshot.at < until}
+        self._relieved = {node: at for node, at in self._relieved.items() if node in snapshot.cluster.nodes}
 
     def _is_source(self, uid: str) -> bool:
         return any(run.move.uid == uid for run in self._runs.values())

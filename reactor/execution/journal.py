@@ -97,6 +97,8 @@ class Ongoing:
     """Active ones only, in the order in which they are to be started."""
     lineage: Mapping[str, Lineage] = field(default_factory=dict)
     """By the UID of the replacement."""
+    relieved: Mapping[str, float] = field(default_factory=dict)
+    """By node: when a pod was last moved away from it."""
     resting: Mapping[str, Rest] = field(default_factory=dict)
     """By pod UID."""
     unbound: Mapping[str, float] = field(default_factory=dict)

@@ -98,6 +98,8 @@ class Decision(_Section):
     """Decayed failed probes needed before a pod counts as evidence for a rematch."""
     cooldown: Seconds = 60.0
     """A pod that was just moved is left alone for so long; doubled each time the move did not help."""
+    settle: Seconds = 60.0
+    """A node that a pod was just moved away from is given so long before another one leaves it."""
     node_pressure: Share = 0.8
     """Use of CPU or memory from which a node counts as crowded, so placement can be the cause."""
     clearly_better: Share = 0.25

@@ -45,6 +45,16 @@ def cause_of(decision: Decision) -> str:
     return decision.unhappy[0].cause
 
 
+@pytest.mark.parametrize(("ago", "settles"), [(59.0, True), (60.0, False)])
+def test_a_node_that_was_just_relieved_is_given_time(ago: float, settles: bool) -> None:
+    decision = decided(make_pod(), ongoing=Ongoing(relieved={"n1": NOW - ago, "n2": NOW}))
+    if settles:
+        wait = wait_of(decision)
+        assert (wait.reason, wait.until) == (Reason.SETTLING, NOW - ago + 60)
+    else:
+        assert cause_of(decision)
+
+
 def test_an_unhappy_pod_on_a_crowded_node_starts_a_rematch() -> None:
     decision = decided(make_pod())
 
