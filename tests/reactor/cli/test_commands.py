@@ -17,14 +17,9 @@ from reactor.web.view import DecisionKind, DecisionView, Gauge, NodeView, Overvi
 from storage.rows import DecisionRow, MoveRow
 from storage.store import Store
 from tests.support.clock import NOW
-from tests.support.command import Command, command
+from tests.support.command import Command
 
 OURS = ("run", "plan", "explain", "status", "history", "config")
-
-
-@pytest.fixture
-def rematch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return command(monkeypatch, capsys)
 
 
 def test_help_lists_every_command(rematch: Command) -> None:

@@ -8,13 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import Command, Result, command
+from tests.support.command import Command, Result
 from tests.support.dump import list_of, node, pod, shop, shop_metrics, unhealthy
-
-
-@pytest.fixture
-def rematch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return command(monkeypatch, capsys)
 
 
 @pytest.fixture

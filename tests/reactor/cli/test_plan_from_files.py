@@ -11,15 +11,10 @@ import pytest
 import yaml
 
 from tests.support.clock import NOW
-from tests.support.command import Command, command
+from tests.support.command import Command
 from tests.support.dump import Json, list_of, node, pod, shop, shop_metrics, stamp, unhealthy
 
 OWNERS = ("ReplicaSet", "Deployment")
-
-
-@pytest.fixture
-def rematch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return command(monkeypatch, capsys)
 
 
 @pytest.fixture
