@@ -70,7 +70,7 @@ class Timeline:
                 self._move(cycle, at, run)
 
     def settings(self, at: float, reason: str, text: str) -> None:
-        self._add(at, "", DecisionKind.SETTINGS, None, reason, text)
+        self._add(DecisionView(next(self._ids), at, "", DecisionKind.SETTINGS, None, reason, text))
 
     def decisions(self, limit: int, before: int | None, *, waits: bool) -> tuple[DecisionView, ...]:
         chosen = (
@@ -112,7 +112,11 @@ class Timeline:
     def _new_waits(self, cycle: str, decision: Decision) -> None:
         for wait in decision.waits:
             if self._waits.get(wait.uid) != wait.reason:
-                self._add(decision.at, cycle, DecisionKind.WAIT, wait.pod, wait.reason, wait.text)
+                self._add(
+                    DecisionView(
+                        next(self._ids), decision.at, cycle, DecisionKind.WAIT, wait.pod, wait.reason, wait.text
+                    )
+                )
         self._waits = {wait.uid: wait.reason for wait in decision.waits}
 
     def _rematch(self, cycle: str, at: float, decision: Decision, rematch: Rematch) -> None:
@@ -123,7 +127,7 @@ class Timeline:
         causes = [f"{one.pod} at {one.mood.probability:.2f}: {one.cause}" for one in decision.unhappy]
         text = "; ".join(causes) or f"asked for by {decision.trigger}"
         pod = decision.unhappy[0].pod if len(decision.unhappy) == 1 else None
-        self._add(at, cycle, DecisionKind.REMATCH, pod, decision.trigger, text, moves)
+        self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.REMATCH, pod, decision.trigger, text, moves))
 
     def _placement(self, cycle: str, at: float, placement: Placement) -> None:
         """What was said of a pending pod in the cycle before is not said again."""
@@ -135,7 +139,7 @@ class Timeline:
             said[move.uid] = f"{results.get(move.uid, 'would be bound')} to {move.target}"
             if self._places.get(move.uid) != said[move.uid]:
                 text = f"{said[move.uid]}: {'; '.join(move.reasons)}"
-                self._add(at, cycle, DecisionKind.PLACE, move.pod, "pending", text)
+                self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.PLACE, move.pod, "pending", text))
         self._places = said
 
     def _move(self, cycle: str, at: float, run: MoveRun) -> None:
@@ -148,19 +152,10 @@ class Timeline:
         state = _STATES.get(run.stage, MoveState.FAILED)
         view = MoveView(run.move.pod, run.move.source, run.move.target, state, run.move.reasons, run.outcome)
         text = run.outcome or f"{run.stage}: from {run.move.source} to {run.move.target}"
-        self._add(at, cycle, DecisionKind.MOVE, run.move.pod, run.stage, text, (view,))
+        self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.MOVE, run.move.pod, run.stage, text, (view,)))
         if run.active:
             self._moving[run.id] = self._decisions[-1].id
 
-    def _add(
-        self,
-        at: float,
-        cycle: str,
-        kind: DecisionKind,
-        pod: str | None,
-        reason: str,
-        text: str,
-        moves: tuple[MoveView, ...] = (),
-    ) -> None:
+    def _add(self, view: DecisionView) -> None:
         self.changes += 1
-        self._decisions.append(DecisionView(next(self._ids), at, cycle, kind, pod, reason, text, moves))
+        self._decisions.append(view)
