@@ -65,9 +65,13 @@ def _syntax_message(error: yaml.MarkedYAMLError) -> str:
     problem = error.problem or error.context or "is not YAML"
     if "'\\t'" in problem:
         problem = "a tab cannot be used here; indent with spaces"
-    elif "expected a single document" in (error.context or ""):
-        problem = "there is more than one document; give each its own file"
     return place + problem
+
+
+def _kind(node: yaml.Node) -> str:
+    if not isinstance(node, yaml.MappingNode):
+        return ""
+    return next((str(value.value) for key, value in node.value if key.value == "kind"), "")
 
 
 class _Reader:
@@ -79,13 +83,29 @@ class _Reader:
 
     def read(self) -> Any:
         try:
-            node = self._loader.get_single_node()
-            value = None if node is None else self._value(node, "")
+            nodes = self._nodes()
+            value = self._value(nodes[0], "") if nodes else None
         finally:
             self._loader.dispose()
         if self._problems:
             raise SettingsError(self._problems)
         return value
+
+    def _nodes(self) -> list[yaml.Node]:
+        """The only document; of several the only ConfigMap, so that a file of manifests can be checked as it is."""
+        nodes: list[yaml.Node] = []
+        while self._loader.check_node():
+            node = self._loader.get_node()
+            assert node is not None
+            nodes.append(node)
+        if len(nodes) < 2:
+            return nodes
+        config_maps = [node for node in nodes if _kind(node) == "ConfigMap"]
+        if len(config_maps) == 1:
+            return config_maps
+        mark = nodes[1].start_mark
+        message = "there is more than one document; give each its own file"
+        raise SettingsError([("", f"line {mark.line + 1}, column {mark.column + 1}: {message}")])
 
     def _value(self, node: yaml.Node, path: str) -> Any:
         if isinstance(node, yaml.MappingNode):

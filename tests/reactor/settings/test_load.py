@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -143,7 +144,7 @@ def test_a_planner_that_is_not_installed_is_named() -> None:
         ("a: &x 1\nb: *x", {"": "line 2, column 6: aliases (*name) are not supported; write the value out"}),
         (
             "mode: act\n---\nmode: act",
-            {"": "line 2, column 1: there is more than one document; give each its own file"},
+            {"": "line 3, column 1: there is more than one document; give each its own file"},
         ),
         ("mode: a\0ct", {"": "line 1: the character U+0000 is not allowed"}),
         ("- mode", {"": "must be a mapping of keys to values, such as `mode: observe`"}),
@@ -226,3 +227,8 @@ def test_what_is_written_is_read_as_the_same(settings: Settings) -> None:
 def test_any_text_is_settings_or_a_settings_error(text: str) -> None:
     with contextlib.suppress(SettingsError):
         assert isinstance(parse_settings(text, "s.yaml"), Settings)
+
+
+def test_of_several_manifests_the_only_config_map_counts() -> None:
+    shipped = Path(__file__).parents[3] / "deploy" / "rematch.yaml"
+    assert parse_settings(shipped.read_text(), "deploy") == Settings()
