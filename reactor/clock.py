@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime
 from typing import Protocol
+
+
+def rfc3339(at: float) -> str:
+    """The way Kubernetes writes a time, to the second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Clock(Protocol):

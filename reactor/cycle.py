@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from matching.plan import Plan, Planner
 from matching.problem import Problem
-from reactor.decision import Decision, Trigger, Unhappy, decide
+from reactor.decision import Decision, Trigger, decide
 from reactor.execution.executor import Executor
 from reactor.execution.journal import MoveRun, Rest
 from reactor.execution.pending import Pending, pending_pods
@@ -86,22 +86,16 @@ async def _execute(
 
 def _let_rest(executor: Executor, snapshot: Snapshot, decision: Decision, rematch: Rematch, settings: Settings) -> None:
     """Whoever the plan does not help, or may not help, is not planned for again at once."""
-    moving = {move.uid: move for move in rematch.plan.moves}
-    left = [one for one in decision.unhappy if one.uid not in moving]
+    targets = {move.uid: move.target for move in rematch.plan.moves}
     until = snapshot.at + settings.decision.cooldown
     reasons = {stay.uid: stay.reason for stay in rematch.plan.stays}
-    for one in left:
-        text = f"plan {rematch.plan_id} keeps it where it is: {reasons.get(one.uid, 'no better node')}"
-        executor.rest([one.uid], Rest(until, Reason.NO_BETTER_PLACE, text))
-    if settings.mode is not Mode.ACT:
-        for one in decision.unhappy:
-            if one.uid in moving:
-                executor.rest([one.uid], _observed(one, rematch, until))
-
-
-def _observed(one: Unhappy, rematch: Rematch, until: float) -> Rest:
-    target = next(move.target for move in rematch.plan.moves if move.uid == one.uid)
-    return Rest(until, Reason.OBSERVED, f"mode is observe: plan {rematch.plan_id} would move it to {target}")
+    for one in decision.unhappy:
+        if one.uid not in targets:
+            text = f"plan {rematch.plan_id} keeps it where it is: {reasons.get(one.uid, 'no better node')}"
+            executor.rest(one.uid, Rest(until, Reason.NO_BETTER_PLACE, text))
+        elif settings.mode is not Mode.ACT:
+            text = f"mode is observe: plan {rematch.plan_id} would move it to {targets[one.uid]}"
+            executor.rest(one.uid, Rest(until, Reason.OBSERVED, text))
 
 
 async def _place_pending(stages: Stages, snapshot: Snapshot, settings: Settings) -> Placement | None:

@@ -11,7 +11,6 @@ from reactor.cluster.kinds import WORKLOAD_KINDS
 from reactor.cluster.records import Event, Workload
 from reactor.cluster.snapshot import ClusterView
 from reactor.execution.journal import Ongoing
-from reactor.happiness import probability, threshold_of
 from reactor.settings.model import Settings
 from reactor.signals.probes import Evidence, ProbeLedger
 from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source
@@ -84,9 +83,7 @@ def look_at(
 
 def _mood(view: ClusterView, ledger: ProbeLedger, uid: str, now: float, settings: Settings) -> Mood:
     pod = view.pods[uid]
-    counts = ledger.counts(uid, now)
-    threshold = threshold_of(pod, view.namespaces.get(pod.namespace), settings.happiness)
-    return Mood(counts, probability(counts, settings.happiness.goodwill), threshold)
+    return Mood.of(pod, view.namespaces.get(pod.namespace), ledger.counts(uid, now), settings.happiness)
 
 
 def _with_sums(measured: Measured, view: ClusterView) -> list[NodeUsageSample]:

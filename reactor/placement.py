@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from matching.constraints.classes import VETOES
 from matching.problem import Node as Place
 from reactor.cluster.records import Node, Pod
+from reactor.needs import MEASURED
 from reactor.settings.model import Settings
 from reactor.snapshot import Needs, Snapshot
 
-AXES = ("cpu", "memory")
 THROTTLED = 0.25
 
 
@@ -38,10 +38,10 @@ class NodeUse:
 def node_use(node: Node, snapshot: Snapshot) -> NodeUse | None:
     """None when an axis is not freshly measured: unknown is not idle."""
     used = _requested(node, snapshot) if snapshot.needs is Needs.REQUESTS else _measured(node, snapshot)
-    totals = [node.allocatable.get(axis, 0.0) for axis in AXES]
+    totals = [node.allocatable.get(axis, 0.0) for axis in MEASURED]
     if used is None or min(totals) <= 0:
         return None
-    return NodeUse({axis: amount / total for axis, amount, total in zip(AXES, used, totals, strict=True)})
+    return NodeUse({axis: amount / total for axis, amount, total in zip(MEASURED, used, totals, strict=True)})
 
 
 def _measured(node: Node, snapshot: Snapshot) -> tuple[float, float] | None:
@@ -52,7 +52,7 @@ def _measured(node: Node, snapshot: Snapshot) -> tuple[float, float] | None:
 
 def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:
     pods = [pod for pod in snapshot.cluster.pods_on(node.name) if not pod.finished]
-    cpu, memory = (sum(pod.requests.get(axis, 0.0) for pod in pods) for axis in AXES)
+    cpu, memory = (sum(pod.requests.get(axis, 0.0) for pod in pods) for axis in MEASURED)
     return cpu, memory
 
 

@@ -12,6 +12,7 @@ import structlog
 from reactor.attention import Attention
 from reactor.clock import Clock
 from reactor.cluster.records import ConfigMap
+from reactor.errors import in_words
 from reactor.record.announce import about_refused_settings
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
@@ -105,8 +106,7 @@ class SettingsInForce:
         )
         if self._config_map is not None:
             self._around.notes.add(about_refused_settings(self._config_map, problems))
-        text = "; ".join(f"{path}: {message}" if path else message for path, message in problems)
-        self._tell(revision.at, "refused", f"refused, the last good ones stay: {revision.source}: {text}")
+        self._tell(revision.at, "refused", f"refused, the last good ones stay: {revision.source}: {in_words(problems)}")
 
     def _tell(self, at: float, reason: str, text: str) -> None:
         for listener in self._listeners:

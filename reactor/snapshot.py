@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reactor.cluster.records import Pod
+from reactor.cluster.records import Namespace, Pod
 from reactor.cluster.snapshot import ClusterView
 from reactor.execution.journal import Ongoing
-from reactor.happiness import Counts, Threshold
+from reactor.happiness import Counts, Threshold, probability, threshold_of
+from reactor.settings.model import Happiness
 from reactor.signals.usage import UsageView
 
 
@@ -27,6 +28,10 @@ class Mood:
     counts: Counts
     probability: float
     threshold: Threshold
+
+    @classmethod
+    def of(cls, pod: Pod, namespace: Namespace | None, counts: Counts, settings: Happiness) -> Mood:
+        return cls(counts, probability(counts, settings.goodwill), threshold_of(pod, namespace, settings))
 
     @property
     def unhappy(self) -> bool:

@@ -16,7 +16,6 @@ from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record
 from reactor.cluster.snapshot import ClusterView
 from reactor.execution.journal import Ongoing
-from reactor.happiness import probability, threshold_of
 from reactor.settings.model import Settings
 from reactor.signals.probes import ProbeLedger
 from reactor.signals.samples import ProbeCounter
@@ -187,7 +186,5 @@ class State:
             self._attention.look_at(uid)
 
     def _mood(self, pod: Pod, now: float) -> Mood:
-        settings = self._settings().happiness
         namespace = cast("Namespace | None", self.mirror.records(Kind.NAMESPACES).get(pod.namespace))
-        counts = self.ledger.counts(pod.uid, now)
-        return Mood(counts, probability(counts, settings.goodwill), threshold_of(pod, namespace, settings))
+        return Mood.of(pod, namespace, self.ledger.counts(pod.uid, now), self._settings().happiness)

@@ -30,7 +30,8 @@ def explain(
 
     POD is a name (with -n NAMESPACE) or NAMESPACE/NAME.
     """
-    from reactor.cli.explaining import from_files, from_server, render, render_json, settings_for
+    from reactor.cli.explaining import from_files, from_server, render, render_json
+    from reactor.cli.planning_session import settings_for
 
     space, slash, name = pod.rpartition("/")
     wanted = (space if slash else namespace, name)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from pathlib import Path
-
 import msgspec
 
 from matching.jsonform import plan_to_json
 from reactor.cli.client import ask
 from reactor.cli.planning_session import make_plan
 from reactor.cli.tables import table
+from reactor.clock import rfc3339
 from reactor.cluster.dump import read_dump
 from reactor.errors import InputError
 from reactor.offline import look_at_dump
-from reactor.settings.file import read_file
-from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
 from reactor.snapshot import Snapshot
 from reactor.web.pod_page import Facts, Origin, placement_in, placement_now, pod_view
@@ -53,11 +49,6 @@ def _alike(snapshot: Snapshot, wanted: PodName) -> str:
     return f"; did you mean {', '.join(found[:3])}?" if found else ""
 
 
-def settings_for(file: Path | None, scheduler_name: str | None) -> Settings:
-    settings = parse_settings(read_file(file), str(file)) if file is not None else Settings()
-    return settings.model_copy(update={"scheduler_name": scheduler_name}) if scheduler_name else settings
-
-
 def render_json(view: PodView) -> str:
     return msgspec.json.format(msgspec.json.encode(view), indent=2).decode()
 
@@ -65,7 +56,7 @@ def render_json(view: PodView) -> str:
 def render(view: PodView) -> str:
     parts = [_identity(view), _happiness(view.happiness)]
     if view.decision is not None:
-        until = f" (until {_time(view.decision.until)})" if view.decision.until else ""
+        until = f" (until {rfc3339(view.decision.until)})" if view.decision.until else ""
         parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}): {view.decision.text}{until}")
     if view.fixed:
         parts.append(f"Not moved:  {view.fixed}")
@@ -75,7 +66,7 @@ def render(view: PodView) -> str:
         if view.placement.why_not:
             parts.append(table(("why not", "reason"), [(no.node, no.reason) for no in view.placement.why_not]))
     if view.history:
-        rows = [(_time(one.at), one.kind, one.reason, one.text) for one in view.history]
+        rows = [(rfc3339(one.at), one.kind, one.reason, one.text) for one in view.history]
         parts.append(table(("time", "kind", "reason", "text"), rows))
     return "\n\n".join(parts)
 
@@ -103,8 +94,8 @@ def _happiness(evidence: Evidence | None) -> str:
         "Failures:   " + ", ".join(f"{one.failures:g} by {one.source}" for one in evidence.sources),
     ]
     if evidence.last_failure is not None:
-        lines.append(f"Last:       {_time(evidence.last_failure)}")
-    lines += [f"Message:    {_time(message.at)} {message.text}" for message in evidence.messages]
+        lines.append(f"Last:       {rfc3339(evidence.last_failure)}")
+    lines += [f"Message:    {rfc3339(message.at)} {message.text}" for message in evidence.messages]
     return "\n".join(lines)
 
 
@@ -117,7 +108,3 @@ def _axis(axis: AxisView) -> str:
     of = f" of {amount(axis.capacity)} on the node" if axis.capacity is not None else ""
     label = f"{axis.axis.capitalize()}:"
     return f"{label:<12}uses {amount(axis.usage)}, requests {amount(axis.request)}, peak {amount(axis.peak)}{of}"
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -95,13 +95,16 @@ def _foreign(snapshot: Snapshot, settings: Settings) -> Iterator[str]:
 
 def wished_settings(request: Request) -> Settings:
     """The file's settings (or the defaults), with what the command line says on top."""
-    file = request.settings_file
-    settings = parse_settings(read_file(file), str(file)) if file is not None else Settings()
+    settings = settings_for(request.settings_file, request.scheduler_name)
     said = {"name": request.planner, "scope": request.scope}
     planner = settings.planner.model_dump() | {key: value for key, value in said.items() if value is not None}
-    ours = request.scheduler_name or settings.scheduler_name
-    update = {"planner": type(settings.planner).model_validate(planner), "scheduler_name": ours}
-    return settings.model_copy(update=update)
+    return settings.model_copy(update={"planner": type(settings.planner).model_validate(planner)})
+
+
+def settings_for(file: Path | None, scheduler_name: str | None) -> Settings:
+    """A file's settings or the defaults, as if pods of that scheduler were ours."""
+    settings = parse_settings(read_file(file), str(file)) if file is not None else Settings()
+    return settings.model_copy(update={"scheduler_name": scheduler_name}) if scheduler_name else settings
 
 
 def _time(text: str) -> float:

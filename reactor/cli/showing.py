@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
 
 from reactor.cli.client import ask
 from reactor.cli.tables import table
-from reactor.errors import InputError
+from reactor.clock import rfc3339
+from reactor.errors import InputError, in_words
 from reactor.web.view import DecisionView, Gauge, Overview
 from storage.rows import DecisionRow, MoveRow, RevisionRow
 from storage.store import Store
@@ -104,19 +104,14 @@ def _moved(move: MoveRow) -> Happening:
 def _offered(revision: RevisionRow) -> Happening:
     if revision.accepted:
         return Happening(revision.at, "settings", "", "accepted", f"settings from {revision.source} are in force")
-    errors = "; ".join(f"{path}: {message}" if path else message for path, message in revision.errors)
-    return Happening(revision.at, "settings", "", "refused", f"{revision.source}: {errors}")
+    return Happening(revision.at, "settings", "", "refused", f"{revision.source}: {in_words(revision.errors)}")
 
 
 def render_history(rows: list[Happening]) -> str:
     if not rows:
         return "nothing has happened yet"
-    shown = [(_time(row.at), row.kind, row.pod, row.reason, row.text) for row in rows]
+    shown = [(rfc3339(row.at), row.kind, row.pod, row.reason, row.text) for row in rows]
     return table(("time", "kind", "pod", "reason", "text"), shown)
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _share(gauge: Gauge | None) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from reactor.clock import Clock
+from reactor.clock import Clock, rfc3339
 from reactor.cluster.exchange import MERGE_PATCH, Call, Connection
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.status import checked
@@ -54,7 +53,7 @@ class Announcer:
         checked(await self._connection.exchange(call), f"PATCH {path}")
 
     def _now(self) -> str:
-        return datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return rfc3339(self._clock.now())
 
 
 def _body(event: ObjectName, announcement: Announcement, now: str) -> dict[str, object]:

@@ -62,10 +62,9 @@ class Executor:
             last_end=self._last_end,
         )
 
-    def rest(self, uids: Iterable[str], rest: Rest) -> None:
-        """Leave these pods alone for a while."""
-        for uid in uids:
-            self._resting[uid] = rest
+    def rest(self, uid: str, rest: Rest) -> None:
+        """Leave this pod alone for a while."""
+        self._resting[uid] = rest
 
     def adopt(self, plan: Plan, plan_id: str, snapshot: Snapshot) -> list[MoveRun]:
         """Take over the plan's moves of running pods; they start one by one as `start` finds them possible."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from reactor.cluster.announcements import Announcement
 from reactor.cluster.records import ConfigMap, Pod
 from reactor.decision import Unhappy, Wait
+from reactor.errors import in_words
 from reactor.execution.journal import MoveRun, Stage
 from reactor.outcome import Placement, Rematch
 from reactor.snapshot import Snapshot
@@ -66,13 +67,12 @@ def about_placement(placement: Placement, snapshot: Snapshot) -> Iterator[Announ
 
 
 def about_refused_settings(config_map: ConfigMap, problems: list[tuple[str, str]]) -> Announcement:
-    text = "; ".join(f"{path}: {message}" if path else message for path, message in problems)
     return Announcement(
         "ConfigMap",
         config_map.namespace,
         config_map.name,
         config_map.uid,
         "SettingsRefused",
-        f"the last good settings stay in force: {text}"[:1000],
+        f"the last good settings stay in force: {in_words(problems)}"[:1000],
         "Warning",
     )
