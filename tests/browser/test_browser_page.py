@@ -130,18 +130,18 @@ async def test_a_pods_page_has_an_address_of_its_own(open_page: OpenPage) -> Non
     await expect(page.locator("#nodes .node")).to_have_count(3)
 
 
-async def test_a_pod_that_is_gone_is_told(open_page: OpenPage, complaints: list[str]) -> None:
+async def test_a_pod_that_is_gone_is_told(open_page: OpenPage, forgiven: list[str]) -> None:
+    forgiven.append("404")
     page = await open_page("pods/shop/gone")
     await expect(page.locator("#pod")).to_contain_text("There is no such pod now")
-    assert all("404" in complaint for complaint in complaints)
-    complaints.clear()
 
 
 async def test_a_lost_connection_is_told_and_comes_back(
-    open_page: OpenPage, source: FakeSource, unused_tcp_port: int, complaints: list[str]
+    open_page: OpenPage, source: FakeSource, unused_tcp_port: int, forgiven: list[str]
 ) -> None:
     page = await open_page()
     address = f"http://127.0.0.1:{unused_tcp_port}/"
+    forgiven += [address, "ERR_"]
 
     def app() -> web.Application:
         return build_app(source, AlwaysHealthy(), CollectorRegistry(), SystemClock())
@@ -158,5 +158,3 @@ async def test_a_lost_connection_is_told_and_comes_back(
         await expect(page.locator("#connection")).to_have_text("live")
         await expect(page.locator("#facts")).to_contain_text("cycle 100")
         await page.goto("about:blank")
-    assert all(address in complaint or "ERR_" in complaint for complaint in complaints)
-    complaints.clear()
