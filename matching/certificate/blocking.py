@@ -9,7 +9,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from matching.certificate.crowd import Crowd
+from matching.certificate.neighbours import Neighbourhood
 from matching.certificate.rules import may_come, may_stay
+from matching.certificate.wishes import missed_wishes
 from matching.problem import Node, Pod, Problem, Scope
 
 Matrix = npt.NDArray[np.float64]
@@ -20,14 +23,20 @@ _DECIMALS = 9
 _RELIEVING, _OWN, _OTHER, _NONE = 0, 1, 2, 3
 
 
-def blocking_pairs(problem: Problem, ends: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
-    """`ends` has the node that each pod ends on, or None."""
+def blocking_pairs(problem: Problem, ends: Mapping[str, str | None]) -> Iterator[tuple[str, str, bool]]:
+    """`ends` has the node that each pod ends on, or None. True: rules between pods are about that pod."""
     if not problem.nodes:
         return
     view = _View(problem, ends)
+    crowd = Crowd(problem, ends)
+    neighbourhood = Neighbourhood(crowd)
     for node in view.nodes:
-        for at in np.flatnonzero(view.allowed(node) & view.prefers(node) & view.would_fit(node)):
-            yield view.pods[at].key, node.name
+        for at in np.flatnonzero(view.allowed(node) & view.prefers(node) & view.would_fit(node)).tolist():
+            pod = view.pods[at].key
+            if pod not in crowd.looks:
+                yield pod, node.name, False
+            elif neighbourhood.fits_beside(pod, node, view.outranked(at, node)):
+                yield pod, node.name, True
 
 
 class _View:
@@ -35,6 +44,8 @@ class _View:
 
     def __init__(self, problem: Problem, ends: Mapping[str, str | None]) -> None:
         self.options = problem.options
+        self._problem = problem
+        self._hard_only = np.array([axis in problem.hard_only for axis in problem.axes], dtype=bool)
         self.nodes = sorted(problem.nodes, key=lambda node: node.name)
         self._names = {node.name: at for at, node in enumerate(self.nodes)}
         largest = np.array([node.allocatable for node in self.nodes], dtype=float).max(axis=0, initial=0.0)
@@ -86,6 +97,11 @@ class _View:
         fits: Flags = by_request.all(axis=1) & by_peak.all(axis=1) & (count + 1 <= node.max_pods)
         return fits
 
+    def outranked(self, at: int, node: Node) -> list[str]:
+        """The movable pods that end on the node and that it ranks below this one."""
+        there = np.flatnonzero(self._end == self._names[node.name])
+        return [self.pods[row].key for row in there if row > at]
+
     @cached_property
     def _had(self) -> tuple[npt.NDArray[np.int_], Matrix]:
         """Group and distance of what each pod has in the end; nothing at all is worse than any node."""
@@ -102,7 +118,9 @@ class _View:
         return group, distance
 
     def _wish(self, at: int) -> tuple[npt.NDArray[np.int_], Matrix]:
-        distance = np.round(np.sqrt(((self._rooms[at] - self._usage) ** 2).sum(axis=1)), _DECIMALS)
+        nearness = np.sqrt(((self._rooms[at] - self._usage) ** 2).sum(axis=1))
+        groups, missed = self._wishes
+        distance = np.round(nearness + self.options.soft_weight * missed[groups, at], _DECIMALS)
         own = self._home == at
         used_to_it = own & ~self._unhappy
         distance[used_to_it] = np.round(distance[used_to_it] - self.options.inertia, _DECIMALS)
@@ -110,6 +128,10 @@ class _View:
         relieved = joined <= self._home_load - self.options.relief + _SAME
         group = np.where(own, _OWN, np.where(relieved, _RELIEVING, _OTHER))
         return np.where(self._unhappy, group, _OTHER), distance
+
+    @cached_property
+    def _wishes(self) -> tuple[npt.NDArray[np.int_], Matrix]:
+        return missed_wishes(self._problem, self.pods, self.nodes)
 
     @cached_property
     def _usage(self) -> Matrix:
@@ -131,7 +153,7 @@ class _View:
     def _rooms(self) -> Matrix:
         """Available room of each node: allocatable less what cannot move."""
         taken = [self._background(node) + self._total(self._others[node.name], "usage") for node in self.nodes]
-        return np.maximum(self._allocatable - np.array(taken), 0.0)
+        return np.where(self._hard_only, 0.0, np.maximum(self._allocatable - np.array(taken), 0.0))
 
     @cached_property
     def _loads(self) -> Matrix:
@@ -154,7 +176,7 @@ class _View:
         return self.options.scope is Scope.UNHAPPY and not pod.happy
 
     def _background(self, node: Node) -> Matrix:
-        return np.array(node.background or (0.0,) * len(self._unit)) / self._unit
+        return np.where(self._hard_only, 0.0, np.array(node.background or (0.0,) * len(self._unit)) / self._unit)
 
     def _total(self, pods: list[Pod], what: str) -> Matrix:
         total: Matrix = self._shares(pods, what).sum(axis=0)
@@ -162,7 +184,8 @@ class _View:
 
     def _shares(self, pods: list[Pod], what: str) -> Matrix:
         rows = [getattr(pod, what) for pod in pods]
-        return np.array(rows, dtype=float).reshape(len(rows), len(self._unit)) / self._unit
+        shares: Matrix = np.array(rows, dtype=float).reshape(len(rows), len(self._unit)) / self._unit
+        return shares if what == "request" else np.where(self._hard_only, 0.0, shares)
 
 
 def _rank(pod: Pod) -> tuple[bool, int, float, str]:

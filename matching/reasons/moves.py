@@ -24,7 +24,7 @@ def explained(case: Case, choice: Choice, before: Measures) -> tuple[dict[int, M
     for pod, ledger in _turns(case, choice):
         target = int(choice.at[pod])
         if target == NOWHERE:
-            unplaced.append(_no_node(case, ledger, pod))
+            unplaced.append(no_node(case, ledger, pod))
         elif target != case.arrays.home[pod]:
             moves[pod] = _Explanation(case, ledger, pod, target).move(choice, before, ends[target])
     return moves, unplaced
@@ -99,7 +99,7 @@ def degraded(given: float | None, wanted: float) -> str:
     return f"degraded: no node leaves {percent(wanted)} headroom, this one leaves {percent(given)}"
 
 
-def _no_node(case: Case, ledger: Ledger, pod: int) -> Unplaced:
+def no_node(case: Case, ledger: Ledger, pod: int) -> Unplaced:
     arrays, obstacles = case.arrays, Obstacles(case, ledger, pod)
     nodes = np.argsort(obstacles.kind, kind="stable")
     reason = f"fits on none of {plural(len(nodes), 'node')}: {obstacles.counted(nodes) or 'there are none'}"

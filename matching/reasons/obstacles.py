@@ -24,7 +24,8 @@ class Kind(IntEnum):
     CROWDED = 1
     TOO_LITTLE = 2
     TOO_MANY = 3
-    RULE = 4
+    NEIGHBOURS = 4
+    RULE = 5
 
 
 _COUNTED = {
@@ -32,6 +33,7 @@ _COUNTED = {
     Kind.CROWDED: "too crowded at peak",
     Kind.TOO_LITTLE: "too little left by requests",
     Kind.TOO_MANY: pod_count.REASON,
+    Kind.NEIGHBOURS: "kept away by rules between pods",
 }
 
 
@@ -45,6 +47,7 @@ class Obstacles:
         kind = np.where(ledger.fits_peak(pod, arrays.options.headroom), Kind.NOTHING, Kind.CROWDED)
         kind[~ledger.fits_requests(pod)] = Kind.TOO_LITTLE
         kind[~pod_count.fits(ledger.slots)] = Kind.TOO_MANY
+        kind[~ledger.between.allows(pod)] = Kind.NEIGHBOURS
         kind[~self.allowed] = Kind.RULE
         self.kind: Ints = kind
 
@@ -53,6 +56,8 @@ class Obstacles:
         match int(self.kind[node]):
             case Kind.RULE:
                 return self._case.candidates.why_not(self._pod, node)
+            case Kind.NEIGHBOURS:
+                return self._ledger.between.why_not(self._pod, node)
             case Kind.TOO_MANY:
                 return f"{pod_count.REASON} ({self._case.arrays.max_pods[node]})"
             case Kind.TOO_LITTLE:

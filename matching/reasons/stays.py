@@ -9,6 +9,7 @@ from matching.problem import Pod, Scope
 from matching.reasons.moves import degraded
 
 KEPT_HOME = "kept here: had it chosen, its requests would have fitted nowhere"
+HELD = "kept here: in no order of the moves would the rules between pods have been kept"
 
 
 def stays(case: Case, outcome: Outcome) -> tuple[Stay, ...]:
@@ -37,10 +38,14 @@ def _reason(case: Case, outcome: Outcome, pod: int) -> str:
         return _fixed(case.arrays.pods[pod])
     if not case.movable[pod]:
         return "not in scope: " + _only(case.problem.options.scope)
+    if pod in outcome.choice.held:
+        return HELD
     if outcome.held_back and wish.at[pod] != case.arrays.home[pod]:
         return outcome.held_back
     if pod in wish.kept_home:
         return KEPT_HOME
+    if outcome.reasoning is not None:
+        return outcome.reasoning.why_stayed(pod)
     if not wish.chose[pod]:
         return "happy: only unhappy and pending pods were matched"
     if pod in wish.headroom:
@@ -58,6 +63,8 @@ def _chosen(case: Case, pod: int) -> str:
             return "happy where it is (inertia)"
         return "prefers it: nearest fit"
     place = case.preferences.order(pod, allowed).tolist().index(home) + 1
+    if case.arrays.neighbours is not None and case.arrays.neighbours.matters_to(pod):
+        return f"choice {place}: the nodes it likes better have no room, or rules between pods keep it away"
     return f"choice {place}: no room on the nodes it likes better"
 
 

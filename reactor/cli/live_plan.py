@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from reactor.cli.plan_output import Planned, render
-from reactor.cli.planning_session import Request, make_plan, wished_settings
+from reactor.cli.planning_session import Request, make_plan, shown, wished_settings
 from reactor.controller import Controller, Options, open_controller
 from reactor.cycle import turn
 from reactor.decision import Trigger
@@ -62,7 +62,11 @@ async def _with_background(controller: Controller, request: Request) -> None:
 async def _work(controller: Controller, request: Request) -> None:
     await _synced(controller)
     await controller.measuring.once()
-    planned = make_plan(_snapshot(controller, request), wished_settings(request))
+    snapshot, settings = _snapshot(controller, request), wished_settings(request)
+    if request.compare:
+        click.echo(shown(snapshot, settings, request))
+        return
+    planned = make_plan(snapshot, settings)
     click.echo(render(planned, request.output))
     moves = [move for move in planned.plan.moves if move.source is not None]
     if not request.apply or not planned.plan.moves:

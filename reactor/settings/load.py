@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import entry_points
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from reactor.errors import SettingsError
-from reactor.settings.document import Problem, Writer, read_document
+from reactor.settings.document import Writer, read_document
 from reactor.settings.model import Settings
-from reactor.settings.problems import explain, nearest
+from reactor.settings.planner_check import planner_problems
+from reactor.settings.problems import explain
 
 CONFIG_MAP_KEY = "settings.yaml"
 
@@ -62,7 +62,7 @@ def _validated(tree: dict[str, Any]) -> Settings:
         settings = Settings.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         raise SettingsError(explain(error)) from None
-    if problems := _planner_problems(settings):
+    if problems := planner_problems(settings):
         raise SettingsError(problems)
     return settings
 
@@ -78,15 +78,3 @@ def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, An
         elif value is not None or key not in types:
             kept[key] = value
     return kept
-
-
-def _planner_problems(settings: Settings) -> list[Problem]:
-    installed = [point.name for point in entry_points(group="rematch.planners")]
-    if not installed or settings.planner.name in installed:
-        return []
-    return [
-        (
-            "planner.name",
-            f"no planner {settings.planner.name!r} is installed; {nearest(settings.planner.name, installed)}",
-        )
-    ]

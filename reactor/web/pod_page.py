@@ -65,7 +65,8 @@ def pod_view(pod: Pod, snapshot: Snapshot, settings: Settings, facts: Facts) -> 
 def placement_now(pod: Pod, snapshot: Snapshot, settings: Settings) -> PlacementView | None:
     """Why here, why not there, if somebody asked for a plan at this moment."""
     decision = decide(snapshot, settings, Trigger.DEMAND)
-    plan = load_planner(settings.planner.name).plan(rematch_problem(snapshot, decision, settings))
+    planner = load_planner(settings.planner.name, settings.planner.parameters)
+    plan = planner.plan(rematch_problem(snapshot, decision, settings))
     return placement_in(plan_to_json(plan), pod.uid, Origin("now", snapshot.at, plan.planner))
 
 
