@@ -49,7 +49,7 @@ bench: $(READY) ## speed and memory; figures land in docs/benchmarks.md by hand
 
 lock: $(READY) ## resolve the dependencies again into requirements.lock
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-header --upgrade pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra fast --generate-hashes --no-emit-index-url --no-header --upgrade pyproject.toml -o requirements.lock
 
 clean: ## remove the environment and the caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .rematch

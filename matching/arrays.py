@@ -10,15 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from matching.constraints.neighbours import Neighbours, neighbours
+from matching.constraints.wishes import Wishes, wishes
 from matching.problem import Amounts, Node, Options, Pod, Problem, ProblemError, Scope
+from matching.shapes import NOWHERE as NOWHERE
+from matching.shapes import Floats as Floats
+from matching.shapes import Ints as Ints
+from matching.shapes import Mask as Mask
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
-NOWHERE = -1
 TOLERANCE = 1e-9
 """Shares closer than this are the same: sums of decimal fractions are not exact."""
 
@@ -48,6 +48,12 @@ class Arrays:
     background: Floats
     max_pods: Ints
     measured: Mask
+    hard_only: Mask
+    """By axis: only requests count; usage, peak and background are 0 there."""
+    neighbours: Neighbours | None
+    """Rules that look at other pods; None when nobody has any. `Ledger` applies them."""
+    wishes: Wishes | None
+    """Soft wishes; None when nobody has any or they are to be ignored."""
 
 
 def arrays_of(problem: Problem) -> Arrays:
@@ -56,6 +62,11 @@ def arrays_of(problem: Problem) -> Arrays:
     if not problem.axes:
         raise ProblemError("the problem has no axes; name at least one, such as cpu")
     _check_unique("axis", problem.axes)
+    for axis in problem.hard_only:
+        if axis not in problem.axes:
+            raise ProblemError(f"hard_only names {axis!r}, which is none of the axes {problem.axes}")
+    if all(axis in problem.hard_only for axis in problem.axes):
+        raise ProblemError(f"all axes {problem.axes} are hard_only; at least one has to be measured")
     _check_unique("pod", (pod.key for pod in problem.pods))
     _check_unique("pod uid", (pod.uid for pod in problem.pods))
     _check_unique("node", (node.name for node in problem.nodes))
@@ -95,6 +106,8 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
     unit = allocatable.max(axis=1, initial=0.0)
     unit[unit == 0] = 1.0
     shares = unit[:, None]
+    hard_only = np.array([axis in problem.hard_only for axis in axes], dtype=bool)
+    felt = np.where(hard_only, np.inf, unit)[:, None]
     home = _homes(pods, nodes)
     fixed = np.array([bool(pod.fixed) for pod in pods], dtype=bool)
     without_node = np.array([pod.node is None for pod in pods], dtype=bool)
@@ -105,18 +118,21 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
         pods=pods,
         nodes=nodes,
         unit=unit,
-        usage=_amounts(pods, "usage", [pod.usage for pod in pods], axes) / shares,
+        usage=_amounts(pods, "usage", [pod.usage for pod in pods], axes) / felt,
         request=_amounts(pods, "request", [pod.request for pod in pods], axes) / shares,
-        peak=_amounts(pods, "peak", [pod.peak for pod in pods], axes) / shares,
+        peak=_amounts(pods, "peak", [pod.peak for pod in pods], axes) / felt,
         home=home,
         fixed=fixed | ((home == NOWHERE) & ~without_node),
         pending=without_node & ~fixed,
         unhappy=unhappy,
         at_ease=~unhappy & (home != NOWHERE) & (problem.options.inertia > 0),
         allocatable=allocatable / shares,
-        background=background / shares,
+        background=background / felt,
         max_pods=np.array([node.max_pods for node in nodes], dtype=np.int64),
         measured=np.array([node.measured for node in nodes], dtype=bool),
+        hard_only=hard_only,
+        neighbours=neighbours(pods, nodes, problem.namespaces),
+        wishes=wishes(pods, nodes, problem.namespaces, home) if problem.options.soft_weight else None,
     )
 
 
@@ -160,11 +176,13 @@ def _check_nodes(nodes: Sequence[Node], allocatable: Floats, axes: tuple[str, ..
 def _check_options(options: Options) -> None:
     if not 0 <= options.headroom < 1:
         raise ProblemError(f"headroom is {options.headroom}; it must be at least 0 and below 1")
-    for name, value in (("inertia", options.inertia), ("relief", options.relief)):
+    for name, value in (("inertia", options.inertia), ("relief", options.relief), ("soft_weight", options.soft_weight)):
         if not (np.isfinite(value) and value >= 0):
             raise ProblemError(f"{name} is {value}; it must be a finite number of at least 0")
-    if options.max_moves is not None and options.max_moves < 0:
-        raise ProblemError(f"max_moves is {options.max_moves}; it must be at least 0")
+    for name in ("max_moves", "max_moves_per_workload", "max_moves_per_node", "max_moves_per_namespace"):
+        most = getattr(options, name)
+        if most is not None and most < 0:
+            raise ProblemError(f"{name} is {most}; it must be at least 0")
 
 
 def _check_unique(what: str, names: Iterable[str]) -> None:

@@ -48,7 +48,7 @@ class Candidates:
 
     def refusals(self, pod: int, nodes: Ints) -> Counter[str]:
         """How often each reason occurs among nodes that the pod may not use."""
-        alike = self._verdicts.node_class[nodes] * 2 + self._arrays.measured[nodes]
+        alike = self._verdicts.groups(pod)[nodes] * 2 + self._arrays.measured[nodes]
         _, firsts, numbers = np.unique(alike, return_index=True, return_counts=True)
         counts: Counter[str] = Counter()
         for first, number in zip(firsts.tolist(), numbers.tolist(), strict=True):

@@ -10,6 +10,7 @@ import numpy as np
 
 from matching.arrays import NOWHERE, Arrays, Floats, Ints, Mask, share_of_room, sum_by_node
 from matching.constraints import peaks, pod_count, requests
+from matching.constraints.between_pods import BetweenPods
 
 
 class Ledger:
@@ -25,11 +26,14 @@ class Ledger:
         self._axes = range(len(arrays.axes))
         self._full = arrays.options.headroom
         self._quotas: dict[float, Floats] = {}
+        self.between = BetweenPods(arrays.neighbours, nodes, arrays.home, at)
+        """Rules that look at other pods; a pod that `at` has nowhere counts at home until it is put somewhere."""
 
     def put(self, pod: int, node: int) -> None:
         self.free[:, node] -= self._arrays.request[:, pod]
         self.load[:, node] += self._arrays.peak[:, pod]
         self.slots[node] -= 1
+        self.between.put(pod, node)
 
     def put_all(self, pods: Ints, nodes: Ints) -> None:
         for axis, (request, peak) in enumerate(zip(self._arrays.request, self._arrays.peak, strict=True)):
@@ -41,16 +45,21 @@ class Ledger:
         self.free[:, node] += self._arrays.request[:, pod]
         self.load[:, node] -= self._arrays.peak[:, pod]
         self.slots[node] += 1
+        self.between.take(pod)
 
     def fits(self, pod: int) -> Mask:
-        """By requests and number of pods: what kube-scheduler would look at."""
-        return self.fits_requests(pod) & pod_count.fits(self.slots)
+        """By requests, number of pods and rules between pods: what kube-scheduler would look at."""
+        return self.fits_requests(pod) & pod_count.fits(self.slots) & self.between.allows(pod)
 
     def fits_requests(self, pod: int) -> Mask:
         return requests.fits(self.free, self._least_free[:, pod])
 
     def fits_on(self, pod: int, node: int) -> bool:
         """The same for one node, number by number: for one node that is faster than arrays."""
+        return self.has_room_on(pod, node) and self.between.allows_on(pod, node)
+
+    def has_room_on(self, pod: int, node: int) -> bool:
+        """By requests and number of pods alone."""
         enough = all(self.free[axis, node] >= self._least_free[axis, pod] for axis in self._axes)
         return enough and bool(self.slots[node] >= 1)
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from matching.arrays import Ints, Mask
 from matching.plan import Cause
+
+if TYPE_CHECKING:
+    from matching.reasons.reasoning import Reasoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,8 @@ class Choice:
     """Pods that did not get the full headroom, and how much they got; None: not even room for the peak."""
     kept_home: frozenset[int] = frozenset()
     """Running pods kept where they are because, had they chosen, no node would have been left for them."""
+    held: frozenset[int] = frozenset()
+    """Pods whose moves were given up: in no order of the moves would the rules between pods have been kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +37,5 @@ class Outcome:
     held_back: str = ""
     """Why a pod stays that the wish would have moved."""
     notes: tuple[str, ...] = ()
+    reasoning: Reasoning | None = None
+    """The planner's own words; None: the pods' preferences explain the moves."""

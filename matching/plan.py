@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from matching.problem import Problem
 
@@ -52,10 +52,14 @@ class Cause(StrEnum):
     BUDGET = "budget"
     NOBODY_LEFT_OUT = "nobodyLeftOut"
     NO_STABLE_MATCHING = "noStableMatching"
+    BETWEEN_PODS = "betweenPods"
+    """Rules that look at other pods: a stable matching may not exist, and each move must be possible at its turn."""
     NOT_WORTH_IT = "notWorthIt"
     """The moves that would resolve it neither lower the overload nor help an unhappy pod."""
     NARROWER = "narrowerMatching"
     """The unhappy pods alone were matched, because that does as much good for fewer moves."""
+    NOT_BY_PREFERENCE = "notByPreference"
+    """The planner has another aim than what pods and nodes prefer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,29 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-class Planner(Protocol):
-    """What a plug-in of the entry-point group `rematch.planners` offers."""
+class Promise(StrEnum):
+    """What every planner keeps, unless it follows a source that does not and says so in `waives`."""
 
-    name: str
+    FEASIBLE = "feasible"
+    """Every move would pass kube-scheduler."""
+    NOBODY_LEFT_OUT = "nobodyLeftOut"
+    """No running pod loses its node."""
+    NEVER_WORSE = "neverWorse"
+    """Not worse than doing nothing on the planner's own objective."""
+    BUDGETS = "budgets"
+    """Never more moves than the options allow."""
+    DETERMINISTIC = "deterministic"
+    """The same problem gives the same plan."""
+
+
+class Planner(Protocol):
+    """What a plug-in of the entry-point group `rematch.planners` offers.
+
+    A frozen dataclass: its fields are its parameters, each with a default; `matching.parameters` reads and checks
+    them. A value that the type allows and the planner does not is a ParameterError, raised in `__post_init__`.
+    """
+
+    name: ClassVar[str]
+    waives: ClassVar[frozenset[Promise]]
 
     def plan(self, problem: Problem) -> Plan: ...

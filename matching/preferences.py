@@ -2,8 +2,8 @@
 
 Pods prefer the node whose available room (allocatable less what cannot move) is nearest to their usage, by
 Euclidean distance in shares of capacity; distances are compared to nine decimals, ties go by node name. Rooms lie
-between 0 and 1, so two nodes' distances from one pod differ by at most sqrt(axes): an inertia above that keeps
-every happy pod where it fits.
+between 0 and 1, so two nodes' distances from one pod differ by at most sqrt(axes): an inertia above that (and above
+`soft_weight` more, which unmet soft wishes can add) keeps every happy pod where it fits.
 
 An unhappy pod looks at load first, because its usage was measured while it starved and nearness would send it right
 back: nodes that as things stand at its turn would, with it, be less loaded than its own by at least `relief` come
@@ -41,7 +41,7 @@ class Preferences:
         nodes = len(arrays.nodes)
         staying = np.where(movable, NOWHERE, arrays.home)
         taken = arrays.background + sum_by_node(arrays.usage, staying, nodes)
-        self._room = (arrays.allocatable - taken).clip(min=0.0)
+        self._room = np.where(arrays.hard_only[:, None], 0.0, (arrays.allocatable - taken).clip(min=0.0))
         self._ranked = ranked
         self._place = np.empty_like(ranked)
         self._place[ranked] = np.arange(len(ranked))
@@ -64,8 +64,13 @@ class Preferences:
         squares = np.zeros((len(pods), len(self._arrays.nodes)))
         for room, usage in zip(self._room, self._arrays.usage[:, pods], strict=True):
             squares += np.square(room[None, :] - usage[:, None])
-        distances: Floats = np.sqrt(squares, out=squares).round(DECIMALS, out=squares)
-        return distances
+        distances = np.sqrt(squares, out=squares)
+        wishes = self._arrays.wishes
+        if wishes is not None:
+            for row in np.flatnonzero(wishes.has_any[pods]).tolist():
+                distances[row] += self._arrays.options.soft_weight * wishes.unmet(int(pods[row]))
+        rounded: Floats = distances.round(DECIMALS, out=distances)
+        return rounded
 
     def choose(self, pod: int, among: Mask, standing: Standing) -> int:
         """The node the pod likes best among those; `among` must not be empty."""

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
 from matching.arrays import NOWHERE
 from matching.case import Case
 from matching.certificate import certify
 from matching.measures import measure
-from matching.order import by_value, order_moves
 from matching.outcome import Choice, Outcome
 from matching.plan import Plan
+from matching.possible import keep_possible
 from matching.reasons.moves import explained
 from matching.reasons.obstacles import some
+from matching.reasons.reasoning import MOST_EXPLAINED, told
 from matching.reasons.stays import left_alone, stays
 from matching.reasons.wording import plural
 
 
 def write_plan(planner: str, case: Case, outcome: Outcome) -> Plan:
+    outcome, ordered = keep_possible(case, outcome)
     arrays, at = case.arrays, outcome.choice.at
     before = measure(arrays, arrays.home)
-    explanations, without_node = explained(case, outcome.choice, before)
-    going = np.array(list(explanations), dtype=np.int64)
-    ordered = order_moves(arrays, by_value(arrays, case.ranking, going), at)
+    if outcome.reasoning is None:
+        explanations, without_node = explained(case, outcome.choice, before)
+    else:
+        explanations, without_node = told(case, outcome.choice, outcome.reasoning)
     moves = tuple(explanations[pod] for pod in (*ordered.free, *ordered.ring))
     staying = stays(case, outcome)
     unplaced = tuple(sorted([*without_node, *left_alone(case)], key=lambda pod: pod.pod))
@@ -36,7 +37,7 @@ def write_plan(planner: str, case: Case, outcome: Outcome) -> Plan:
         certificate=certify(case.problem, moves, staying, unplaced, cause=outcome.cause),
         before=before,
         after=measure(arrays, at),
-        notes=(*outcome.notes, *_notes(case, outcome.choice, ordered.ring)),
+        notes=(*outcome.notes, *_notes(case, outcome.choice, ordered.ring), *_unlisted(outcome, len(moves))),
     )
 
 
@@ -48,11 +49,18 @@ def _notes(case: Case, choice: Choice, ring: tuple[int, ...]) -> Iterator[str]:
         yield f"degraded, {many} with less headroom than wanted: {_names(case, choice.headroom)}"
     if choice.kept_home:
         yield f"kept where they are so that nobody is left out: {_names(case, choice.kept_home)}"
+    if choice.held:
+        yield f"kept where they are by rules between pods: {_names(case, choice.held)}"
     if ring:
         yield f"these moves wait for each other's room: {_names(case, ring)}"
     homeless = int((choice.at[case.arrays.pending] == NOWHERE).sum())
     if homeless:
         yield f"no node for {plural(homeless, 'pending pod')}"
+
+
+def _unlisted(outcome: Outcome, moves: int) -> Iterator[str]:
+    if outcome.reasoning is not None and moves > MOST_EXPLAINED:
+        yield f"the nodes that were not chosen are listed for {MOST_EXPLAINED} of {moves} moves"
 
 
 def _names(case: Case, pods: Iterable[int]) -> str:

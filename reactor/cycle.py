@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from matching.plan import Plan, Planner
@@ -28,7 +28,7 @@ class Stages:
     """What a turn goes through; wired once."""
 
     state: State
-    planner: Callable[[str], Planner]
+    planner: Callable[[str, Mapping[str, object]], Planner]
     executor: Executor
     recorder: Recorder
     settings: Callable[[], Settings]
@@ -65,7 +65,7 @@ async def _rematch(stages: Stages, snapshot: Snapshot, decision: Decision, setti
     if not decision.rematch or snapshot.ongoing.runs:
         return None
     with stages.recorder.timed("plan"):
-        plan = await _solve(stages, settings.planner.name, rematch_problem(snapshot, decision, settings))
+        plan = await _solve(stages, settings, rematch_problem(snapshot, decision, settings))
     return Rematch(secrets.token_hex(6), plan)
 
 
@@ -118,14 +118,15 @@ async def _place_pending(stages: Stages, snapshot: Snapshot, settings: Settings)
 
 async def _place(stages: Stages, snapshot: Snapshot, pending: Pending, settings: Settings) -> Plan:
     """A held node that does not take its pod any more is given up, not waited for."""
-    plan = await _solve(stages, settings.planner.name, placement_problem(snapshot, pending.place, settings))
+    plan = await _solve(stages, settings, placement_problem(snapshot, pending.place, settings))
     homeless = {left.uid for left in plan.unplaced if pending.place.get(left.uid)}
     if not homeless:
         return plan
     anywhere = {uid: None if uid in homeless else node for uid, node in pending.place.items()}
-    return await _solve(stages, settings.planner.name, placement_problem(snapshot, anywhere, settings))
+    return await _solve(stages, settings, placement_problem(snapshot, anywhere, settings))
 
 
-async def _solve(stages: Stages, planner: str, problem: Problem) -> Plan:
+async def _solve(stages: Stages, settings: Settings, problem: Problem) -> Plan:
     """Off the event loop: a large cluster takes a while, and watches and probes must not wait for it."""
-    return await asyncio.to_thread(stages.planner(planner).plan, problem)
+    planner = stages.planner(settings.planner.name, settings.planner.parameters)
+    return await asyncio.to_thread(planner.plan, problem)

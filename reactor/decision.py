@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from reactor.cluster.records import Pod
 from reactor.execution.budgets import why_not_evictable
+from reactor.judging import cannot_judge
 from reactor.management import Management
 from reactor.placement import placement_cause
 from reactor.protection import protection
@@ -100,8 +101,9 @@ def may_not_move(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | Non
     if pod.scheduler_name != settings.scheduler_name:
         text = f"its schedulerName is {pod.scheduler_name}; only pods with {settings.scheduler_name} are moved"
         return Wait(pod.uid, pod.key, Reason.OTHER_SCHEDULER, text)
-    if pod.unjudged:
-        return Wait(pod.uid, pod.key, Reason.UNJUDGED, f"cannot judge {', '.join(pod.unjudged)} yet")
+    unjudged = cannot_judge(pod, snapshot.cluster)
+    if unjudged:
+        return Wait(pod.uid, pod.key, Reason.UNJUDGED, f"cannot judge {', '.join(unjudged)}")
     budget = why_not_evictable(pod, snapshot.cluster)
     if budget:
         return Wait(pod.uid, pod.key, Reason.BUDGET, budget)

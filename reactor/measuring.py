@@ -15,6 +15,7 @@ from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Pod
 from reactor.errors import MetricsError
+from reactor.network import asked_of_prometheus
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
 from reactor.signals.metrics_api import MetricsApiSource
@@ -96,9 +97,10 @@ class Measuring:
 
     async def _round_of_prometheus(self, settings: Settings) -> None:
         pods = (cast(Pod, pod).namespace for pod in self._state.mirror.records(Kind.PODS).values())
-        told = await self._prometheus.read(settings.metrics.prometheus, Counter(pods))
+        told = await self._prometheus.read(asked_of_prometheus(settings), Counter(pods))
         now = self._clock.now()
         self._state.count(told.probes)
+        self._state.usage.record_network(told.network, told.links, now)
         self._state.usage.record_throttling(told.throttled, now)
         self.service_level = ServiceLevel(told.availability, told.latency_p95)
         strangers = self._write(told.pods, told.nodes, Source.PROMETHEUS, told.cpu_window)

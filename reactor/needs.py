@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from matching.planners.stable import StablePlanner
-from matching.problem import Amounts, Options, Problem, Rules, Scope
+from matching.asking import would_take
+from matching.problem import Amounts, Options, Problem, Requirement, Rules, Scope, Term
 from matching.problem import Node as Place
 from matching.problem import Pod as Guest
 from reactor.cluster.records import Node, Pod
 from reactor.execution.journal import MoveRun
+from reactor.judging import namespace_labels, rules_of
 from reactor.signals.workloads import workload_key
 from reactor.snapshot import Needs, Snapshot
 
 MEASURED = ("cpu", "memory")
-OPTIONAL = ("ephemeral-storage",)
-"""Axes that are only requested, never measured here; part of the problem when somebody asks for them."""
+COUNTED_APART = "pods"
+"""A node's limit of pods is no axis: every pod takes one."""
 DEFAULT_MAX_PODS = 110.0
 
 
@@ -28,19 +30,19 @@ class ProblemBuilder:
         self._nodes: list[Node] = list(nodes.values()) if only_node is None else [nodes[only_node]]
         self._guests: list[tuple[Pod, str | None, str, bool, Rules]] = []
         self._held: list[MoveRun] = []
+        self._equal_rules: dict[Rules, Rules] = {}
 
-    def add(self, pod: Pod, *, fixed: str = "", happy: bool = True, rules: Rules | None = None) -> None:
-        self._guests.append((pod, pod.node, fixed, happy, pod.rules if rules is None else rules))
+    def add(self, pod: Pod, *, fixed: str = "", happy: bool = True, only_on: str | None = None) -> None:
+        self._guests.append((pod, pod.node, fixed, happy, self._rules(pod, only_on)))
 
     def hold(self, run: MoveRun) -> None:
         """Room on the target for a replacement that is not there yet."""
         self._held.append(run)
 
     def takes(self, pod: Pod, target: str) -> bool:
-        """Whether the pod, as if it had no node yet, would be placed on the target."""
-        self._guests.append((pod, None, "", True, pod.rules))
-        plan = StablePlanner().plan(self.problem(Options(scope=Scope.PENDING)))
-        return any(move.uid == pod.uid and move.target == target for move in plan.moves)
+        """Whether the target would take the pod, as if it had no node yet."""
+        self._guests.append((pod, None, "", True, self._rules(pod, None)))
+        return would_take(self.problem(Options(scope=Scope.PENDING)), pod.uid, target)
 
     def problem(self, options: Options) -> Problem:
         axes = self._axes()
@@ -53,11 +55,22 @@ class ProblemBuilder:
             nodes=tuple(self._place(axes, node, used.get(node.name)) for node in self._nodes),
             options=options,
             needs_from=self._snapshot.needs,
+            hard_only=axes[len(MEASURED) :],
+            namespaces=namespace_labels(self._snapshot.cluster),
         )
 
     def _axes(self) -> tuple[str, ...]:
-        asked = {axis for pod, *_ in self._guests for axis in pod.requests if axis in OPTIONAL}
-        return MEASURED + tuple(axis for axis in OPTIONAL if axis in asked)
+        """Whatever else somebody asks for (GPUs, huge pages, ephemeral storage) can only reject: nobody measures it."""
+        stated = {id(pod.requests): pod.requests for pod, *_ in self._guests}
+        asked = {axis for requests in stated.values() for axis, amount in requests.items() if amount > 0}
+        return MEASURED + tuple(sorted(asked - {*MEASURED, COUNTED_APART}))
+
+    def _rules(self, pod: Pod, only_on: str | None) -> Rules:
+        """Of pods whose rules come out equal only one value is kept."""
+        rules = rules_of(pod, self._snapshot.cluster)
+        if only_on is not None:
+            rules = pinned(rules, only_on)
+        return rules if rules is pod.rules else self._equal_rules.setdefault(rules, rules)
 
     def _guest(self, axes: tuple[str, ...], pod: Pod, node: str | None, fixed: str, happy: bool, rules: Rules) -> Guest:
         request = _amounts(axes, pod.requests)
@@ -74,6 +87,8 @@ class ProblemBuilder:
             happy=happy,
             fixed=fixed,
             rules=rules,
+            labels=pod.labels,
+            leaving=pod.deleting is not None,
         )
 
     def _needs(self, pod: Pod, node: str | None, request: Amounts) -> tuple[Amounts, Amounts]:
@@ -92,11 +107,13 @@ class ProblemBuilder:
         return used, _highest(used, expected)
 
     def _reservation(self, axes: tuple[str, ...], run: MoveRun) -> Guest:
-        """Needs what its workload needs, as any pod that has not run yet: the pod it replaces may be gone."""
-        request = _amounts(axes, run.pod.requests)
-        usage, peak = self._needs(run.pod, None, request)
-        name, fixed = f"reservation/{run.id}", f"held for the replacement of {run.pod.key}"
-        return Guest(name, name, usage, request, peak, node=run.move.target, fixed=fixed, workload=name)
+        """It will look like the pod that it replaces to everybody else's rules, and have the same. Needs what its
+        workload needs, as any pod that has not run yet: the pod it replaces may be gone."""
+        fixed = f"held for the replacement of {run.pod.key}"
+        guest = self._guest(axes, run.pod, None, fixed, True, run.pod.rules)
+        name = f"reservation:{run.id}"
+        key = f"{run.pod.namespace}/{name}"
+        return replace(guest, key=key, uid=name, node=run.move.target, workload=name, priority=0, leaving=False)
 
     def _place(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> Place:
         allocatable = _amounts(axes, node.allocatable)
@@ -125,6 +142,15 @@ class ProblemBuilder:
             pods = used[at] if used is not None else 0.0
             rest.append(0.0 if total is None else max(0.0, total - pods - max(0.0, kept_back)))
         return tuple(rest)
+
+
+def pinned(rules: Rules, node: str) -> Rules:
+    """The same rules, and only this node. An empty term matches no node, so it must not become this one."""
+    here = Requirement("metadata.name", "In", (node,))
+    if rules.node_affinity is None:
+        return replace(rules, node_affinity=(Term(fields=(here,)),))
+    terms = [term for term in rules.node_affinity if term != Term()]
+    return replace(rules, node_affinity=tuple(replace(term, fields=(*term.fields, here)) for term in terms))
 
 
 def _amounts(axes: tuple[str, ...], quantities: Mapping[str, float]) -> Amounts:

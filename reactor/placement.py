@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from matching.constraints.classes import VETOES
 from matching.problem import Node as Place
+from matching.problem import Rules
 from reactor.cluster.records import Node, Pod
+from reactor.judging import rules_of
 from reactor.needs import MEASURED
 from reactor.settings.model import Settings
 from reactor.snapshot import Needs, Snapshot
@@ -56,12 +58,12 @@ def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:
     return cpu, memory
 
 
-def open_to(pod: Pod, node: Node) -> bool:
+def open_to(rules: Rules, node: Node) -> bool:
     """Whether the node would take such a pod at all, room aside."""
     place = Place(
         node.name, (), labels=node.labels, taints=node.taints, unschedulable=node.unschedulable, ready=node.ready
     )
-    return not any(veto(pod.rules, place) for veto in VETOES)
+    return not any(veto(rules, place) for veto in VETOES)
 
 
 def placement_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> Cause:
@@ -89,9 +91,10 @@ def _pod_known(pod: Pod, snapshot: Snapshot) -> bool:
 
 def _better_elsewhere(pod: Pod, here: Node, use: NodeUse, snapshot: Snapshot, settings: Settings) -> Cause:
     axis, share = use.worst
+    rules = rules_of(pod, snapshot.cluster)
     best: tuple[float, str] | None = None
     for node in snapshot.cluster.nodes.values():
-        other = node_use(node, snapshot) if node.name != here.name and open_to(pod, node) else None
+        other = node_use(node, snapshot) if node.name != here.name and open_to(rules, node) else None
         if other is not None and (best is None or (other.worst[1], node.name) < best):
             best = (other.worst[1], node.name)
     if best is not None and share - best[0] >= settings.decision.clearly_better:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from matching.problem import Options, Problem, Requirement, Rules, Scope, Term
+from matching.problem import Options, Problem, Scope
 from reactor.cluster.records import Pod
 from reactor.decision import Decision, may_not_move, rests
 from reactor.execution.follow import reserved
 from reactor.execution.journal import MoveRun
 from reactor.execution.pending import pending_pods
+from reactor.judging import cannot_judge
 from reactor.management import Management
 from reactor.needs import ProblemBuilder
+from reactor.network import for_planner
 from reactor.reasons import Reason
 from reactor.settings.model import Settings
 from reactor.snapshot import Needs, Snapshot
@@ -26,17 +27,25 @@ def rematch_problem(snapshot: Snapshot, decision: Decision, settings: Settings) 
     for pod in _holders(snapshot):
         fixed = "" if pod.uid in unhappy else why_fixed(pod, snapshot, settings, management)
         builder.add(pod, fixed=fixed, happy=pod.uid not in unhappy)
-    for uid in pending_pods(snapshot, settings).place:
+    pending = pending_pods(snapshot, settings)
+    for uid in pending.place:
         builder.add(snapshot.cluster.pods[uid])
+    for pod in pending.unjudged:
+        builder.add(pod, fixed=f"cannot judge {', '.join(cannot_judge(pod, snapshot.cluster))}")
     for run in _reservations(snapshot, settings):
-        builder.hold(run)
+        if run.replacement not in pending.place:
+            builder.hold(run)
     options = Options(
         scope=Scope(settings.planner.scope),
         inertia=settings.planner.inertia,
         headroom=settings.planner.headroom,
+        soft_weight=settings.planner.soft_weight,
         max_moves=settings.planner.max_moves,
+        max_moves_per_workload=settings.planner.max_moves_per_workload,
+        max_moves_per_node=settings.planner.max_moves_per_node,
+        max_moves_per_namespace=settings.planner.max_moves_per_namespace,
     )
-    return builder.problem(options)
+    return for_planner(builder.problem(options), snapshot, settings)
 
 
 def placement_problem(snapshot: Snapshot, pending: Mapping[str, str | None], settings: Settings) -> Problem:
@@ -46,11 +55,12 @@ def placement_problem(snapshot: Snapshot, pending: Mapping[str, str | None], set
         builder.add(pod, fixed="stays while pending pods are placed")
     for uid, target in pending.items():
         pod = snapshot.cluster.pods[uid]
-        builder.add(pod, rules=pinned(pod.rules, target) if target else pod.rules)
+        builder.add(pod, only_on=target)
     for run in _reservations(snapshot, settings):
         if run.replacement not in pending:
             builder.hold(run)
-    return builder.problem(Options(scope=Scope.PENDING, headroom=settings.planner.headroom))
+    options = Options(scope=Scope.PENDING, headroom=settings.planner.headroom)
+    return for_planner(builder.problem(options), snapshot, settings)
 
 
 def why_fixed(pod: Pod, snapshot: Snapshot, settings: Settings, management: Management) -> str:
@@ -67,24 +77,19 @@ def why_fixed(pod: Pod, snapshot: Snapshot, settings: Settings, management: Mana
 
 
 def fits_now(pod: Pod, target: str, snapshot: Snapshot, settings: Settings, starting: Sequence[MoveRun] = ()) -> bool:
-    """Whether the target would take the pod now, counting terminating pods, reservations and moves just starting."""
-    builder = ProblemBuilder(snapshot, only_node=target)
-    for other in snapshot.cluster.pods_on(target):
-        if not other.finished:
+    """Whether the target would take the pod now, counting terminating pods, reservations and moves just starting.
+
+    Rules between pods look beyond the target; where there are any, those whom they are about are asked, too.
+    """
+    elsewhere = snapshot.cluster.seen_by_rules
+    builder = ProblemBuilder(snapshot, only_node=None if elsewhere else target)
+    for other in {other.uid: other for other in (*snapshot.cluster.pods_on(target), *elsewhere)}.values():
+        if other.node is not None and not other.finished and other.uid != pod.uid:
             builder.add(other, fixed="is there already")
     for run in (*_reservations(snapshot, settings), *starting):
-        if run.move.target == target:
+        if run.move.target == target or elsewhere:
             builder.hold(run)
     return builder.takes(pod, target)
-
-
-def pinned(rules: Rules, node: str) -> Rules:
-    """The same rules, and only this node. An empty term matches no node, so it must not become this one."""
-    here = Requirement("metadata.name", "In", (node,))
-    if rules.node_affinity is None:
-        return replace(rules, node_affinity=(Term(fields=(here,)),))
-    terms = [term for term in rules.node_affinity if term != Term()]
-    return replace(rules, node_affinity=tuple(replace(term, fields=(*term.fields, here)) for term in terms))
 
 
 def _holders(snapshot: Snapshot) -> list[Pod]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from reactor.cluster.records import Pod
 from reactor.cluster.snapshot import ClusterView
+from reactor.judging import bound_volumes
 from reactor.settings.model import Settings
 
 DO_NOT_MOVE = "rematch.io/do-not-move"
@@ -98,10 +99,12 @@ def _annotations(pod: Pod, _view: ClusterView, _settings: Settings) -> Protectio
     return None
 
 
-def _local_data(pod: Pod, _view: ClusterView, settings: Settings) -> Protection | None:
-    if pod.local_data and not settings.execution.allow_local_data:
-        return Protection(Veto.LOCAL_DATA, f"{', '.join(pod.local_data)} (execution.allowLocalData lifts this)")
-    return None
+def _local_data(pod: Pod, view: ClusterView, settings: Settings) -> Protection | None:
+    if settings.execution.allow_local_data or not (pod.local_data or pod.claims):
+        return None
+    local = [f"local volume {volume.name}" for volume in bound_volumes(pod, view) if volume.local]
+    found = (*pod.local_data, *local)
+    return Protection(Veto.LOCAL_DATA, f"{', '.join(found)} (execution.allowLocalData lifts this)") if found else None
 
 
 _CHECKS: tuple[Callable[[Pod, ClusterView, Settings], Protection | None], ...] = (

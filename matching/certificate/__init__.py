@@ -1,10 +1,10 @@
 """The certificate: an independent look at a finished plan. Shares no code with the planners but the types.
 
 Feasible means that every move obeys the rules, that every node that receives a pod has room by requests and pod
-count in the end, and that every pod is accounted for. (p, n) blocks when p may run on n, strictly prefers n to what
-it has, and fits there, with the full headroom, once the movable pods that n ranks below p are taken away; where
-inertia counts, a happy p needs no headroom on its own node. What p prefers is seen at its turn: pods that rank above
-it where they end, all others where they were.
+count in the end, that rules between pods allow each move at its turn, and that every pod is accounted for. (p, n)
+blocks when p may run on n, strictly prefers n to what it has, and fits there, with the full headroom, once the movable
+pods that n ranks below p are taken away; where inertia counts, a happy p needs no headroom on its own node. What p
+prefers is seen at its turn: pods that rank above it where they end, all others where they were.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ def certify(
     unplaced: Sequence[Unplaced],
     cause: Cause = Cause.NO_STABLE_MATCHING,
 ) -> Certificate:
-    """`cause` is what the planner says of the pairs that are left, if there are any; it does not change the count."""
+    """`cause` is what the planner says of the pairs that are left, if there are any; it does not change the count.
+    Pairs of pods that rules between pods are about have that as their cause."""
     wrong = tuple(violations(problem, moves, stays, unplaced))
     ends: dict[str, str | None] = {pod.pod: None for pod in unplaced}
     ends.update({stay.pod: stay.node for stay in stays})
     ends.update({move.pod: move.target for move in moves})
     found = blocking_pairs(problem, ends, MOST_NAMED)
-    pairs = tuple(BlockingPair(pod, node, cause) for pod, node in found.first)
+    pairs = tuple(
+        BlockingPair(pod, node, Cause.BETWEEN_PODS if between else cause) for pod, node, between in found.first
+    )
     return Certificate(feasible=not wrong, violations=wrong, blocking=pairs, unnamed=found.count - len(pairs))

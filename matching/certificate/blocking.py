@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from matching.certificate.crowd import Crowd
+from matching.certificate.neighbours import Neighbourhood
 from matching.certificate.room import Room
 from matching.certificate.rules import may_come, may_stay
 from matching.certificate.view import NOWHERE, Flags, Ints, View
@@ -19,8 +21,8 @@ _CELLS = 1 << 18
 @dataclass(frozen=True, slots=True)
 class Blocking:
     count: int
-    first: tuple[tuple[str, str], ...]
-    """(pod, node) by node, then rank."""
+    first: tuple[tuple[str, str, bool], ...]
+    """(pod, node) by node, then rank. True: rules between pods are about that pod."""
 
 
 def blocking_pairs(problem: Problem, ends: Mapping[str, str | None], most: int) -> Blocking:
@@ -28,20 +30,20 @@ def blocking_pairs(problem: Problem, ends: Mapping[str, str | None], most: int) 
     if not problem.nodes or not problem.pods:
         return Blocking(0, ())
     view = View(problem, ends)
-    wishes, room, allowed = Wishes(view), Room(view), _Allowed(view)
+    wishes, room, allowed, beside = Wishes(view), Room(view), _Allowed(view), _Beside(view, ends)
     count, first = 0, np.empty(0, dtype=int)
     size = max(1, _CELLS // len(view.nodes))
     for start in range(0, len(view.pods), size):
         block = np.arange(start, min(start + size, len(view.pods)))
         places, nodes = np.nonzero(wishes.better(block))
         rows = block[places]
-        for test in (allowed.measured, room.fits, allowed.by_rules):
+        for test in (allowed.measured, room.fits, allowed.by_rules, beside.fits):
             passed = test(rows, nodes)
             rows, nodes = rows[passed], nodes[passed]
         count += len(rows)
         first = np.sort(np.concatenate([first, nodes * len(view.pods) + rows]))[:most]
-    pairs = ((view.pods[key % len(view.pods)].key, view.nodes[key // len(view.pods)].name) for key in first.tolist())
-    return Blocking(count, tuple(pairs))
+    pairs = [(key % len(view.pods), view.nodes[key // len(view.pods)].name) for key in first.tolist()]
+    return Blocking(count, tuple((view.pods[row].key, node, bool(beside.concerned[row])) for row, node in pairs))
 
 
 class _Allowed:
@@ -76,3 +78,22 @@ class _Allowed:
             self._come.append([may_come(rules, node) for node in self._view.nodes])
             self._stay.append([may_stay(rules, node) for node in self._view.nodes])
         return self._kinds[rules]
+
+
+class _Beside:
+    """Whether rules between pods would let a pod join a node once the movable pods that rank below it are gone."""
+
+    def __init__(self, view: View, ends: Mapping[str, str | None]) -> None:
+        self._view = view
+        crowd = Crowd(view.problem, ends)
+        self._neighbourhood = Neighbourhood(crowd)
+        self.concerned: Flags = np.array([pod.key in crowd.looks for pod in view.pods], dtype=bool)
+
+    def fits(self, rows: Ints, nodes: Ints) -> Flags:
+        fits: Flags = np.ones(len(rows), dtype=bool)
+        for at in np.flatnonzero(self.concerned[rows]).tolist():
+            row, node = int(rows[at]), int(nodes[at])
+            there = np.flatnonzero(self._view.end == node)
+            below = [self._view.pods[other].key for other in there[there > row].tolist()]
+            fits[at] = self._neighbourhood.fits_beside(self._view.pods[row].key, self._view.nodes[node], below)
+        return fits

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+from matching.certificate.budgets import over_budget
+from matching.certificate.neighbours import broken_rules
 from matching.certificate.rules import may_come
 from matching.plan import Move, Stay, Unplaced
 from matching.problem import Node, Pod, Problem, Scope
@@ -25,9 +27,8 @@ def violations(
     for move in known:
         yield from _forbidden(problem, pods[move.pod], nodes[move.target], move)
     yield from _overfull(problem, pods, nodes, known)
-    disturbed = sum(move.source is not None for move in moves)
-    if problem.options.max_moves is not None and disturbed > problem.options.max_moves:
-        yield f"{disturbed} moves of running pods, the budget is {problem.options.max_moves}"
+    yield from broken_rules(problem, known)
+    yield from over_budget(problem, moves)
 
 
 def _accounts(

@@ -22,7 +22,8 @@ NOWHERE = -1
 class View:
     def __init__(self, problem: Problem, ends: Mapping[str, str | None]) -> None:
         """`ends` has the node that each pod ends on, or None."""
-        self.options = problem.options
+        self.problem, self.options = problem, problem.options
+        self.hard_only = np.array([axis in problem.hard_only for axis in problem.axes], dtype=bool)
         self.nodes = sorted(problem.nodes, key=lambda node: node.name)
         self._names = {node.name: at for at, node in enumerate(self.nodes)}
         largest = np.array([node.allocatable for node in self.nodes], dtype=float).max(axis=0, initial=0.0)
@@ -45,7 +46,7 @@ class View:
 
     @cached_property
     def usage(self) -> Matrix:
-        return self._shares([pod.usage for pod in self.pods])
+        return self._felt([pod.usage for pod in self.pods])
 
     @cached_property
     def request(self) -> Matrix:
@@ -53,7 +54,7 @@ class View:
 
     @cached_property
     def peak(self) -> Matrix:
-        return self._shares([pod.peak for pod in self.pods])
+        return self._felt([pod.peak for pod in self.pods])
 
     @cached_property
     def allocatable(self) -> Matrix:
@@ -62,7 +63,7 @@ class View:
     @cached_property
     def fixed_usage(self) -> Matrix:
         """On each node, of what cannot move; background included."""
-        return self._background + self._of_others(lambda pod: pod.usage)
+        return self._background + np.where(self.hard_only, 0.0, self._of_others(lambda pod: pod.usage))
 
     @cached_property
     def fixed_request(self) -> Matrix:
@@ -70,7 +71,7 @@ class View:
 
     @cached_property
     def fixed_peak(self) -> Matrix:
-        return self._background + self._of_others(lambda pod: pod.peak)
+        return self._background + np.where(self.hard_only, 0.0, self._of_others(lambda pod: pod.peak))
 
     @cached_property
     def fixed_count(self) -> Ints:
@@ -79,7 +80,7 @@ class View:
     @cached_property
     def _background(self) -> Matrix:
         nothing = (0.0,) * len(self._unit)
-        return self._shares([node.background or nothing for node in self.nodes])
+        return self._felt([node.background or nothing for node in self.nodes])
 
     def _of_others(self, amounts: Callable[[Pod], Sequence[float]]) -> Matrix:
         total = np.zeros((len(self.nodes), len(self._unit)))
@@ -101,6 +102,10 @@ class View:
     def _shares(self, rows: Sequence[Sequence[float]]) -> Matrix:
         shares: Matrix = np.array(rows, dtype=float).reshape(len(rows), len(self._unit)) / self._unit
         return shares
+
+    def _felt(self, rows: Sequence[Sequence[float]]) -> Matrix:
+        """The same; nothing on axes that can only reject."""
+        return np.where(self.hard_only, 0.0, self._shares(rows))
 
 
 def worst(load: Matrix, room: Matrix) -> Matrix:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matching.certificate.rules import may_stay
+from matching.certificate.soft import missed_wishes
 from matching.certificate.view import NOWHERE, SAME, Flags, Ints, Matrix, View, worst
 
 Groups = npt.NDArray[np.int8]
@@ -22,7 +23,8 @@ _DECIMALS = 9
 class Wishes:
     def __init__(self, view: View) -> None:
         self._view = view
-        self._room = np.maximum(view.allocatable - view.fixed_usage, 0.0)
+        self._room = np.where(view.hard_only, 0.0, np.maximum(view.allocatable - view.fixed_usage, 0.0))
+        self._wisher, self._missed = missed_wishes(view.problem, view.pods, view.nodes)
         self._of_unhappy = self._groups_of_unhappy()
 
     def better(self, rows: Ints) -> Flags:
@@ -56,7 +58,8 @@ class Wishes:
         squares = np.zeros((len(rows), len(view.nodes)))
         for axis in range(self._room.shape[1]):
             squares += np.square(self._room[:, axis] - view.usage[rows, axis, None])
-        distance: Matrix = np.sqrt(squares).round(_DECIMALS)
+        missed = self._missed[self._wisher[rows]]
+        distance: Matrix = (np.sqrt(squares) + view.options.soft_weight * missed).round(_DECIMALS)
         used_to = np.flatnonzero((view.home[rows] != NOWHERE) & ~view.unhappy[rows])
         home = view.home[rows[used_to]]
         distance[used_to, home] = np.round(distance[used_to, home] - view.options.inertia, _DECIMALS)

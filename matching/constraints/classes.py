@@ -1,103 +1,128 @@
-"""Rules judged once per class: pods with equal rules are alike, and so are nodes that no rule can tell apart."""
+"""Rules between a pod and a node, judged once per class: pods with equal rules are alike, and so are nodes that
+those rules cannot tell apart. A class is judged when somebody asks for the first time: pods that never choose cost
+nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from matching.arrays import Ints, Mask
-from matching.constraints import node_affinity, node_selector, readiness, taints
+from matching.constraints import node_affinity, node_selector, pod_rules, readiness, taints, volumes
+from matching.constraints.node_groups import Alike, NodeGroups
 from matching.problem import Node, Pod, Rules
+from matching.shapes import Ints, Mask
 
-VETOES = (readiness.veto, taints.veto, node_selector.veto, node_affinity.veto)
+VETOES = (readiness.veto, taints.veto, node_selector.veto, node_affinity.veto, volumes.affinity_veto, volumes.zone_veto)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
-    """What the rules of each class of pods say about each class of nodes."""
+class Row:
+    """What the rules of one class of pods say about the nodes."""
 
-    reasons: tuple[tuple[str, ...], ...]
-    """[pod class][node class]: why a newcomer is refused; empty when it is not."""
     admitted: Mask
-    driven_out: tuple[tuple[str, ...], ...]
-    """[pod class][node class]: why a pod that runs there may not stay; empty when it may."""
-    tolerates: Mask
-    pod_class: Ints
-    node_class: Ints
+    """By node; not to be written to."""
+    group: Ints
+    """By node: nodes of one group get the same answer."""
+    reasons: tuple[str, ...]
+    """By group: why a newcomer is refused; empty when it is not."""
+    tolerated: Mask
+    """By node: whether a pod that runs there may stay."""
+
+
+class Verdicts:
+    def __init__(self, pod_class: Ints, all_rules: tuple[Rules, ...], nodes: Sequence[Node]) -> None:
+        self.pod_class = pod_class
+        self.all_rules = all_rules
+        """By class of pods."""
+        self._nodes = nodes
+        self._groups = NodeGroups(nodes)
+        self._rows: dict[int, Row] = {}
+
+    def row(self, pod_class: int) -> Row:
+        found = self._rows.get(pod_class)
+        if found is None:
+            found = self._rows[pod_class] = self._judged(self.all_rules[pod_class])
+        return found
 
     def admits(self, pod: int) -> Mask:
-        row: Mask = self.admitted[self.pod_class[pod]][self.node_class]
-        return row
+        """Every node; not to be written to."""
+        return self.row(int(self.pod_class[pod])).admitted
 
     def admits_each(self, pods: Ints) -> Mask:
         """One row per pod."""
-        rows: Mask = self.admitted[self.pod_class[pods]][:, self.node_class]
+        classes, place = np.unique(self.pod_class[pods], return_inverse=True)
+        rows: Mask = np.array([self.row(pod_class).admitted for pod_class in classes.tolist()])[place]
         return rows
 
     def may_stay(self, pods: Ints, nodes: Ints) -> Mask:
         """Pod by pod on the node beside it."""
-        stays: Mask = self.tolerates[self.pod_class[pods], self.node_class[nodes]]
-        return stays
+        kept: Mask = np.ones(len(pods), dtype=bool)
+        classes = self.pod_class[pods]
+        for pod_class in np.unique(classes).tolist():
+            of_class = classes == pod_class
+            kept[of_class] = self.row(pod_class).tolerated[nodes[of_class]]
+        return kept
 
     def reason(self, pod: int, node: int) -> str:
-        return self.reasons[int(self.pod_class[pod])][int(self.node_class[node])]
+        row = self.row(int(self.pod_class[pod]))
+        return row.reasons[int(row.group[node])]
+
+    def groups(self, pod: int) -> Ints:
+        """By node: nodes of one group get the same answer from this pod's rules."""
+        return self.row(int(self.pod_class[pod])).group
 
     def leaving(self, pod: int, node: int) -> str:
-        return self.driven_out[int(self.pod_class[pod])][int(self.node_class[node])]
+        """Why a pod that runs there may not stay; empty when it may."""
+        return taints.drives_out(self.all_rules[int(self.pod_class[pod])], self._nodes[node])
+
+    def _judged(self, rules: Rules) -> Row:
+        alike = alike_for(rules, self._groups)
+        reasons = tuple(_first_veto(rules, node) for node in alike.models)
+        admitted = np.array([not reason for reason in reasons], dtype=bool)[alike.group]
+        tolerated = np.array([not taints.drives_out(rules, node) for node in alike.models], dtype=bool)[alike.group]
+        admitted.flags.writeable = False
+        return Row(admitted, alike.group, reasons, tolerated)
 
 
 def judge(pods: Sequence[Pod], nodes: Sequence[Node]) -> Verdicts:
-    rules_index: dict[Rules, int] = {}
-    pod_class = np.array([rules_index.setdefault(pod.rules, len(rules_index)) for pod in pods], dtype=np.int64)
-    _check(pods, pod_class)
-    all_rules = tuple(rules_index)
-    node_class, models = _node_classes(nodes, all_rules)
-    reasons = tuple(tuple(_first_veto(rules, node) for node in models) for rules in all_rules)
-    driven_out = tuple(tuple(taints.drives_out(rules, node) for node in models) for rules in all_rules)
-    return Verdicts(
-        reasons=reasons,
-        admitted=_where_empty(reasons, len(models)),
-        driven_out=driven_out,
-        tolerates=_where_empty(driven_out, len(models)),
-        pod_class=pod_class,
-        node_class=node_class,
-    )
+    pod_class, all_rules = rule_classes(pods)
+    _, firsts = np.unique(pod_class, return_index=True)
+    for first in firsts.tolist():
+        pod_rules.check(f"pod {pods[first].key}", pods[first].rules)
+    return Verdicts(pod_class, all_rules, nodes)
 
 
-def _where_empty(reasons: Sequence[Sequence[str]], columns: int) -> Mask:
-    return np.array([[not reason for reason in row] for row in reasons], dtype=bool).reshape(len(reasons), columns)
+def rule_classes(pods: Sequence[Pod]) -> tuple[Ints, tuple[Rules, ...]]:
+    """Of each pod the class of its rules, and the rules of each class. Shared values are known by identity."""
+    known: dict[int, int] = {}
+    index: dict[Rules, int] = {}
+    classes = []
+    for pod in pods:
+        found = known.get(id(pod.rules))
+        if found is None:
+            found = known[id(pod.rules)] = index.setdefault(pod.rules, len(index))
+        classes.append(found)
+    return np.array(classes, dtype=np.int64), tuple(index)
+
+
+def alike_for(rules: Rules, groups: NodeGroups) -> Alike:
+    """The groups of nodes that these rules cannot tell apart."""
+    return groups.alike(_label_keys(rules), by_name=_by_name(rules))
 
 
 def _first_veto(rules: Rules, node: Node) -> str:
     return next((reason for veto in VETOES if (reason := veto(rules, node))), "")
 
 
-def _check(pods: Sequence[Pod], pod_class: Ints) -> None:
-    _, firsts = np.unique(pod_class, return_index=True)
-    for first in firsts:
-        node_affinity.check(f"pod {pods[first].key}", pods[first].rules)
+def _label_keys(rules: Rules) -> set[str]:
+    """The labels that those rules look at."""
+    keys = {key for key, _ in rules.node_selector} | volumes.zone_keys(rules)
+    for terms in (rules.node_affinity or (), *rules.volumes):
+        keys |= {requirement.key for term in terms for requirement in term.expressions}
+    return keys
 
 
-def _node_classes(nodes: Sequence[Node], all_rules: Sequence[Rules]) -> tuple[Ints, tuple[Node, ...]]:
-    """Nodes are told apart only by what some rule looks at, so a thousand equal machines are one class."""
-    keys = _label_keys(all_rules)
-    by_name = any(term.fields for rules in all_rules for term in rules.node_affinity or ())
-    models: dict[Hashable, Node] = {}
-    index: dict[Hashable, int] = {}
-    classes = []
-    for node in nodes:
-        labels = tuple(node.labels.get(key) for key in keys)
-        look = (node.ready, node.unschedulable, node.taints, labels, node.name if by_name else "")
-        models.setdefault(look, node)
-        classes.append(index.setdefault(look, len(index)))
-    return np.array(classes, dtype=np.int64), tuple(models.values())
-
-
-def _label_keys(all_rules: Sequence[Rules]) -> tuple[str, ...]:
-    selected = {key for rules in all_rules for key, _ in rules.node_selector}
-    affine = {
-        requirement.key for rules in all_rules for term in rules.node_affinity or () for requirement in term.expressions
-    }
-    return tuple(sorted(selected | affine))
+def _by_name(rules: Rules) -> bool:
+    return any(term.fields for terms in (rules.node_affinity or (), *rules.volumes) for term in terms)

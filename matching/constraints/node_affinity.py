@@ -14,28 +14,32 @@ _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 def veto(rules: Rules, node: Node) -> str:
-    if rules.node_affinity is None or any(_term_holds(term, node) for term in rules.node_affinity):
+    if rules.node_affinity is None or any_term_holds(rules.node_affinity, node):
         return ""
     return "node affinity does not match"
 
 
-def check(owner: str, rules: Rules) -> None:
+def any_term_holds(terms: tuple[Term, ...], node: Node) -> bool:
+    return any(term_holds(term, node) for term in terms)
+
+
+def check(owner: str, terms: tuple[Term, ...]) -> None:
     """What the API server would refuse cannot be judged: say whose it is and what is wrong."""
-    for term in rules.node_affinity or ():
+    for term in terms:
         for requirement in term.expressions:
             _check_requirement(owner, requirement)
         for requirement in term.fields:
             _check_field(owner, requirement)
 
 
-def _term_holds(term: Term, node: Node) -> bool:
+def term_holds(term: Term, node: Node) -> bool:
     if not term.expressions and not term.fields:
         return False
     fields = {NAME_FIELD: node.name}
-    return all(_holds(each, node.labels) for each in term.expressions) and all(_holds(e, fields) for e in term.fields)
+    return all(holds(each, node.labels) for each in term.expressions) and all(holds(e, fields) for e in term.fields)
 
 
-def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":

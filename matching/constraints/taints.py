@@ -13,6 +13,11 @@ HARD = ("NoSchedule", "NoExecute")
 def veto(rules: Rules, node: Node) -> str:
     if node.unschedulable and not tolerated(UNSCHEDULABLE, rules.tolerations):
         return "unschedulable"
+    return repels(rules, node)
+
+
+def repels(rules: Rules, node: Node) -> str:
+    """By its taints alone, cordoned or not."""
     for taint in node.taints:
         if taint.effect in HARD and not tolerated(taint, rules.tolerations):
             return f"taint {_text(taint)} is not tolerated"

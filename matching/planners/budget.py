@@ -1,16 +1,78 @@
-"""A plan cut to a number of moves: the most valuable ones that are possible without those left out."""
+"""How many running pods a plan may disturb: in all, per workload, per node, per namespace.
+
+A move is counted from where the pod runs to where the plan ends it, so trying several targets costs one move, and
+coming back home costs none. Binding a pending pod disturbs nobody and is never counted. Per node counts what leaves
+it and what enters it together. Pods without a workload are each their own.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
 
 import numpy as np
 
 from matching.arrays import NOWHERE, Arrays, Ints, Mask
-from matching.case import Case
-from matching.ledger import Ledger
-from matching.objective import overload_added
-from matching.order import by_value
-from matching.outcome import Choice
-from matching.planners.serial_choice import serial_choice
+from matching.problem import Options, Pod
+from matching.reasons.wording import plural
+
+_ENDLESS = np.iinfo(np.int64).max // 4
+
+
+class Budget:
+    """What is left of it while a planner looks for moves."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        options = arrays.options
+        self.limited = any(limit is not None for _, limit in _limits(options))
+        self._home = arrays.home
+        self._total = _or_endless(options.max_moves)
+        self._workload = _group((_workload(pod) for pod in arrays.pods), options.max_moves_per_workload)
+        self._namespace = _group((pod.namespace for pod in arrays.pods), options.max_moves_per_namespace)
+        self._of_workload = _left(self._workload, options.max_moves_per_workload)
+        self._of_namespace = _left(self._namespace, options.max_moves_per_namespace)
+        self._of_node = np.full(len(arrays.nodes), _or_endless(options.max_moves_per_node), dtype=np.int64)
+
+    def allows(self, pod: int, target: int) -> bool:
+        """One move more, of a pod that has not been counted yet."""
+        home = int(self._home[pod])
+        if home in (NOWHERE, target):
+            return True
+        return bool(self.may_leave(np.array([pod]))[0] and self._of_node[target] > 0)
+
+    def may_leave(self, pods: Ints) -> Mask:
+        """Which of those running, not yet counted pods could be moved to a node that may still receive one."""
+        if self._total <= 0:
+            return np.zeros(len(pods), dtype=bool)
+        left: Mask = self._of_node[self._home[pods]] > 0
+        if self._workload is not None:
+            left &= self._of_workload[self._workload[pods]] > 0
+        if self._namespace is not None:
+            left &= self._of_namespace[self._namespace[pods]] > 0
+        return left
+
+    def may_enter(self) -> Mask:
+        """The nodes that may still receive a running pod from elsewhere."""
+        open_to_moves: Mask = self._of_node > 0
+        return open_to_moves
+
+    def spend(self, pod: int, target: int) -> None:
+        self._count(pod, target, -1)
+
+    def refund(self, pod: int, target: int) -> None:
+        """Take back what `spend` counted for the same pod and target."""
+        self._count(pod, target, 1)
+
+    def _count(self, pod: int, target: int, change: int) -> None:
+        home = int(self._home[pod])
+        if home in (NOWHERE, target):
+            return
+        self._total += change
+        self._of_node[home] += change
+        self._of_node[target] += change
+        if self._workload is not None:
+            self._of_workload[self._workload[pod]] += change
+        if self._namespace is not None:
+            self._of_namespace[self._namespace[pod]] += change
 
 
 def movers(arrays: Arrays, at: Ints) -> Ints:
@@ -18,43 +80,46 @@ def movers(arrays: Arrays, at: Ints) -> Ints:
     return np.flatnonzero((arrays.home != NOWHERE) & (at != arrays.home))
 
 
-def cut_to_budget(case: Case, choice: Choice, most: int) -> Choice:
-    """Unhappy pods' moves first, then by rank. A move is kept when, with all kept before it done and the rest left
-    out, it fits by requests and adds no overload. Pending pods then choose anew on what results."""
-    arrays = case.arrays
-    wanted = by_value(arrays, case.ranking, movers(arrays, choice.at))
-    at = arrays.home.copy()
-    ledger = Ledger(arrays, at)
-    kept = 0
-    progress = True
-    while progress and kept < most:
-        progress = False
-        for pod in wanted:
-            if at[pod] == choice.at[pod] or not _can_go(arrays, ledger, pod, int(choice.at[pod])):
-                continue
-            ledger.take(pod, int(at[pod]))
-            ledger.put(pod, int(choice.at[pod]))
-            at[pod] = choice.at[pod]
-            kept, progress = kept + 1, True
-            break
-    settled = serial_choice(case, arrays.pending, at)
-    chose = arrays.pending | (at != arrays.home)
-    return Choice(settled.at, chose, {**_of(choice.headroom, chose & ~arrays.pending), **settled.headroom})
+def within_budget(arrays: Arrays, at: Ints) -> bool:
+    budget = Budget(arrays)
+    if not budget.limited:
+        return True
+    for pod in movers(arrays, at).tolist():
+        if not budget.allows(pod, int(at[pod])):
+            return False
+        budget.spend(pod, int(at[pod]))
+    return True
 
 
-def _can_go(arrays: Arrays, ledger: Ledger, pod: int, target: int) -> bool:
-    if not ledger.fits_on(pod, target):
-        return False
-    source = int(arrays.home[pod])
-    ends = [source, target]
-    now = ledger.shares_of(ends)
-    ledger.take(pod, source)
-    ledger.put(pod, target)
-    then = ledger.shares_of(ends)
-    ledger.take(pod, target)
-    ledger.put(pod, source)
-    return not overload_added(arrays, now, then)
+def budget_words(options: Options) -> str:
+    """`budget of 5 moves, 1 move per workload`; empty when there is none."""
+    words = [plural(limit, "move") + each for each, limit in _limits(options) if limit is not None]
+    return "budget of " + ", ".join(words) if words else ""
 
 
-def _of(headroom: dict[int, float | None], pods: Mask) -> dict[int, float | None]:
-    return {pod: given for pod, given in headroom.items() if pods[pod]}
+def _limits(options: Options) -> Iterator[tuple[str, int | None]]:
+    yield "", options.max_moves
+    yield " per workload", options.max_moves_per_workload
+    yield " per node", options.max_moves_per_node
+    yield " per namespace", options.max_moves_per_namespace
+
+
+def _workload(pod: Pod) -> Hashable:
+    return (pod.namespace, pod.workload) if pod.workload else pod.key
+
+
+def _group(keys: Iterable[Hashable], limit: int | None) -> Ints | None:
+    """A number per pod for its group; None when the groups are not limited."""
+    if limit is None:
+        return None
+    index: dict[Hashable, int] = {}
+    return np.array([index.setdefault(key, len(index)) for key in keys], dtype=np.int64)
+
+
+def _left(groups: Ints | None, limit: int | None) -> Ints:
+    number = 0 if groups is None else int(groups.max(initial=-1)) + 1
+    return np.full(number, _or_endless(limit), dtype=np.int64)
+
+
+def _or_endless(limit: int | None) -> int:
+    return _ENDLESS if limit is None else limit

@@ -19,14 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from matching.arrays import movable
 from matching.case import Case, open_case
 from matching.objective import Score, helped, is_better, price, score, why_not_better
 from matching.outcome import Choice, Outcome
-from matching.plan import Cause, Plan
-from matching.planners.budget import cut_to_budget, movers
+from matching.plan import Cause, Plan, Promise
+from matching.planners.budget import budget_words, movers, within_budget
+from matching.planners.cutting import cut_to_budget
 from matching.planners.serial_choice import choice_for_all, serial_choice
+from matching.possible import keep_possible
 from matching.problem import Problem, Scope
 from matching.reasons.wording import plural
 from matching.writing import write_plan
@@ -44,8 +47,10 @@ _WHOM = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class StablePlanner:
-    name = "stable"
+    name: ClassVar[str] = "stable"
+    waives: ClassVar[frozenset[Promise]] = frozenset()
 
     def plan(self, problem: Problem) -> Plan:
         case = open_case(problem)
@@ -93,7 +98,7 @@ def _best(case: Case, alone: Choice, before: Score) -> Outcome:
 
 
 def _judged(case: Case, scope: Scope, choice: Choice) -> _Found:
-    outcome = _within_budget(case, choice)
+    outcome, _ = keep_possible(case, _within_budget(case, choice))
     at = outcome.choice.at
     return _Found(scope, outcome, score(case.arrays, at), len(movers(case.arrays, at)))
 
@@ -151,12 +156,10 @@ def _worth_it(case: Case, found: _Found, before: Score) -> bool:
 
 
 def _within_budget(case: Case, choice: Choice) -> Outcome:
-    most = case.problem.options.max_moves
-    wanted = len(movers(case.arrays, choice.at))
-    if most is None or wanted <= most:
+    if within_budget(case.arrays, choice.at):
         return Outcome(choice, choice, Cause.NOBODY_LEFT_OUT if choice.kept_home else Cause.NO_STABLE_MATCHING)
-    cut = cut_to_budget(case, choice, most)
-    kept = len(movers(case.arrays, cut.at))
-    budget = f"budget of {plural(most, 'move')}"
+    cut = cut_to_budget(case, choice)
+    wanted, kept = len(movers(case.arrays, choice.at)), len(movers(case.arrays, cut.at))
+    budget = budget_words(case.problem.options)
     note = f"{budget}: {kept} of {wanted} wanted moves are in the plan"
     return Outcome(cut, choice, Cause.BUDGET, f"stays for now: {budget}", (note,))

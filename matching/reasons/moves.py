@@ -24,7 +24,7 @@ def explained(case: Case, choice: Choice, before: Measures) -> tuple[dict[int, M
     for turn in turns(case, choice, asked):
         target = int(choice.at[turn.pod])
         if target == NOWHERE:
-            unplaced.append(_no_node(case, turn))
+            unplaced.append(no_node(case, turn.ledger, turn.pod))
         else:
             moves[turn.pod] = _Explanation(case, turn, target).move(choice, before, ends[target])
     return moves, unplaced
@@ -98,13 +98,13 @@ def degraded(given: float | None, wanted: float) -> str:
     return f"degraded: no node leaves {percent(wanted)} headroom, this one leaves {percent(given)}"
 
 
-def _no_node(case: Case, turn: Turn) -> Unplaced:
-    arrays, obstacles = case.arrays, Obstacles(case, turn.ledger, turn.pod)
+def no_node(case: Case, ledger: Ledger, pod: int) -> Unplaced:
+    arrays, obstacles = case.arrays, Obstacles(case, ledger, pod)
     nodes = np.argsort(obstacles.kind, kind="stable")
     reason = f"fits on none of {plural(len(nodes), 'node')}: {obstacles.counted(nodes) or 'there are none'}"
     near = np.flatnonzero(obstacles.kind == Kind.TOO_LITTLE).tolist()
     if near:
         nearest = near[int(obstacles.shortfall(near).sum(axis=0).argmin())]
         reason += f"; nearest: {arrays.nodes[nearest].name} lacks {obstacles.missing(nearest)}"
-    pod = arrays.pods[turn.pod]
-    return Unplaced(pod.key, pod.uid, reason, obstacles.listed(nodes, obstacles.text))
+    left = arrays.pods[pod]
+    return Unplaced(left.key, left.uid, reason, obstacles.listed(nodes, obstacles.text))

@@ -23,7 +23,8 @@ class Kind(IntEnum):
     CROWDED = 1
     TOO_LITTLE = 2
     TOO_MANY = 3
-    RULE = 4
+    NEIGHBOURS = 4
+    RULE = 5
 
 
 _COUNTED = {
@@ -31,6 +32,7 @@ _COUNTED = {
     Kind.CROWDED: "too crowded at peak",
     Kind.TOO_LITTLE: "too little left by requests",
     Kind.TOO_MANY: pod_count.REASON,
+    Kind.NEIGHBOURS: "kept away by rules between pods",
 }
 
 
@@ -44,21 +46,25 @@ class Obstacles:
         kind = np.where(ledger.fits_peak(pod, arrays.options.headroom), Kind.NOTHING, Kind.CROWDED)
         kind[~ledger.fits_requests(pod)] = Kind.TOO_LITTLE
         kind[~pod_count.fits(ledger.slots)] = Kind.TOO_MANY
+        kind[~ledger.between.allows(pod)] = Kind.NEIGHBOURS
         kind[~self.allowed] = Kind.RULE
         self.kind: Ints = kind
 
     def text(self, node: int) -> str:
         """Empty when nothing but the pod's taste speaks against the node."""
-        kind = int(self.kind[node])
-        if kind == Kind.NOTHING:
-            return ""
-        if kind == Kind.CROWDED:
-            return self._crowded(node)
-        if kind == Kind.TOO_LITTLE:
-            return f"requests: lacks {self.missing(node)}"
-        if kind == Kind.TOO_MANY:
-            return f"{pod_count.REASON} ({self._case.arrays.max_pods[node]})"
-        return self._case.candidates.why_not(self._pod, node)
+        match int(self.kind[node]):
+            case Kind.RULE:
+                return self._case.candidates.why_not(self._pod, node)
+            case Kind.NEIGHBOURS:
+                return self._ledger.between.why_not(self._pod, node)
+            case Kind.TOO_MANY:
+                return f"{pod_count.REASON} ({self._case.arrays.max_pods[node]})"
+            case Kind.TOO_LITTLE:
+                return f"requests: lacks {self.missing(node)}"
+            case Kind.CROWDED:
+                return self._crowded(node)
+            case _:
+                return ""
 
     def missing(self, node: int) -> str:
         arrays = self._case.arrays

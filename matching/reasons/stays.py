@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from matching.case import Case
-from matching.outcome import Outcome
+from matching.outcome import Choice, Outcome
 from matching.plan import Stay, Unplaced
 from matching.problem import Pod, Scope
 from matching.reasons.moves import degraded
 from matching.reasons.turns import Turn, turns
 
 KEPT_HOME = "kept here: had it chosen, its requests would have fitted nowhere"
+HELD = "kept here: in no order of the moves would the rules between pods have been kept"
 
 
 def stays(case: Case, outcome: Outcome) -> tuple[Stay, ...]:
@@ -35,39 +36,51 @@ def left_alone(case: Case) -> list[Unplaced]:
 
 
 class _Reasons:
-    """Almost every pod of a plan stays, so what can be found for all of them at once is; the rest is look-ups."""
+    """What holds whatever the planner's aim is; the rest its own reasoning says, or the pods' preferences."""
 
     def __init__(self, case: Case, outcome: Outcome) -> None:
         wish = outcome.wish
         self._case, self._held_back = case, outcome.held_back
-        self._kept_home, self._headroom = wish.kept_home, wish.headroom
+        self._impossible, self._kept_home = outcome.choice.held, wish.kept_home
         self._fixed, self._in_scope = case.arrays.fixed.tolist(), case.movable.tolist()
-        self._chose = wish.chose.tolist()
         self._would_move = (wish.at != case.arrays.home).tolist()
-        self._held, self._place = case.tastes.held.tolist(), case.tastes.place.tolist()
-        staying = wish.chose & case.arrays.unhappy & (wish.at == case.arrays.home)
-        self._unhappy = {turn.pod: _unhappy(case, turn) for turn in turns(case, wish, staying)}
+        self._own = outcome.reasoning or _Preferred(case, wish)
 
     def of(self, pod: int) -> str:
         if self._fixed[pod]:
             return _fixed(self._case.arrays.pods[pod])
         if not self._in_scope[pod]:
             return "not in scope: " + _only(self._case.problem.options.scope)
+        if pod in self._impossible:
+            return HELD
         if self._held_back and self._would_move[pod]:
             return self._held_back
         if pod in self._kept_home:
             return KEPT_HOME
+        return self._own.why_stayed(pod)
+
+
+class _Preferred:
+    """Almost every pod of a plan stays, so what can be found for all of them at once is; the rest is look-ups."""
+
+    def __init__(self, case: Case, wish: Choice) -> None:
+        self._case, self._headroom = case, wish.headroom
+        self._chose = wish.chose.tolist()
+        self._held, self._place = case.tastes.held.tolist(), case.tastes.place.tolist()
+        staying = wish.chose & case.arrays.unhappy & (wish.at == case.arrays.home)
+        self._unhappy = {turn.pod: _unhappy(case, turn) for turn in turns(case, wish, staying)}
+
+    def why_stayed(self, pod: int) -> str:
         if not self._chose[pod]:
             return "happy: only unhappy and pending pods were matched"
         if pod in self._headroom:
             return degraded(self._headroom[pod], self._case.arrays.options.headroom)
-        return self._unhappy.get(pod) or _happy(self._place[pod], self._held[pod])
+        return self._unhappy.get(pod) or self._happy(pod)
 
-
-def _happy(place: int, held: bool) -> str:
-    if place > 1:
-        return _lower_choice(place)
-    return "happy where it is (inertia)" if held else "prefers it: nearest fit"
+    def _happy(self, pod: int) -> str:
+        if self._place[pod] > 1:
+            return _lower_choice(self._case, pod, self._place[pod])
+        return "happy where it is (inertia)" if self._held[pod] else "prefers it: nearest fit"
 
 
 def _unhappy(case: Case, turn: Turn) -> str:
@@ -76,11 +89,14 @@ def _unhappy(case: Case, turn: Turn) -> str:
     order = case.preferences.order(turn.pod, case.candidates.of(turn.pod), turn.standing)
     place = order.tolist().index(case.arrays.home[turn.pod]) + 1
     if place > 1:
-        return _lower_choice(place)
+        return _lower_choice(case, turn.pod, place)
     return "unhappy, but no other node it may use would be clearly less loaded"
 
 
-def _lower_choice(place: int) -> str:
+def _lower_choice(case: Case, pod: int, place: int) -> str:
+    neighbours = case.arrays.neighbours
+    if neighbours is not None and neighbours.matters_to(pod):
+        return f"choice {place}: the nodes it likes better have no room, or rules between pods keep it away"
     return f"choice {place}: no room on the nodes it likes better"
 
 

@@ -13,7 +13,7 @@ import click
 
 from matching.plan import Plan
 from reactor.cli.plan_output import Planned, render
-from reactor.cli.planning_session import Request, make_plan, wished_settings
+from reactor.cli.planning_session import Request, compared, make_plan, wished_settings
 from reactor.cluster.exchange import Call
 from reactor.controller import Controller, Options, open_controller
 from reactor.cycle import turn
@@ -64,7 +64,11 @@ async def _with_background(controller: Controller, request: Request) -> None:
 async def _work(controller: Controller, request: Request) -> None:
     await _synced(controller)
     await controller.measuring.once()
-    planned = make_plan(_snapshot(controller, request), wished_settings(request))
+    snapshot, settings = _snapshot(controller, request), wished_settings(request)
+    if request.compare:
+        click.echo(compared(snapshot, settings, request))
+        return
+    planned = make_plan(snapshot, settings)
     click.echo(render(planned, request.output))
     if not request.apply or not planned.plan.moves:
         return

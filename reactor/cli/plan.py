@@ -17,6 +17,14 @@ from reactor.cli.options import cluster_options, settings_option
     "-o", "--output", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True
 )
 @click.option("--planner", help="Planner to use instead of the settings' one.")
+@click.option(
+    "--set",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the planner, such as overload=1.1 or weights.cpu=2; may be repeated.",
+)
+@click.option("--compare", is_flag=True, help="All planners side by side, instead of one plan.")
 @click.option("--scope", type=click.Choice(["cluster", "unhappy"]), help="Instead of planner.scope of the settings.")
 @click.option("--scheduler-name", help="Plan as if pods with this schedulerName were ours (settings: schedulerName).")
 @click.option("--now", help="RFC 3339 time to plan for; default: the newest timestamp in the files.")
@@ -34,10 +42,15 @@ def plan(**given: Any) -> None:
 
     \b
     From files, before anything is installed:
-      kubectl get nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,pdb,ns,events \\
+      kubectl get nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,pdb,ns,pvc,pv,events \\
           -A -o json > dump.json
       kubectl get pods.metrics.k8s.io,nodes.metrics.k8s.io -A -o json > metrics.json
       rematch plan -f dump.json -f metrics.json
+
+    \b
+    What each planner would do with it:
+      rematch plan -f dump.json -f metrics.json --compare
+      rematch plan -f dump.json -f metrics.json --planner refine --set overload=1.1 -o wide
 
     \b
     From the live cluster, carried out after a question:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from matching.jsonform import plan_to_json
-from matching.plan import Certificate, Move, Plan
+from matching.plan import Certificate, Move, Plan, Rejected, Unplaced
 from reactor.cli.tables import table
 from reactor.decision import Decision
 from reactor.snapshot import Needs, Snapshot
@@ -53,10 +54,13 @@ def document(planned: Planned) -> dict[str, Any]:
 def _for_people(planned: Planned, *, wide: bool) -> str:
     plan, decision = planned.plan, planned.decision
     parts = []
-    if plan.moves:
-        rows = [(move.pod, move.source or "<pending>", move.target, _why(move, wide=wide)) for move in plan.moves]
+    if wide:
+        parts += [_told(move) for move in plan.moves]
+        parts += [_told_unplaced(left) for left in plan.unplaced]
+    elif plan.moves:
+        rows = [(move.pod, move.source or "<pending>", move.target, "; ".join(move.reasons)) for move in plan.moves]
         parts.append(table(("pod", "from", "to", "why"), rows))
-    if plan.unplaced:
+    if plan.unplaced and not wide:
         parts.append(table(("unplaced", "reason"), [(left.pod, left.reason) for left in plan.unplaced]))
     if decision.waits:
         parts.append(table(("waits", "reason", "text"), [(w.pod, w.reason, w.text) for w in decision.waits]))
@@ -66,11 +70,19 @@ def _for_people(planned: Planned, *, wide: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _why(move: Move, *, wide: bool) -> str:
-    reasons = "; ".join(move.reasons)
-    if not wide or not move.rejected:
-        return reasons
-    return reasons + "; not " + ", ".join(f"{no.node} ({no.reason})" for no in move.rejected)
+def _told(move: Move) -> str:
+    """One move as a paragraph."""
+    where = f"moves from {move.source} to {move.target}" if move.source else f"goes to {move.target}"
+    lines = [f"{move.pod} {where} (choice {move.rank})", *(f"  because {reason}" for reason in move.reasons)]
+    return "\n".join([*lines, *_not_chosen(move.rejected)])
+
+
+def _told_unplaced(left: Unplaced) -> str:
+    return "\n".join([f"{left.pod} gets no node", f"  because {left.reason}", *_not_chosen(left.rejected)])
+
+
+def _not_chosen(rejected: Iterable[Rejected]) -> list[str]:
+    return [f"  others: {no.reason}" if no.node == "*" else f"  not {no.node}: {no.reason}" for no in rejected]
 
 
 def _pairs(certificate: Certificate) -> str:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
+from matching.problem import ProblemError
 from matching.registry import load_planner
+from reactor.cli.compare import compare, render_comparison
 from reactor.cli.plan_output import Planned, render
 from reactor.cluster.dump import read_dump
 from reactor.decision import Trigger, decide
-from reactor.errors import InputError
+from reactor.errors import InputError, SettingsError
 from reactor.management import Management
-from reactor.offline import look_at_dump
+from reactor.offline import Look, look_at_dump
 from reactor.planning import rematch_problem
+from reactor.settings.document import read_document
 from reactor.settings.file import read_file
 from reactor.settings.load import parse_settings
-from reactor.settings.model import Settings
+from reactor.settings.model import Mode, Settings
+from reactor.settings.planner_check import planner_problems
 from reactor.snapshot import Needs, Snapshot
 
 
@@ -33,6 +39,8 @@ class Request:
     settings_file: Path | None
     output: str
     planner: str | None
+    parameters: tuple[str, ...]
+    compare: bool
     scope: str | None
     scheduler_name: str | None
     now: str | None
@@ -53,15 +61,28 @@ def run(request: Request) -> None:
         )
     if request.yes and not request.apply:
         raise click.UsageError("--yes goes with --apply")
+    if request.compare and (request.apply or request.output == "wide"):
+        raise click.UsageError("--compare makes no plan to apply or to show in detail; leave out one of them")
     if not request.files:
         from reactor.cli.live_plan import plan_live
 
+        wished_settings(request)  # what is wrong with them is said before anything is connected to
         asyncio.run(plan_live(request))
         return
-    click.echo(render(plan_from_files(request), request.output))
+    look, settings = look_at_files(request)
+    if request.compare:
+        click.echo(compared(look.snapshot, settings, request))
+        return
+    planned = make_plan(look.snapshot, settings)
+    notes = (*planned.plan.notes, *look.notes)
+    click.echo(render(replace(planned, plan=replace(planned.plan, notes=notes)), request.output))
 
 
-def plan_from_files(request: Request) -> Planned:
+def compared(snapshot: Snapshot, settings: Settings, request: Request) -> str:
+    return render_comparison(compare(snapshot, settings), request.output)
+
+
+def look_at_files(request: Request) -> tuple[Look, Settings]:
     settings = wished_settings(request)
     look = look_at_dump(
         read_dump(request.files),
@@ -71,13 +92,16 @@ def plan_from_files(request: Request) -> Planned:
     )
     if not look.snapshot.cluster.nodes:
         raise InputError(f"{', '.join(request.files)}: no nodes; add what `kubectl get nodes -o json` prints")
-    planned = make_plan(look.snapshot, settings)
-    return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *look.notes)))
+    return look, settings
 
 
 def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:
     decision = decide(snapshot, settings, Trigger.DEMAND)
-    plan = load_planner(settings.planner.name).plan(rematch_problem(snapshot, decision, settings))
+    planner = load_planner(settings.planner.name, settings.planner.parameters)
+    try:
+        plan = planner.plan(rematch_problem(snapshot, decision, settings))
+    except ProblemError as error:
+        raise InputError(f"planner {planner.name}: {error}") from error
     return Planned(snapshot, decision, replace(plan, notes=(*plan.notes, *_foreign(snapshot, settings))))
 
 
@@ -96,9 +120,38 @@ def _foreign(snapshot: Snapshot, settings: Settings) -> Iterator[str]:
 def wished_settings(request: Request) -> Settings:
     """The file's settings (or the defaults), with what the command line says on top."""
     settings = settings_for(request.settings_file, request.scheduler_name)
-    said = {"name": request.planner, "scope": request.scope}
+    said: dict[str, Any] = {"name": request.planner, "scope": request.scope}
     planner = settings.planner.model_dump() | {key: value for key, value in said.items() if value is not None}
-    return settings.model_copy(update={"planner": type(settings.planner).model_validate(planner)})
+    if planner["name"] != settings.planner.name:
+        planner["parameters"] = {}
+    planner["parameters"] = with_parameters(planner["parameters"], request.parameters)
+    update: dict[str, Any] = {"planner": type(settings.planner).model_validate(planner)}
+    if request.apply:
+        update["mode"] = Mode.ACT
+    wished = settings.model_copy(update=update)
+    if problems := planner_problems(wished):
+        raise SettingsError(problems)
+    return wished
+
+
+def with_parameters(parameters: Mapping[str, Any], said: Iterable[str]) -> dict[str, Any]:
+    """`overload=1.1` and `weights.cpu=2`, each value as in the settings file."""
+    together = deepcopy(dict(parameters))
+    for each in said:
+        path, equals, text = each.partition("=")
+        if not equals or not all(path.split(".")):
+            raise InputError(f"--set: {each!r} names no value; write NAME=VALUE, such as overload=1.1")
+        *sections, name = path.split(".")
+        inner = together
+        for section in sections:
+            inner = inner.setdefault(section, {})
+            if not isinstance(inner, dict):
+                raise InputError(f"--set: {path} is inside of {section}, which is already given as a value")
+        try:
+            inner[name] = read_document(text)
+        except SettingsError as error:
+            raise InputError(f"--set: {each!r} cannot be read: {error}") from error
+    return together
 
 
 def settings_for(file: Path | None, scheduler_name: str | None) -> Settings:

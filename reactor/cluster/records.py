@@ -56,10 +56,14 @@ class Pod(Struct, frozen=True, gc=False):
     requests: Mapping[str, float] = {}
     """Effective requests as kube-scheduler counts them: init containers, sidecars and overhead included."""
     rules: Rules = Rules()
+    """Shared by the pods of a template; without what its volumes demand, which the spec does not tell."""
     gates: tuple[str, ...] = ()
     """Scheduling gates that are still set."""
     unjudged: tuple[str, ...] = ()
-    """Hard constraints that we cannot judge yet, by field name; the pod is neither moved nor bound."""
+    """Hard constraints that we cannot judge, by field name; the pod is neither moved nor bound. More can be found
+    only with the rest of the cluster at hand: `reactor.judging`."""
+    claims: tuple[str, ...] = ()
+    """Names of the PersistentVolumeClaims that it uses."""
     local_data: tuple[str, ...] = ()
     """Volumes whose data would be lost by a move (emptyDir, hostPath, local)."""
     containers: tuple[Container, ...] = ()
@@ -166,6 +170,9 @@ class Claim(Struct, frozen=True, gc=False):
     resource_version: str
     volume: str = ""
     storage_class: str = ""
+    exclusive: bool = False
+    """ReadWriteOncePod: one pod at a time, wherever it runs."""
+    deleting: bool = False
 
 
 class Volume(Struct, frozen=True, gc=False):
@@ -176,6 +183,8 @@ class Volume(Struct, frozen=True, gc=False):
     resource_version: str
     node_affinity: tuple[Term, ...] | None = None
     local: bool = False
+    zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Zone and region labels with the values that each allows."""
 
 
 class PriorityClass(Struct, frozen=True, gc=False):

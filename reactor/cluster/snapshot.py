@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from reactor.cluster.company import asks_for_namespace_labels, seen_by_rules
 from reactor.cluster.records import (
     Budget,
     Claim,
@@ -55,6 +57,36 @@ class ClusterView:
         if owner is None or owner.owner is None:
             return owner
         return self.workloads.get(owner.owner.uid, owner)
+
+    def claim_named(self, namespace: str, name: str) -> Claim | None:
+        return self._claims_by_name.get((namespace, name))
+
+    def users_of_claim(self, namespace: str, name: str) -> int:
+        """How many pods that have not finished use it."""
+        return self._claim_users[namespace, name]
+
+    @cached_property
+    def seen_by_rules(self) -> tuple[Pod, ...]:
+        """The pods that matter to rules between pods."""
+        return seen_by_rules(self.pods.values())
+
+    @cached_property
+    def unread_namespaces(self) -> frozenset[str]:
+        """Namespaces that pods are in and that are not known themselves: a file may have pods only."""
+        return frozenset({pod.namespace for pod in self.pods.values()} - self.namespaces.keys())
+
+    @cached_property
+    def namespace_labels_matter(self) -> bool:
+        """Whether some pod's rules select others by labels of their namespaces."""
+        return any(asks_for_namespace_labels(pod.rules) for pod in self.seen_by_rules)
+
+    @cached_property
+    def _claims_by_name(self) -> Mapping[tuple[str, str], Claim]:
+        return {(claim.namespace, claim.name): claim for claim in self.claims}
+
+    @cached_property
+    def _claim_users(self) -> Counter[tuple[str, str]]:
+        return Counter((pod.namespace, name) for pod in self.pods.values() if not pod.finished for name in pod.claims)
 
     @cached_property
     def _pods_by_node(self) -> Mapping[str, tuple[Pod, ...]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reactor.cluster.records import Pod
 from reactor.execution.follow import reserved
+from reactor.judging import cannot_judge
 from reactor.settings.model import Settings
 from reactor.snapshot import Snapshot
 
@@ -16,7 +17,7 @@ class Pending:
     place: Mapping[str, str | None]
     """By UID: the node that a reservation holds for the pod, or None."""
     unjudged: tuple[Pod, ...]
-    """Not bound, because a hard constraint of theirs cannot be judged yet."""
+    """Not bound, because a hard constraint of theirs cannot be judged."""
 
 
 def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
@@ -39,5 +40,6 @@ def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
         for run in snapshot.ongoing.in_flight
         if run.replacement is not None and reserved(run, snapshot.at, settings.execution)
     }
-    place = {pod.uid: held.get(pod.uid) for pod in waiting if not pod.unjudged}
-    return Pending(place, tuple(pod for pod in waiting if pod.unjudged))
+    unjudged = tuple(pod for pod in waiting if cannot_judge(pod, snapshot.cluster))
+    left = {pod.uid for pod in unjudged}
+    return Pending({pod.uid: held.get(pod.uid) for pod in waiting if pod.uid not in left}, unjudged)

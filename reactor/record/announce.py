@@ -9,6 +9,7 @@ from reactor.cluster.records import ConfigMap, Pod
 from reactor.decision import Unhappy, Wait
 from reactor.errors import in_words
 from reactor.execution.journal import MoveRun, Stage
+from reactor.judging import cannot_judge
 from reactor.outcome import Placement, Rematch
 from reactor.snapshot import Snapshot
 
@@ -49,7 +50,8 @@ def about_move(run: MoveRun, snapshot: Snapshot) -> Announcement | None:
 def about_placement(placement: Placement, snapshot: Snapshot) -> Iterator[Announcement]:
     pods = snapshot.cluster.pods
     for pod in placement.unjudged:
-        yield about_pod(pod, "FailedScheduling", f"cannot judge {', '.join(pod.unjudged)} yet", warning=True)
+        unjudged = ", ".join(cannot_judge(pod, snapshot.cluster))
+        yield about_pod(pod, "FailedScheduling", f"cannot judge {unjudged}", warning=True)
     if placement.plan is None:
         return
     for left in placement.plan.unplaced:

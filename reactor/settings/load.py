@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import entry_points
 from typing import Any
 
 import yaml
@@ -12,7 +11,8 @@ from pydantic import BaseModel, ValidationError
 from reactor.errors import SettingsError
 from reactor.settings.document import Problem, Writer, read_document
 from reactor.settings.model import Settings
-from reactor.settings.problems import explain, nearest
+from reactor.settings.planner_check import planner_problems, unknown_planner
+from reactor.settings.problems import explain
 
 CONFIG_MAP_KEY = "settings.yaml"
 
@@ -61,8 +61,8 @@ def _validated(tree: dict[str, Any]) -> Settings:
     try:
         settings = Settings.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise SettingsError([*explain(error), *_planner_problems(tree)]) from None
-    if problems := _planner_problems(tree):
+        raise SettingsError([*explain(error), *_named_planner(tree)]) from None
+    if problems := planner_problems(settings):
         raise SettingsError(problems)
     return settings
 
@@ -80,10 +80,7 @@ def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, An
     return kept
 
 
-def _planner_problems(tree: dict[str, Any]) -> list[Problem]:
+def _named_planner(tree: dict[str, Any]) -> list[Problem]:
     section = tree.get("planner")
     name = section.get("name") if isinstance(section, dict) else None
-    installed = [point.name for point in entry_points(group="rematch.planners")]
-    if not isinstance(name, str) or not installed or name in installed:
-        return []
-    return [("planner.name", f"no planner {name!r} is installed; {nearest(name, installed)}")]
+    return unknown_planner(name) if isinstance(name, str) else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
@@ -114,14 +114,24 @@ class Scope(StrEnum):
 class Planner(_Section):
     name: str = "stable"
     """An installed planner (entry-point group rematch.planners)."""
+    parameters: dict[str, Any] = {}
+    """What this planner takes besides the settings below that all share, such as `overload: 1.1` for refine."""
+    allow_unsafe: bool = False
+    """Let a planner act that waives a promise, such as one that follows a source to the letter."""
     scope: Scope = Scope.CLUSTER
     """`cluster` may give every managed pod another node, `unhappy` only the unhappy ones."""
     inertia: Annotated[float, Field(ge=0)] = 0.5
     """How much nearer (in normalised distance, 0 to 1.4) another node has to be before a happy pod leaves its own."""
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.15
     """Share of a node that peaks leave free; given up step by step when the pods do not fit otherwise."""
+    soft_weight: Annotated[float, Field(ge=0)] = 0.05
+    """What breaking all soft wishes of a pod (preferred affinity, ScheduleAnyway) adds to a distance; 0 is off."""
     max_moves: Annotated[int, Field(ge=1)] | None = None
     """Most moves of running pods in one plan."""
+    max_moves_per_workload: Annotated[int, Field(ge=1)] | None = None
+    max_moves_per_node: Annotated[int, Field(ge=1)] | None = None
+    """What leaves the node and what enters it together."""
+    max_moves_per_namespace: Annotated[int, Field(ge=1)] | None = None
 
 
 class Execution(_Section):
@@ -178,6 +188,16 @@ class Queries(_Section):
         '{container!="",$namespaces}[2m])) > 0)'
     )
     """Share of the scheduling periods in which a pod ran into its CPU limit; nothing for pods without limits."""
+    pod_network: str = (
+        '8 * sum by (namespace, pod) (rate(container_network_receive_bytes_total{pod!="",$namespaces}[2m])'
+        ' + rate(container_network_transmit_bytes_total{pod!="",$namespaces}[2m]))'
+    )
+    """Bits per second of a pod; asked only while the planner looks at the network."""
+    node_bandwidth: str = (
+        "8 * max by (node, kubernetes_node, nodename, instance)"
+        ' (node_network_speed_bytes{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"} > 0)'
+    )
+    """Bits per second of a node's fastest link; asked only while the planner looks at the network."""
     availability: str = ""
     """Share of requests that succeeded; shown on the dashboard."""
     latency_p95: str = ""

@@ -20,10 +20,19 @@ from reactor.settings.model import Prometheus
 from reactor.signals.bounded_threads import BoundedThreads, Exhausted
 from reactor.signals.line import Line, LineAdapter
 from reactor.signals.namespaces import matchers, parts_of
-from reactor.signals.samples import NodeUsageSample, PodUsageSample, ProbeCounter, ThrottleSample
+from reactor.signals.samples import (
+    LinkSample,
+    NetworkSample,
+    NodeUsageSample,
+    PodUsageSample,
+    ProbeCounter,
+    ThrottleSample,
+)
 from reactor.signals.series import (
     Series,
+    link_speeds,
     longest_range,
+    network_rates,
     node_usage,
     parse_vector,
     pod_usage,
@@ -46,6 +55,8 @@ class PrometheusRound:
     nodes: list[NodeUsageSample] = field(default_factory=list)
     throttled: list[ThrottleSample] = field(default_factory=list)
     probes: list[ProbeCounter] = field(default_factory=list)
+    network: list[NetworkSample] = field(default_factory=list)
+    links: list[LinkSample] = field(default_factory=list)
     availability: float | None = None
     latency_p95: float | None = None
     problems: tuple[MetricsError, ...] = ()
@@ -74,6 +85,8 @@ class PrometheusSource:
             nodes=node_usage(told["nodeCpu"], told["nodeMemory"]),
             throttled=throttling(told["throttled"]),
             probes=probe_counters(told["probes"]),
+            network=network_rates(told["pod_network"]),
+            links=link_speeds(told["node_bandwidth"]),
             availability=single_value(told["availability"]),
             latency_p95=single_value(told["latencyP95"]),
             problems=tuple(problem for _, problem in answers if problem is not None),

@@ -53,6 +53,23 @@ class ThrottleSample(Struct, frozen=True, gc=False):
     at: float
 
 
+class NetworkSample(Struct, frozen=True, gc=False):
+    """Bits per second that the pod receives and sends together."""
+
+    namespace: str
+    pod: str
+    rate: float
+    at: float
+
+
+class LinkSample(Struct, frozen=True, gc=False):
+    """Bits per second that the node's link can carry."""
+
+    node: str
+    speed: float
+    at: float
+
+
 class ProbeCounter(Struct, frozen=True, gc=False):
     """`prober_probe_total` of one container's liveness probe; `uid` is empty where the kubelet does not label it."""
 

@@ -9,7 +9,14 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from reactor.errors import MetricsError
-from reactor.signals.samples import NodeUsageSample, PodUsageSample, ProbeCounter, ThrottleSample
+from reactor.signals.samples import (
+    LinkSample,
+    NetworkSample,
+    NodeUsageSample,
+    PodUsageSample,
+    ProbeCounter,
+    ThrottleSample,
+)
 
 _NODE_LABELS = ("node", "kubernetes_node", "nodename", "kubernetes_io_hostname", "instance")
 _SAME = 0.05
@@ -63,6 +70,14 @@ def node_usage(cpu: Iterable[Series], memory: Iterable[Series]) -> list[NodeUsag
 
 def throttling(shares: Iterable[Series]) -> list[ThrottleSample]:
     return [ThrottleSample(*name, series.value, series.at) for name, series in _by_pod(shares).items()]
+
+
+def network_rates(rates: Iterable[Series]) -> list[NetworkSample]:
+    return [NetworkSample(*name, series.value, series.at) for name, series in _by_pod(rates).items()]
+
+
+def link_speeds(speeds: Iterable[Series]) -> list[LinkSample]:
+    return [LinkSample(name, series.value, series.at) for name, series in _by_node(speeds).items()]
 
 
 def probe_counters(vector: Iterable[Series]) -> list[ProbeCounter]:

@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 from predictors.protocol import PeakEstimator
 from reactor.cluster.records import Pod
 from reactor.signals.readings import UNKNOWN_PEAK, Peak, Reading, Usage
-from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source, ThrottleSample
-from reactor.signals.usage_table import CPU, MEMORY, THROTTLED, Rows, UsageTable
+from reactor.signals.samples import (
+    LinkSample,
+    NetworkSample,
+    NodeUsageSample,
+    PodUsageSample,
+    Source,
+    ThrottleSample,
+)
+from reactor.signals.usage_table import CPU, MEMORY, NETWORK, THROTTLED, Rows, UsageTable
 from reactor.signals.workloads import Workloads, workload_key
 
 
@@ -38,6 +45,12 @@ class UsageView:
 
     def throttled(self, uid: str) -> Reading:
         return self.pods.reading(uid, THROTTLED, self.now, self.freshness)
+
+    def network(self, uid: str) -> Reading:
+        return self.pods.reading(uid, NETWORK, self.now, self.freshness)
+
+    def link_speed(self, node: str) -> Reading:
+        return self.nodes.reading(node, NETWORK, self.now, self.freshness)
 
     def peak(self, uid: str) -> Peak:
         slot = self.pods.slots.get(uid)
@@ -128,12 +141,25 @@ class UsageBook:
                 gathered.take(THROTTLED, slot, sample.share, sample.at)
         gathered.write(self._pods, Source.PROMETHEUS, self.freshness)
 
+    def record_network(self, pods: Iterable[NetworkSample], links: Iterable[LinkSample], now: float) -> None:
+        rates, speeds = _Gathered(now), _Gathered(now)
+        for sample in pods:
+            slot = self._slot_of(sample.namespace, sample.pod, sample.at)
+            if slot is not None:
+                rates.take(NETWORK, slot, sample.rate, sample.at)
+        for link in links:
+            name = self._node_called(link.node)
+            if name is not None:
+                speeds.take(NETWORK, self._nodes.rows.slots[name], link.speed, link.at)
+        rates.write(self._pods, Source.PROMETHEUS, self.freshness)
+        speeds.write(self._nodes, Source.PROMETHEUS, self.freshness)
+
     def record_nodes(self, samples: Iterable[NodeUsageSample], source: Source, now: float) -> set[str]:
         """The names that belong to no node we know."""
         unknown: set[str] = set()
         gathered = _Gathered(now)
         for sample in samples:
-            name = self._aliases.get(sample.node) or self._aliases.get(sample.node.partition(".")[0])
+            name = self._node_called(sample.node)
             if name is None:
                 unknown.add(sample.node)
                 continue
@@ -169,6 +195,9 @@ class UsageBook:
             remembered=dict(self._workloads.remembered),
         )
 
+    def _node_called(self, name: str) -> str | None:
+        return self._aliases.get(name) or self._aliases.get(name.partition(".")[0])
+
     def _slot_of(self, namespace: str, name: str, at: float) -> int | None:
         slot = self._names.get(namespace, {}).get(name)
         return None if slot is None or at < self._created[slot] else slot
@@ -186,9 +215,9 @@ class _Gathered:
 
     def __init__(self, now: float) -> None:
         self._now = now
-        self._slots: tuple[list[int], ...] = ([], [], [])
-        self._values: tuple[list[float], ...] = ([], [], [])
-        self._at: tuple[list[float], ...] = ([], [], [])
+        self._slots: tuple[list[int], ...] = ([], [], [], [])
+        self._values: tuple[list[float], ...] = ([], [], [], [])
+        self._at: tuple[list[float], ...] = ([], [], [], [])
 
     def take(self, axis: int, slot: int, value: float | None, at: float) -> None:
         if value is not None:

@@ -13,8 +13,9 @@ from predictors.protocol import PeakEstimator
 from reactor.signals.readings import MISSING, Reading
 from reactor.signals.samples import Quality, Source
 
-CPU, MEMORY, THROTTLED = 0, 1, 2
-_AXES = 3
+CPU, MEMORY, THROTTLED, NETWORK = 0, 1, 2, 3
+"""NETWORK is a pod's rate or a node's link speed."""
+_AXES = 4
 _PEAK_AXES = 2
 _COLUMNS = 60
 _BLOCK = 4096

@@ -11,7 +11,8 @@ from matching.planners.stable import StablePlanner
 from matching.problem import Node, Pod, Problem, Requirement, Rules, Scope, Term
 from reactor.decision import decide
 from reactor.execution.journal import Ongoing
-from reactor.planning import fits_now, pinned, placement_problem, rematch_problem
+from reactor.needs import pinned
+from reactor.planning import fits_now, placement_problem, rematch_problem
 from reactor.snapshot import Needs, Snapshot
 from tests.support.clock import NOW
 from tests.support.cluster import GIB, make_node, make_pending, make_pod, make_settings, make_snapshot

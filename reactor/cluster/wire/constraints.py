@@ -1,16 +1,22 @@
-"""What a pod's spec demands of its node: rules that we judge, and the names of constraints that we do not."""
+"""What a pod's spec demands of its node and its neighbours, and the names of demands that we cannot judge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
-from matching.problem import Requirement, Rules, Term, Toleration
-from reactor.cluster.wire.parts import Memo, decode_strings, given
-from reactor.cluster.wire.pod_shape import WireContainer, WirePodSpec, WireVolume
-from reactor.cluster.wire.requests import JUDGED
+from matching.problem import HostPort, Rules, Toleration
+from reactor.cluster.wire.neighbours import decode_affinity, decode_spreads
+from reactor.cluster.wire.parts import WrongField, decode_strings, given, inside
+from reactor.cluster.wire.pod_shape import WirePodSpec, WireVolume
+
+V = TypeVar("V")
+
+_MOST_KEPT = 16384
 
 
 class _Toleration(Struct, gc=False):
@@ -20,57 +26,88 @@ class _Toleration(Struct, gc=False):
     effect: str | None = None
 
 
-class WireRequirement(Struct, gc=False):
-    key: str
-    operator: str
-    values: list[str] | None = None
-
-
-class WireTerm(Struct, rename="camel", gc=False):
-    match_expressions: list[WireRequirement] | None = None
-    match_fields: list[WireRequirement] | None = None
-
-
-class WireNodeSelector(Struct, rename="camel", gc=False):
-    node_selector_terms: list[WireTerm] | None = None
-
-
-class _NodeAffinity(Struct, gc=False, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
-    required: WireNodeSelector | None = None
-
-
-class _PodAffinity(Struct, gc=False, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
-    required: list[Raw] | None = None
-
-
-class _Affinity(Struct, rename="camel", gc=False):
-    node_affinity: _NodeAffinity | None = None
-    pod_affinity: _PodAffinity | None = None
-    pod_anti_affinity: _PodAffinity | None = None
-
-
-class _Judged(Struct, frozen=True, gc=False):
-    """An affinity taken apart."""
-
-    node: tuple[Term, ...] | None = None
-    unjudged: tuple[str, ...] = ()
-
-
 _TOLERATIONS = msgspec.json.Decoder(list[_Toleration] | None)
-_AFFINITY = msgspec.json.Decoder(_Affinity | None)
 _NO_RULES = Rules()
-_NO_AFFINITY = _Judged()
 
 
-def requirements(found: list[WireRequirement] | None) -> tuple[Requirement, ...]:
-    return tuple(Requirement(each.key, each.operator, tuple(each.values or ())) for each in found or ())
+class ConstraintsDecoder:
+    """Pods with the same statements share one Rules value, and so do pods whose rules come out equal."""
+
+    def __init__(self) -> None:
+        self._stated: dict[tuple[object, ...], Rules] = {}
+        self._equal: dict[Rules, Rules] = {_NO_RULES: _NO_RULES}
+
+    def rules(self, spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
+        statements = _statements(spec, labels)
+        known = self._stated.get(statements)
+        if known is None:
+            if len(self._stated) >= _MOST_KEPT:
+                self._stated.clear()
+                self._equal.clear()
+            rules = _rules(spec, labels)
+            known = self._stated[statements] = self._equal.setdefault(rules, rules)
+        return known
 
 
-def terms(selector: WireNodeSelector) -> tuple[Term, ...]:
-    return tuple(
-        Term(requirements(term.match_expressions), requirements(term.match_fields))
-        for term in selector.node_selector_terms or ()
+def unjudged(spec: WirePodSpec) -> Iterator[str]:
+    """Demands that nobody here can judge, whatever else is known of the cluster."""
+    if any(_is_foreign(volume) for volume in spec.volumes or ()):
+        yield "volumes"
+    if spec.resource_claims:
+        yield "resourceClaims"
+
+
+def claims(spec: WirePodSpec, pod: str) -> tuple[str, ...]:
+    """Names of the PersistentVolumeClaims that the pod uses; an ephemeral volume's is made of the pod's name."""
+    found = [
+        volume.persistent_volume_claim.claim_name for volume in spec.volumes or () if volume.persistent_volume_claim
+    ]
+    found += [f"{pod}-{volume.name}" for volume in spec.volumes or () if given(volume.ephemeral)]
+    return tuple(found)
+
+
+def local_data(spec: WirePodSpec) -> tuple[str, ...]:
+    """Volumes whose data stays behind on the node."""
+    found = [f"emptyDir:{volume.name}" for volume in spec.volumes or () if given(volume.empty_dir)]
+    found += [f"hostPath:{volume.name}" for volume in spec.volumes or () if given(volume.host_path)]
+    return tuple(found)
+
+
+def _statements(spec: WirePodSpec, labels: Mapping[str, str]) -> tuple[object, ...]:
+    """All that the rules depend on. The pod's own labels do only where its rules refer to them."""
+    affinity, spreads = bytes(spec.affinity), bytes(spec.topology_spread_constraints)
+    own = tuple(sorted(labels.items())) if b"LabelKeys" in affinity or b"LabelKeys" in spreads else ()
+    return bytes(spec.tolerations), bytes(spec.node_selector), affinity, spreads, own, _host_ports(spec)
+
+
+def _rules(spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
+    demands = _part(spec.affinity, "spec.affinity", lambda text: decode_affinity(text, labels))
+    hard, soft = _part(
+        spec.topology_spread_constraints,
+        "spec.topologySpreadConstraints",
+        lambda text: decode_spreads(text, labels),
     )
+    return Rules(
+        tolerations=_part(spec.tolerations, "spec.tolerations", _decode_tolerations),
+        node_selector=_part(spec.node_selector, "spec.nodeSelector", _decode_node_selector),
+        node_affinity=demands.node_affinity,
+        pod_affinity=demands.pod_affinity,
+        pod_anti_affinity=demands.pod_anti_affinity,
+        spread=hard,
+        ports=_host_ports(spec),
+        preferred=replace(demands.preferred, spread=soft),
+    )
+
+
+def _part(raw: Raw, path: str, decode: Callable[[bytes], V]) -> V:
+    try:
+        return decode(bytes(raw) or b"null")
+    except (WrongField, msgspec.ValidationError) as error:
+        raise inside(path, error) from error
+
+
+def _decode_node_selector(text: bytes) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(decode_strings(text).items()))
 
 
 def _decode_tolerations(text: bytes) -> tuple[Toleration, ...]:
@@ -80,65 +117,20 @@ def _decode_tolerations(text: bytes) -> tuple[Toleration, ...]:
     )
 
 
-def _decode_selector(text: bytes) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(decode_strings(text).items()))
-
-
-def _decode_affinity(text: bytes) -> _Judged:
-    found = _AFFINITY.decode(text) or _Affinity()
-    node = found.node_affinity.required if found.node_affinity else None
-    unjudged = []
-    if found.pod_affinity and found.pod_affinity.required:
-        unjudged.append("podAffinity")
-    if found.pod_anti_affinity and found.pod_anti_affinity.required:
-        unjudged.append("podAntiAffinity")
-    return _Judged(None if node is None else terms(node), tuple(unjudged))
-
-
-class ConstraintsDecoder:
-    def __init__(self) -> None:
-        self._tolerations = Memo(_decode_tolerations)
-        self._selectors = Memo(_decode_selector)
-        self._affinities = Memo(_decode_affinity)
-        self._rules: dict[Rules, Rules] = {_NO_RULES: _NO_RULES}
-
-    def rules(self, spec: WirePodSpec) -> Rules:
-        """Equal rules are one value, so that a planner may judge them once by identity or hash."""
-        rules = Rules(
-            self._tolerations.of(spec.tolerations, "spec.tolerations"),
-            self._selectors.of(spec.node_selector, "spec.nodeSelector"),
-            self._affinity(spec).node,
-        )
-        if len(self._rules) >= 16384:
-            self._rules.clear()
-        return self._rules.setdefault(rules, rules)
-
-    def unjudged(self, spec: WirePodSpec, requests: Mapping[str, float]) -> tuple[str, ...]:
-        return (*self._affinity(spec).unjudged, *_other_unjudged(spec, requests))
-
-    def _affinity(self, spec: WirePodSpec) -> _Judged:
-        return self._affinities.of(spec.affinity, "spec.affinity") if given(spec.affinity) else _NO_AFFINITY
-
-
-def _other_unjudged(spec: WirePodSpec, requests: Mapping[str, float]) -> Iterator[str]:
-    if any(spread.when_unsatisfiable == "DoNotSchedule" for spread in spec.topology_spread_constraints or ()):
-        yield "topologySpread"
-    if any(_takes_host_port(container, spec) for container in (*spec.containers, *(spec.init_containers or ()))):
-        yield "hostPorts"
-    if any(_is_foreign(volume) for volume in spec.volumes or ()):
-        yield "volumes"
-    if spec.resource_claims:
-        yield "resourceClaims"
-    if any(amount > 0 and name not in JUDGED for name, amount in requests.items()):
-        yield "extendedResources"
-
-
-def _takes_host_port(container: WireContainer, spec: WirePodSpec) -> bool:
-    """On the host's network every port is a host port, stated or not."""
-    return any(port.host_port or spec.host_network for port in container.ports or ())
+def _host_ports(spec: WirePodSpec) -> tuple[HostPort, ...]:
+    """Of containers that run with the pod. On the host's network every port is a host port, stated or not."""
+    running = (*spec.containers, *(each for each in spec.init_containers or () if each.sidecar))
+    ports = []
+    for container in running:
+        for port in container.ports or ():
+            number = port.host_port or (port.container_port if spec.host_network else None)
+            if number:
+                ports.append(HostPort(number, port.protocol or "TCP", port.host_ip or "0.0.0.0"))
+    return tuple(ports)
 
 
 def _is_foreign(volume: WireVolume) -> bool:
+    """A source that may bind the pod to some nodes in ways that we do not read."""
     known = (
         volume.empty_dir,
         volume.host_path,
@@ -147,12 +139,8 @@ def _is_foreign(volume: WireVolume) -> bool:
         volume.projected,
         volume.downward_api,
         volume.image,
+        volume.nfs,
+        volume.csi,
+        volume.ephemeral,
     )
-    return not any(map(given, known))
-
-
-def local_data(spec: WirePodSpec) -> tuple[str, ...]:
-    """Volumes whose data stays behind on the node."""
-    found = [f"emptyDir:{volume.name}" for volume in spec.volumes or () if given(volume.empty_dir)]
-    found += [f"hostPath:{volume.name}" for volume in spec.volumes or () if given(volume.host_path)]
-    return tuple(found)
+    return volume.persistent_volume_claim is None and not any(map(given, known))

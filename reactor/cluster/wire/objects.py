@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import Raw, Struct
 
-from matching.problem import Requirement
+from matching.constraints.volumes import ZONE_LABELS
 from reactor.cluster.records import (
     Budget,
     Claim,
@@ -19,8 +19,9 @@ from reactor.cluster.records import (
     Volume,
     Workload,
 )
-from reactor.cluster.wire.constraints import WireNodeSelector, WireRequirement, requirements, terms
-from reactor.cluster.wire.parts import MetaDecoder, WireMeta, uid_of
+from reactor.cluster.wire.parts import MetaDecoder, WireMeta, decode_strings, uid_of
+from reactor.cluster.wire.selectors import WireNodeSelector, WireSelector, node_terms
+from reactor.cluster.wire.selectors import selector as label_selector
 
 
 class _WorkloadSpec(Struct, gc=False):
@@ -70,13 +71,8 @@ def _wanted(kind: str, spec: _WorkloadSpec, status: _WorkloadStatus) -> int:
     return 1 if stated is None else stated
 
 
-class _Selector(Struct, rename="camel", gc=False):
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[WireRequirement] | None = None
-
-
 class _BudgetSpec(Struct, gc=False):
-    selector: _Selector | None = None
+    selector: WireSelector | None = None
 
 
 class _BudgetStatus(Struct, rename="camel", gc=False):
@@ -101,14 +97,9 @@ def decode_budget(text: bytes | Raw) -> Budget:
         namespace=sys.intern(meta.namespace),
         name=meta.name,
         resource_version=meta.resource_version,
-        selector=None if selector is None else _label_selector(selector),
+        selector=None if selector is None else LabelSelector(label_selector(selector).requirements),
         disruptions_allowed=wire.status.disruptions_allowed if wire.status else 0,
     )
-
-
-def _label_selector(selector: _Selector) -> LabelSelector:
-    labels = (Requirement(key, "In", (value,)) for key, value in sorted((selector.match_labels or {}).items()))
-    return LabelSelector((*labels, *requirements(selector.match_expressions)))
 
 
 class _Bare(Struct, gc=False):
@@ -129,6 +120,7 @@ def namespace_decoder(metas: MetaDecoder) -> Callable[[bytes | Raw], Namespace]:
 class _ClaimSpec(Struct, rename="camel", gc=False):
     volume_name: str | None = None
     storage_class_name: str | None = None
+    access_modes: list[str] | None = None
 
 
 class _Claim(Struct, gc=False):
@@ -149,6 +141,8 @@ def decode_claim(text: bytes | Raw) -> Claim:
         resource_version=meta.resource_version,
         volume=spec.volume_name or "",
         storage_class=sys.intern(spec.storage_class_name or ""),
+        exclusive="ReadWriteOncePod" in (spec.access_modes or ()),
+        deleting=meta.deletion_timestamp is not None,
     )
 
 
@@ -178,9 +172,16 @@ def decode_volume(text: bytes | Raw) -> Volume:
         name=meta.name,
         uid=uid_of(meta),
         resource_version=meta.resource_version,
-        node_affinity=None if affinity is None else terms(affinity),
+        node_affinity=None if affinity is None else node_terms(affinity),
         local=spec.local is not None or spec.host_path is not None,
+        zones=_zones(decode_strings(bytes(meta.labels) or b"null")),
     )
+
+
+def _zones(labels: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Several zones are written as one value, `a__b`; a value with an empty one in it is not looked at."""
+    found = ((key, tuple(part.strip() for part in labels[key].split("__"))) for key in ZONE_LABELS if key in labels)
+    return tuple((key, values) for key, values in found if all(values))
 
 
 class _PriorityClass(Struct, gc=False):

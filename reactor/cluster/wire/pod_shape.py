@@ -12,8 +12,13 @@ class WireResources(Struct, gc=False):
     limits: Raw = Raw(b"")
 
 
-class WirePort(Struct, rename="camel", gc=False):
+class WirePort(
+    Struct, rename={"host_port": "hostPort", "container_port": "containerPort", "host_ip": "hostIP"}, gc=False
+):
+    container_port: int | None = None
     host_port: int | None = None
+    host_ip: str | None = None
+    protocol: str | None = None
 
 
 class WireContainer(Struct, rename="camel", gc=False):
@@ -29,9 +34,19 @@ class WireContainer(Struct, rename="camel", gc=False):
         return self.restart_policy == "Always"
 
 
+class WireClaimSource(Struct, rename="camel", gc=False):
+    claim_name: str
+
+
 class WireVolume(
     Struct,
-    rename={"empty_dir": "emptyDir", "host_path": "hostPath", "config_map": "configMap", "downward_api": "downwardAPI"},
+    rename={
+        "empty_dir": "emptyDir",
+        "host_path": "hostPath",
+        "config_map": "configMap",
+        "downward_api": "downwardAPI",
+        "persistent_volume_claim": "persistentVolumeClaim",
+    },
     gc=False,
 ):
     """Every volume has one source; one with none of these has a source that we do not judge."""
@@ -44,14 +59,14 @@ class WireVolume(
     projected: Raw = Raw(b"")
     downward_api: Raw = Raw(b"")
     image: Raw = Raw(b"")
+    nfs: Raw = Raw(b"")
+    csi: Raw = Raw(b"")
+    ephemeral: Raw = Raw(b"")
+    persistent_volume_claim: WireClaimSource | None = None
 
 
 class WireGate(Struct, gc=False):
     name: str
-
-
-class WireSpread(Struct, rename="camel", gc=False):
-    when_unsatisfiable: str = "DoNotSchedule"
 
 
 class WirePodSpec(Struct, rename="camel", gc=False):
@@ -68,7 +83,7 @@ class WirePodSpec(Struct, rename="camel", gc=False):
     overhead: Raw = Raw(b"")
     resources: Raw = Raw(b"")
     scheduling_gates: list[WireGate] | None = None
-    topology_spread_constraints: list[WireSpread] | None = None
+    topology_spread_constraints: Raw = Raw(b"")
     resource_claims: list[Raw] | None = None
     host_network: bool | None = None
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from reactor.cluster.records import Container, Pod, Probe
-from reactor.cluster.wire.constraints import ConstraintsDecoder, local_data
+from reactor.cluster.wire.constraints import ConstraintsDecoder, claims, local_data, unjudged
 from reactor.cluster.wire.parts import Memo, MetaDecoder, created, given, seconds, uid_of
 from reactor.cluster.wire.pod_shape import (
     WireCondition,
@@ -61,8 +61,7 @@ class PodDecoder:
     def decode(self, text: bytes | Raw) -> Pod:
         wire = _POD.decode(text)
         meta, spec, status = wire.metadata, wire.spec, wire.status or _NO_STATUS
-        annotations = self._metas.annotations(meta)
-        requests = self._requests.effective(spec)
+        annotations, labels = self._metas.annotations(meta), self._metas.labels(meta)
         ready = _condition(status, "Ready")
         is_ready = ready is not None and ready.status == "True"
         return Pod(
@@ -70,7 +69,7 @@ class PodDecoder:
             namespace=sys.intern(meta.namespace),
             name=meta.name,
             resource_version=meta.resource_version,
-            labels=self._metas.labels(meta),
+            labels=labels,
             annotations=annotations,
             created=created(meta),
             scheduler_name=sys.intern(spec.scheduler_name or "default-scheduler"),
@@ -81,10 +80,11 @@ class PodDecoder:
             deleting=seconds(meta.deletion_timestamp),
             priority=spec.priority or 0,
             priority_class=sys.intern(spec.priority_class_name or ""),
-            requests=requests,
-            rules=self._constraints.rules(spec),
+            requests=self._requests.effective(spec),
+            rules=self._constraints.rules(spec, labels),
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
-            unjudged=self._shared(self._constraints.unjudged(spec, requests)),
+            unjudged=self._shared(tuple(unjudged(spec))),
+            claims=claims(spec, meta.name),
             local_data=self._shared(local_data(spec)),
             containers=tuple(self._containers(spec, status)),
             ip=status.pod_ip or "",

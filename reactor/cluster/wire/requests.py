@@ -17,8 +17,6 @@ _RESOURCES = msgspec.json.Decoder(WireResources)
 _POD_LEVEL = ("cpu", "memory", "hugepages-")
 """Resources that a pod may state for all its containers together."""
 
-JUDGED = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
-
 
 def _decode_requests(text: bytes) -> Amounts:
     """Where only a limit is stated, it is the request, too: the API server's default."""

@@ -144,20 +144,9 @@ def test_effective_requests_as_kube_scheduler_counts(spec: dict[str, Any], expec
 @pytest.mark.parametrize(
     ("spec", "name"),
     [
-        ({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}}, "podAffinity"),
-        (
-            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
-            "podAntiAffinity",
-        ),
-        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "topologySpread"),
-        ({"containers": [container(ports=[{"containerPort": 80, "hostPort": 80}])]}, "hostPorts"),
-        ({"containers": [container(ports=[{"containerPort": 80}])], "hostNetwork": True}, "hostPorts"),
-        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "volumes"),
-        ({"volumes": [{"name": "v", "csi": {"driver": "d"}}]}, "volumes"),
-        ({"volumes": [{"name": "v", "ephemeral": {}}]}, "volumes"),
+        ({"volumes": [{"name": "v", "awsElasticBlockStore": {"volumeID": "d"}}]}, "volumes"),
+        ({"volumes": [{"name": "v"}]}, "volumes"),
         ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
-        ({"containers": [asking(**{"nvidia.com/gpu": "1"})]}, "extendedResources"),
-        ({"containers": [asking(**{"hugepages-2Mi": "2Mi"})]}, "extendedResources"),
     ],
 )
 def test_hard_constraints_that_are_not_judged_are_named(spec: dict[str, Any], name: str) -> None:
@@ -168,13 +157,18 @@ def test_hard_constraints_that_are_not_judged_are_named(spec: dict[str, Any], na
     "spec",
     [
         {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}},
-        {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]},
+        {"topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]},
+        {"topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
+        {"containers": [container(ports=[{"containerPort": 80, "hostPort": 80}])]},
+        {"containers": [asking(**{"nvidia.com/gpu": "1", "hugepages-2Mi": "2Mi"})]},
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
         {"containers": [container(ports=[{"containerPort": 80}])]},
         {"containers": [asking(**{"nvidia.com/gpu": "0"})]},
         {"containers": [asking(cpu="1", memory="1", **{"ephemeral-storage": "1Gi"})]},
         {
             "volumes": [
-                {"name": kind, kind: {}} for kind in ("configMap", "secret", "projected", "downwardAPI", "image")
+                {"name": kind, kind: {}}
+                for kind in ("configMap", "secret", "projected", "downwardAPI", "image", "nfs", "csi", "ephemeral")
             ]
         },
     ],

@@ -1,0 +1,58 @@
+"""The plots of `real_load`. Matplotlib is needed here only; the product does without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from loadtests.benchmarks.real_load import Row
+
+mpl.rcParams["svg.hashsalt"] = "rematch"
+_MARKS = ("o", "s", "^")
+
+
+def plot_all(rows: Sequence[Row], curves: Mapping[str, Sequence[tuple[float, float]]], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    _planners(rows, folder / "planners-real-load.svg")
+    _inertia(curves, folder / "stable-inertia.svg")
+
+
+def _planners(rows: Sequence[Row], path: Path) -> None:
+    """How even the next steps were against the moves that it took; towards the lower left is better."""
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    sources = list(dict.fromkeys(row.source for row in rows))
+    titles = list(dict.fromkeys(row.title for row in rows))
+    for axes, source in zip(figure.subplots(1, len(sources), sharey=True), sources, strict=True):
+        mine = [row for row in rows if row.source == source]
+        axes.axhline(1.0, color="0.6", linewidth=1)
+        for row in mine:
+            told = row.figures
+            colour = f"C{titles.index(row.title)}"
+            axes.plot(told.moves, told.after_next / told.before_next, "o", color=colour, label=row.title)
+        axes.set_title(source)
+        axes.set_xlabel("moves")
+        axes.set_xscale("symlog", linthresh=10)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("deviation of the next 15 steps, after / before")
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def _inertia(curves: Mapping[str, Sequence[tuple[float, float]]], path: Path) -> None:
+    figure = Figure(figsize=(6, 3.5), layout="constrained")
+    axes = figure.subplots()
+    for mark, (source, curve) in zip(_MARKS, curves.items(), strict=False):
+        axes.plot(*zip(*curve, strict=True), marker=mark, label=source)
+    axes.set_xlabel("inertia")
+    axes.set_ylabel("moves of 300 pods (mean)")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})

@@ -1,0 +1,33 @@
+"""Budgets, counted again from the finished moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from matching.plan import Move
+from matching.problem import Problem
+
+
+def over_budget(problem: Problem, moves: Sequence[Move]) -> Iterator[str]:
+    """A pending pod's placement counts nowhere; a node is charged for what leaves it and for what enters it."""
+    options = problem.options
+    workloads = {pod.key: pod.workload for pod in problem.pods}
+    disturbed = [move for move in moves if move.source is not None]
+    namespaces = [move.pod.split("/", 1)[0] for move in disturbed]
+    replicas_of = [
+        f"workload {namespace}/{workload}" if (workload := workloads.get(move.pod)) else f"pod {move.pod}"
+        for move, namespace in zip(disturbed, namespaces, strict=True)
+    ]
+    yield from _over(options.max_moves, ["plan"] * len(disturbed))
+    yield from _over(options.max_moves_per_workload, replicas_of)
+    yield from _over(options.max_moves_per_namespace, (f"namespace {name}" for name in namespaces))
+    yield from _over(options.max_moves_per_node, (f"node {end}" for m in disturbed for end in (m.source, m.target)))
+
+
+def _over(limit: int | None, counted: Iterable[str]) -> Iterator[str]:
+    if limit is None:
+        return
+    for what, count in sorted(Counter(counted).items()):
+        if count > limit:
+            yield f"{what}: {count} moves of running pods, the budget is {limit}"

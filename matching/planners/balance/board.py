@@ -1,0 +1,122 @@
+"""The board of the search: where the pods are, what each node carries, and what a change would do to the objective.
+
+The objective is a sum over axes (weighted) of the squared distances of the nodes' shares from their mean, which is
+the number of nodes times the variance, plus `OVERLOAD` times the squared peak shares above 1 - headroom.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from matching.arrays import NOWHERE, Floats, Ints, Mask, sum_by_node
+from matching.case import Case
+from matching.ledger import Ledger
+
+OVERLOAD = 4.0
+"""What a squared share of overload weighs against a squared share of spread: peaks beyond the limit cost requests."""
+
+
+class Board:
+    def __init__(self, case: Case, counted: Mask, weights: Floats, sigma: Floats) -> None:
+        """`counted` nodes have a part in the spread; `sigma` is the noise of each pod's usage."""
+        arrays = case.arrays
+        self.case, self.counted, self.at = case, counted, arrays.home.copy()
+        self.movable = case.movable
+        self.ledger = Ledger(arrays, self.at)
+        room = arrays.allocatable
+        self.per = np.divide(1.0, room, out=np.zeros_like(room), where=(room > 0) & counted)
+        """What one share of the largest node is on each node."""
+        self.weights = weights
+        self.amount, self.sigma2 = arrays.usage, sigma**2
+        self._peak = arrays.peak
+        number = len(arrays.nodes)
+        self.load = (arrays.background + sum_by_node(self.amount, self.at, number)) * self.per
+        self.variance = sum_by_node(self.sigma2, self.at, number) * self.per**2
+        """Of each node's load, by the noise of the pods on it."""
+        self._limit = 1 - arrays.options.headroom
+        self.number = max(1, int(counted.sum()))
+
+    @property
+    def mean(self) -> Floats:
+        mean: Floats = self.load.sum(axis=1) / self.number
+        return mean
+
+    @property
+    def away(self) -> Floats:
+        """(axes, nodes): distance of each load from the mean."""
+        away: Floats = np.where(self.counted, self.load - self.mean[:, None], 0.0)
+        return away
+
+    def deviation(self) -> float:
+        """Standard deviation of the loads, over nodes and axes."""
+        return float(np.sqrt((self.weights @ self.away**2).sum() / (self.number * self.weights.sum())))
+
+    def value(self) -> float:
+        over = self._over(self.ledger.load * self.per)
+        return float((self.weights @ (self.away**2 + OVERLOAD * over**2)).sum())
+
+    def heat(self) -> Floats:
+        """How much each node has above the mean or the limit: where to look first."""
+        over = self._over(self.ledger.load * self.per)
+        heat: Floats = self.weights @ (self.away.clip(min=0.0) ** 2 + OVERLOAD * over**2)
+        return heat
+
+    def sources(self) -> Mask:
+        """Nodes with somebody who may leave."""
+        sources = np.zeros(len(self.counted), dtype=bool)
+        at = self.at[self.movable]
+        sources[at[at != NOWHERE]] = True
+        return sources & self.counted
+
+    def changes(self, pods: Ints, targets: Ints) -> Floats:
+        """(pods, targets): what the objective changes by if the pod went there. `targets` has a row per pod."""
+        source = self.at[pods]
+        total = np.zeros(np.broadcast_shapes((len(pods), 1), targets.shape))
+        for axis, weight in enumerate(self.weights.tolist()):
+            if weight:
+                per = self.per[axis]
+                leaving = np.where(source == NOWHERE, 0.0, per[source])[:, None]
+                away = self.load[axis] - self.load[axis].sum() / self.number
+                amount, per_target = self.amount[axis, pods][:, None], per[targets]
+                won, lost = amount * per_target, amount * leaving
+                here, there = away[source][:, None], away[targets]
+                change = won * (won + 2 * there) + lost * (lost - 2 * here) - (won - lost) ** 2 / self.number
+                total += weight * change
+                peaks, peak = self.ledger.load[axis] * per, self._peak[axis, pods][:, None]
+                total += (OVERLOAD * weight) * self._more_over(peaks[targets], peak * per_target)
+                total += (OVERLOAD * weight) * self._more_over(peaks[source][:, None], -peak * leaving)
+        return total
+
+    def swap_changes(self, ours: Ints, theirs: Ints) -> Floats:
+        """(ours, theirs): the same if the two exchanged nodes. All of `ours` are on one node, none of `theirs` is."""
+        source, target = int(self.at[ours[0]]), self.at[theirs]
+        total = np.zeros((len(ours), len(theirs)))
+        for axis, weight in enumerate(self.weights.tolist()):
+            if weight:
+                per = self.per[axis]
+                away = self.load[axis] - self.load[axis].sum() / self.number
+                moved = self.amount[axis, ours][:, None] - self.amount[axis, theirs]
+                won, lost = moved * per[target], moved * per[source]
+                change = won * (won + 2 * away[target]) + lost * (lost - 2 * away[source])
+                total += weight * (change - (won - lost) ** 2 / self.number)
+                peaks = self.ledger.load[axis] * per
+                shifted = self._peak[axis, ours][:, None] - self._peak[axis, theirs]
+                total += (OVERLOAD * weight) * self._more_over(peaks[target], shifted * per[target])
+                total += (OVERLOAD * weight) * self._more_over(peaks[source], -shifted * per[source])
+        return total
+
+    def put(self, pod: int, target: int) -> None:
+        """From wherever it is to the target."""
+        for node, sign in ((int(self.at[pod]), -1), (target, 1)):
+            if node != NOWHERE:
+                self.load[:, node] += sign * self.amount[:, pod] * self.per[:, node]
+                self.variance[:, node] += sign * self.sigma2[:, pod] * self.per[:, node] ** 2
+                (self.ledger.put if sign > 0 else self.ledger.take)(pod, node)
+        self.at[pod] = target
+
+    def _more_over(self, share: Floats, added: Floats) -> Floats:
+        """How much the square of the overload grows."""
+        return self._over(share + added) ** 2 - self._over(share) ** 2
+
+    def _over(self, share: Floats) -> Floats:
+        return np.maximum(share - self._limit, 0.0)

@@ -1,0 +1,147 @@
+"""The genetic search as a planner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from matching.arrays import NOWHERE, TOLERANCE, Arrays, Floats, Ints
+from matching.case import Case, open_case
+from matching.judging import judged
+from matching.ledger import Ledger
+from matching.parameters import ParameterError
+from matching.plan import Plan, Promise
+from matching.planners.genetic.dictionary import Dictionary, Repair
+from matching.planners.genetic.evolution import Evolved, Rates, evolve
+from matching.planners.genetic.fitness import Trial
+from matching.planners.node_loads import NodeLoads, axis_weights, check_weights, weighted_shares
+from matching.planners.placing import LeastLoaded, as_wanted, heaviest_first, place_everybody
+from matching.planners.settling import Aim, Wish, settle
+from matching.problem import Problem
+from matching.reasons.wording import percent
+from matching.writing import write_plan
+
+STAY = "the best placement found leaves it where it is"
+
+
+@dataclass(frozen=True, slots=True)
+class GeneticPlanner:
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """By axis; empty: every axis of the problem weighs 1. 0 drops an axis."""
+    node_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By node and axis, over `weights`: a node with smaller weights is given more to do."""
+    dictionary: bool = True
+    """False is the plain algorithm: what is forbidden only costs fitness."""
+    seed: int = 0
+    population: int = 100
+    generations: int = 200
+    crossover: float = 0.8
+    mutation: float = 0.005
+    elites: int = 1
+    """Individuals that go into the next generation unchanged; 0 turns it off."""
+    c_max: float | None = None
+    """The constant of the fitness; unset: the highest cost in the first population."""
+
+    name: ClassVar[str] = "genetic"
+    waives: ClassVar[frozenset[Promise]] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.weights:
+            check_weights(self.weights)
+        for node, weights in self.node_weights.items():
+            check_weights(weights, f"nodeWeights.{node}")
+        for name, least in (("population", 2), ("generations", 0), ("elites", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise ParameterError(name, f"is {getattr(self, name)}; it must be at least {least}")
+        for name in ("crossover", "mutation"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ParameterError(name, f"is {getattr(self, name):g}; it must be between 0 and 1")
+        if self.elites >= self.population:
+            raise ParameterError("elites", f"is {self.elites}; it must be below the population of {self.population}")
+
+    def plan(self, problem: Problem) -> Plan:
+        case = open_case(judged(problem, self.weights or _weighable(problem)))
+        loads = weighted_shares(case, self._weights(case.arrays, _weighable(problem)))
+        aim = Aim(loads, deviation, "the standard deviation of the node loads")
+        return write_plan(self.name, case, settle(case, self._wish(case, loads), aim))
+
+    def evolve(self, case: Case, loads: NodeLoads) -> Evolved:
+        """The search alone, to look at how it converges."""
+        pods = np.flatnonzero(case.movable)
+        trial = _trial(case, loads, pods)
+        rates = Rates(self.population, self.generations, self.crossover, self.mutation, self.elites, self.c_max)
+        repair = Repair(trial.dictionary) if self.dictionary else None
+        return evolve(trial, rates, repair, case.arrays.home[pods], self.seed)
+
+    def _wish(self, case: Case, loads: NodeLoads) -> Wish:
+        genes, why = case.arrays.home.copy(), ""
+        if case.arrays.nodes and case.movable.any():
+            evolved = self.evolve(case, loads)
+            genes[case.movable] = evolved.best
+            first, last = percent(float(evolved.sigma[0])), percent(float(evolved.sigma[-1]))
+            why = f"best placement found in {self.generations} generations: deviation of the loads {first} to {last}"
+        order = heaviest_first(case, loads.sizes(), case.movable)
+        placed = place_everybody(case, order, lambda at: as_wanted(case, genes, LeastLoaded.beside(loads, at)))
+        return Wish(placed, _words(case, genes, placed.at, why) if placed else {}, {}, STAY)
+
+    def _weights(self, arrays: Arrays, weighable: Sequence[str]) -> Floats:
+        """(axes, nodes), each node's divided by how many of them are not 0."""
+        common = axis_weights(arrays, self.weights or dict.fromkeys(weighable, 1.0))
+        names = {node.name: at for at, node in enumerate(arrays.nodes)}
+        weights = np.repeat(common[:, None], len(arrays.nodes), axis=1)
+        for node, own in self.node_weights.items():
+            if node not in names:
+                raise ParameterError(f"nodeWeights.{node}", "the problem has no such node")
+            given = axis_weights(arrays, own, f"nodeWeights.{node}")
+            named = np.array([axis in own for axis in arrays.axes])
+            weights[:, names[node]] = np.where(named, given, common)
+        shares: Floats = weights / np.count_nonzero(weights, axis=0).clip(min=1)
+        return shares
+
+
+def _weighable(problem: Problem) -> list[str]:
+    return [axis for axis in problem.axes if axis not in problem.hard_only]
+
+
+def deviation(loads: Floats) -> float:
+    return float(loads.std()) if len(loads) else 0.0
+
+
+def check_dictionary(case: Case, pods: Ints) -> Dictionary:
+    """Forbidden is what the rules refuse. Affine are the nodes that meet most of the pod's soft wishes, among those
+    that would take it if they were empty."""
+    nodes, wishes = len(case.arrays.nodes), case.arrays.wishes
+    empty = Ledger(case.arrays, np.full(len(case.arrays.pods), NOWHERE))
+    allowed, affine = np.zeros((len(pods), nodes), dtype=bool), np.zeros((len(pods), nodes), dtype=bool)
+    for row, pod in enumerate(pods.tolist()):
+        allowed[row] = case.candidates.of(pod)
+        affine[row] = allowed[row] & empty.fits_requests(pod)
+        if wishes is not None and wishes.has_any[pod] and affine[row].any():
+            unmet = wishes.unmet(pod)
+            affine[row] &= unmet <= unmet[affine[row]].min() + TOLERANCE
+    return Dictionary(~allowed, affine)
+
+
+def _trial(case: Case, loads: NodeLoads, pods: Ints) -> Trial:
+    staying = np.where(case.movable, NOWHERE, case.arrays.home)
+    return Trial(
+        loads=loads,
+        pods=pods,
+        start=loads.of(staying),
+        request=case.arrays.request[:, pods],
+        free=Ledger(case.arrays, staying).free,
+        dictionary=check_dictionary(case, pods),
+    )
+
+
+def _words(case: Case, genes: Ints, at: Ints, why: str) -> dict[int, tuple[str, ...]]:
+    words: dict[int, tuple[str, ...]] = {}
+    for pod in np.flatnonzero(at != case.arrays.home).tolist():
+        if at[pod] == genes[pod]:
+            words[pod] = (why,)
+        else:
+            words[pod] = (why, "the node it has in it has no room by requests: the least loaded one that takes it")
+    return words

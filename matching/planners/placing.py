@@ -1,0 +1,101 @@
+"""Pods placed one after the other on what the pods before them have left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from matching.arrays import NOWHERE, Floats, Ints, Mask
+from matching.case import Case
+from matching.ledger import Ledger
+from matching.planners.node_loads import NodeLoads
+
+Choose = Callable[[int, Mask], int]
+"""A pod and the nodes that can take it (at least one) to the node that it gets."""
+
+_MOST_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    at: Ints
+    kept_home: frozenset[int] = frozenset()
+    """Running pods kept where they are: at their turn no node, not even their own, had room left by requests."""
+
+
+def place_in_turn(case: Case, pods: Iterable[int], at: Ints, choose: Choose) -> Ints:
+    """The others stay as `at` says; a pod that no node can take ends NOWHERE."""
+    turns = list(pods)
+    at = at.copy()
+    at[turns] = NOWHERE
+    ledger = Ledger(case.arrays, at)
+    for pod in turns:
+        possible = case.candidates.of(pod) & ledger.fits(pod)
+        if possible.any():
+            node = choose(pod, possible)
+            at[pod] = node
+            ledger.put(pod, node)
+    return at
+
+
+def place_everybody(case: Case, pods: Ints, begin: Callable[[Ints], Choose]) -> Placed | None:
+    """Placed in turn so that every running pod ends with a node; `begin` makes a chooser for the pods that do not
+    take part. Whoever would lose its node keeps it beforehand and all begin again; None when that does not settle."""
+    home = case.arrays.home
+    kept = np.zeros(len(home), dtype=bool)
+    for _ in range(_MOST_ROUNDS):
+        turns = pods[~kept[pods]]
+        start = home.copy()
+        start[turns] = NOWHERE
+        at = place_in_turn(case, turns.tolist(), start, begin(start))
+        left_out = (at == NOWHERE) & (home != NOWHERE)
+        if not left_out.any():
+            return Placed(at, frozenset(np.flatnonzero(kept).tolist()))
+        kept |= left_out
+    return None
+
+
+def heaviest_first(case: Case, sizes: Floats, pods: Mask) -> Ints:
+    """Running pods by size; then those without a node, by priority and size: a newcomer never drives out what runs."""
+    arrays = case.arrays
+    newcomer = arrays.home == NOWHERE
+    priority = np.array([pod.priority for pod in arrays.pods], dtype=np.int64) * newcomer
+    order = np.lexsort((-sizes, -priority, newcomer))
+    return order[pods[order]]
+
+
+@dataclass(slots=True)
+class LeastLoaded:
+    """Chooses the node with the least load before the pod comes; by name where loads are equal."""
+
+    loads: NodeLoads
+    now: Floats
+    ranks: dict[int, int] = field(default_factory=dict)
+    found: dict[int, float] = field(default_factory=dict)
+    """The load of the node that each pod got, before it came."""
+
+    @staticmethod
+    def beside(loads: NodeLoads, at: Ints) -> LeastLoaded:
+        return LeastLoaded(loads, loads.of(at))
+
+    def __call__(self, pod: int, possible: Mask) -> int:
+        seen = self.now.round(12)
+        node = int(np.where(possible, seen, np.inf).argmin())
+        self.ranks[pod] = 1 + int((seen < seen[node]).sum())
+        self.found[pod] = float(seen[node])
+        self.now[node] += float(self.loads.usage[:, pod] @ self.loads.factor[:, node])
+        return node
+
+
+def as_wanted(case: Case, wanted: Ints, least_loaded: LeastLoaded) -> Choose:
+    """The wanted node; a pod that it cannot take stays, or goes to the least loaded node if it cannot."""
+
+    def choose(pod: int, possible: Mask) -> int:
+        for node in (int(wanted[pod]), int(case.arrays.home[pod])):
+            if node != NOWHERE and possible[node]:
+                return least_loaded(pod, np.arange(len(possible)) == node)
+        return least_loaded(pod, possible)
+
+    return choose

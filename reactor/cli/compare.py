@@ -1,0 +1,146 @@
+"""All planners on the same problem, side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from matching.plan import Plan
+from matching.problem import Problem, ProblemError
+from matching.registry import known_planners, load_planner
+from reactor.cli.tables import table
+from reactor.decision import Trigger, decide
+from reactor.network import looks_at_network
+from reactor.planning import rematch_problem
+from reactor.settings.model import Planner, Settings
+from reactor.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    planner: str
+    plan: Plan
+    seconds: float
+    waives: tuple[str, ...]
+    cured: int
+    """Unhappy pods whose node ends clearly less loaded than the one they are on now."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompared:
+    planner: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    unhappy: int
+    rows: tuple[Compared | NotCompared, ...]
+
+
+def compare(snapshot: Snapshot, settings: Settings) -> Comparison:
+    """Each with its own defaults, but the planner of the settings with the parameters that are set for it."""
+    decision = decide(snapshot, settings, Trigger.DEMAND)
+    problems: dict[bool, Problem] = {}
+    rows = []
+    for name in known_planners():
+        wanted = _instead(settings, name)
+        with_network = looks_at_network(wanted.planner)
+        if with_network not in problems:
+            problems[with_network] = rematch_problem(snapshot, decision, wanted)
+        rows.append(_row(wanted.planner, problems[with_network]))
+    return Comparison(len(decision.unhappy), tuple(rows))
+
+
+def render_comparison(comparison: Comparison, output: str) -> str:
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(_document(comparison)), indent=2).decode()
+    if output == "yaml":
+        return msgspec.yaml.encode(_document(comparison)).decode().rstrip()
+    headers = (
+        "planner",
+        "moves",
+        "unplaced",
+        "spread",
+        "overloaded",
+        "blocking",
+        "cured",
+        "feasible",
+        "time",
+        "waives",
+    )
+    rows = [_cells(row, comparison.unhappy) for row in comparison.rows if isinstance(row, Compared)]
+    lines = [f"{row.planner} is left out: {row.reason}" for row in comparison.rows if isinstance(row, NotCompared)]
+    return "\n".join([table(headers, rows), *([""] if lines else []), *lines])
+
+
+def _instead(settings: Settings, name: str) -> Settings:
+    if name == settings.planner.name:
+        return settings
+    planner = settings.planner.model_copy(update={"name": name, "parameters": {}})
+    return settings.model_copy(update={"planner": planner})
+
+
+def _row(wanted: Planner, problem: Problem) -> Compared | NotCompared:
+    try:
+        planner = load_planner(wanted.name, wanted.parameters)
+        begin = time.perf_counter()
+        plan = planner.plan(problem)
+    except ProblemError as error:
+        return NotCompared(wanted.name, str(error))
+    seconds = time.perf_counter() - begin
+    return Compared(wanted.name, plan, seconds, tuple(sorted(planner.waives)), _cured(problem, plan))
+
+
+def _cured(problem: Problem, plan: Plan) -> int:
+    ends = {stay.pod: stay.node for stay in plan.stays} | {move.pod: move.target for move in plan.moves}
+    cured = 0
+    for pod in problem.pods:
+        before = plan.before.node_load.get(pod.node or "")
+        after = plan.after.node_load.get(ends.get(pod.key, ""))
+        if not pod.happy and before is not None and after is not None:
+            cured += after <= before - problem.options.relief + 1e-9
+    return cured
+
+
+def _cells(row: Compared, unhappy: int) -> Sequence[str]:
+    before, after = row.plan.before, row.plan.after
+    return (
+        row.planner,
+        str(len(row.plan.moves)),
+        str(len(row.plan.unplaced)),
+        f"{before.spread:.0%} -> {after.spread:.0%}",
+        f"{len(before.overloaded)} -> {len(after.overloaded)}",
+        str(row.plan.certificate.blocking_pairs),
+        f"{row.cured} of {unhappy}",
+        "yes" if row.plan.certificate.feasible else "NO",
+        f"{row.seconds * 1000:.0f} ms",
+        ", ".join(row.waives) or "nothing",
+    )
+
+
+def _document(comparison: Comparison) -> dict[str, Any]:
+    return {"unhappy": comparison.unhappy, "planners": [_entry(row) for row in comparison.rows]}
+
+
+def _entry(row: Compared | NotCompared) -> dict[str, Any]:
+    if isinstance(row, NotCompared):
+        return {"planner": row.planner, "error": row.reason}
+    plan = row.plan
+    return {
+        "planner": row.planner,
+        "moves": len(plan.moves),
+        "unplaced": len(plan.unplaced),
+        "spread": {"before": plan.before.spread, "after": plan.after.spread},
+        "overloaded": {"before": len(plan.before.overloaded), "after": len(plan.after.overloaded)},
+        "blockingPairs": plan.certificate.blocking_pairs,
+        "feasible": plan.certificate.feasible,
+        "cured": row.cured,
+        "seconds": row.seconds,
+        "waives": list(row.waives),
+        "notes": list(plan.notes),
+    }

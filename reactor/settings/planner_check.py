@@ -1,0 +1,39 @@
+"""Is the planner that the settings name there, are its parameters right, and may it act?"""
+
+from __future__ import annotations
+
+from matching.parameters import ParameterError
+from matching.problem import ProblemError
+from matching.registry import known_planners, load_planner
+from reactor.settings.document import Problem
+from reactor.settings.model import Mode, Settings
+from reactor.settings.problems import nearest
+
+
+def planner_problems(settings: Settings) -> list[Problem]:
+    wanted = settings.planner
+    if unknown := unknown_planner(wanted.name):
+        return unknown
+    try:
+        planner = load_planner(wanted.name, wanted.parameters)
+    except ParameterError as error:
+        return [(f"planner.parameters.{error.parameter}", error.what)]
+    except ProblemError as error:
+        return [("planner.name", str(error))]
+    if settings.mode is not Mode.ACT or wanted.allow_unsafe or not planner.waives:
+        return []
+    waived = ", ".join(sorted(planner.waives))
+    return [
+        (
+            "planner.name",
+            f"{wanted.name} does not promise {waived}, so it may not act;"
+            " choose another planner, `mode: observe`, or set planner.allowUnsafe to true",
+        )
+    ]
+
+
+def unknown_planner(name: str) -> list[Problem]:
+    installed = known_planners()
+    if name in installed:
+        return []
+    return [("planner.name", f"no planner {name!r} is installed; {nearest(name, installed)}")]

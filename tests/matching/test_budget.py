@@ -1,0 +1,127 @@
+"""Budgets: how many running pods a plan may disturb, in all, per workload, per node and per namespace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matching.arrays import arrays_of
+from matching.certificate.budgets import over_budget
+from matching.plan import Move, Plan
+from matching.planners.budget import Budget, budget_words, movers, within_budget
+from matching.problem import Node, Options, Pod, Problem, ProblemError
+
+Pods = Callable[..., Pod]
+Nodes = Callable[..., Node]
+Problems = Callable[..., Problem]
+KINDS = ("max_moves", "max_moves_per_workload", "max_moves_per_node", "max_moves_per_namespace")
+
+
+def _crowd(pod: Pods, node: Nodes, problem: Problems, **options: Any) -> Problem:
+    """Six unhappy pods of two workloads and two namespaces on one node, three empty nodes."""
+    pods = [
+        replace(pod(f"p{at}", cpu=1.5, node="a", happy=False, workload=f"w{at % 2}"), key=f"team{at % 3 // 2}/p{at}")
+        for at in range(6)
+    ]
+    return problem(pods, [node(name) for name in "abcd"], **options)
+
+
+def test_a_move_is_counted_in_every_group_it_touches(pod: Pods, node: Nodes, problem: Problems) -> None:
+    crowd = _crowd(pod, node, problem, max_moves=9, max_moves_per_workload=1)
+    budget = Budget(arrays_of(crowd))
+    assert budget.allows(0, 1)
+    budget.spend(0, 1)
+    same = [at for at, each in enumerate(arrays_of(crowd).pods) if each.workload == arrays_of(crowd).pods[0].workload]
+    alike = [at for at in same if arrays_of(crowd).pods[at].namespace == arrays_of(crowd).pods[0].namespace]
+    assert not any(budget.allows(at, 2) for at in alike)
+    budget.refund(0, 1)
+    assert all(budget.allows(at, 2) for at in range(6))
+
+
+def test_per_node_counts_what_leaves_and_what_enters(pod: Pods, node: Nodes, problem: Problems) -> None:
+    pods = [pod("x", node="a"), pod("y", node="b"), pod("z", node="c")]
+    budget = Budget(arrays_of(problem(pods, [node(name) for name in "abcd"], max_moves_per_node=1)))
+    budget.spend(0, 1)
+    assert budget.may_enter().tolist() == [False, False, True, True]
+    assert budget.may_leave(np.arange(3)).tolist() == [False, False, True]
+    assert not budget.allows(2, 1)
+    assert budget.allows(2, 3)
+
+
+def test_pending_pods_and_staying_cost_nothing(pod: Pods, node: Nodes, problem: Problems) -> None:
+    arrays = arrays_of(problem([pod("new"), pod("old", node="a")], [node("a"), node("b")], max_moves=0))
+    budget = Budget(arrays)
+    assert budget.allows(0, 1)
+    assert budget.allows(1, 0)
+    assert not budget.allows(1, 1)
+    assert within_budget(arrays, np.array([1, 0]))
+    assert not within_budget(arrays, np.array([0, 1]))
+    assert movers(arrays, np.array([0, 1])).tolist() == [1]
+
+
+def test_pods_without_a_workload_are_each_their_own(pod: Pods, node: Nodes, problem: Problems) -> None:
+    pods = [pod("x", node="a"), pod("y", node="a")]
+    arrays = arrays_of(problem(pods, [node("a"), node("b")], max_moves_per_workload=1))
+    assert within_budget(arrays, np.array([1, 1]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_budget_below_nothing_is_refused_by_name(kind: str, node: Nodes, problem: Problems) -> None:
+    with pytest.raises(ProblemError, match=kind):
+        arrays_of(problem([], [node("a")], **{kind: -1}))
+
+
+def test_words() -> None:
+    assert budget_words(Options()) == ""
+    assert budget_words(Options(max_moves=1, max_moves_per_node=2)) == "budget of 1 move, 2 moves per node"
+
+
+@pytest.mark.parametrize(("kind", "most"), [(KINDS[0], 3), (KINDS[1], 1), (KINDS[2], 2), (KINDS[3], 1)])
+def test_stable_keeps_each_of_them_and_uses_it(
+    kind: str, most: int, pod: Pods, node: Nodes, problem: Problems, plan: Callable[[Problem], Plan]
+) -> None:
+    crowd = _crowd(pod, node, problem, **{kind: most})
+    found = plan(crowd)
+    assert 0 < len(found.moves) < len(plan(_crowd(pod, node, problem)).moves)
+    assert found.certificate.feasible
+    assert any("budget" in note for note in found.notes)
+
+
+@given(data=st.data(), limits=st.tuples(*[st.sampled_from([None, 0, 1, 2])] * 4))
+def test_no_plan_of_stable_is_over_any_budget(
+    data: st.DataObject,
+    limits: tuple[int | None, ...],
+    random_problems: Callable[[int, int], st.SearchStrategy[Problem]],
+    plan: Callable[[Problem], Plan],
+) -> None:
+    drawn = data.draw(random_problems(8, 4))
+    budgets: dict[str, Any] = dict(zip(KINDS, limits, strict=True))
+    problem = replace(drawn, options=replace(drawn.options, **budgets))
+    moves = [move for move in plan(problem).moves if move.source is not None]
+    total, per_workload, per_node, per_namespace = (limit if limit is not None else 99 for limit in limits)
+    ends = Counter(end for move in moves for end in (move.source, move.target))
+    assert len(moves) <= min(total, per_namespace)
+    assert max(ends.values(), default=0) <= per_node
+    assert not moves or per_workload > 0
+
+
+def test_the_certificate_counts_again(pod: Pods, node: Nodes, problem: Problems) -> None:
+    crowd = _crowd(
+        pod, node, problem, max_moves=1, max_moves_per_workload=1, max_moves_per_node=1, max_moves_per_namespace=1
+    )
+    moves = [Move(each.key, each.uid, "a", "b", 1, ()) for each in crowd.pods]
+    told = list(over_budget(crowd, moves))
+    assert any(text.startswith("plan: 6 moves") for text in told)
+    overdrawn = {text.split(":")[0] for text in told if text.startswith("workload")}
+    assert overdrawn == {"workload team0/w0", "workload team0/w1"}
+    assert {text.split(":")[0] for text in told if text.startswith("node")} == {"node a", "node b"}
+    assert any(text.startswith("namespace team0") for text in told)
+    placed = [Move(each.key, each.uid, None, "b", 1, ()) for each in crowd.pods]
+    assert list(over_budget(crowd, placed)) == []

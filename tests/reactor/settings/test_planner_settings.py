@@ -1,0 +1,46 @@
+"""The planner of the settings: its parameters are checked, and one that waives a promise may not act by default."""
+
+from __future__ import annotations
+
+import pytest
+
+from reactor.errors import SettingsError
+from reactor.settings.load import dump_settings, parse_settings
+
+
+def problems(text: str) -> dict[str, str]:
+    with pytest.raises(SettingsError) as wrong:
+        parse_settings(text, "here")
+    return dict(wrong.value.problems)
+
+
+def test_parameters_are_read_and_written_back() -> None:
+    text = "planner: {name: genetic, parameters: {seed: 7, nodeWeights: {big: {cpu: 0.5}}}}"
+    settings = parse_settings(text, "here")
+    assert settings.planner.parameters == {"seed": 7, "nodeWeights": {"big": {"cpu": 0.5}}}
+    assert parse_settings(dump_settings(settings), "again") == settings
+
+
+def test_a_wrong_parameter_is_named_by_its_path() -> None:
+    assert problems("planner: {name: refine, parameters: {overlod: 2}}") == {
+        "planner.parameters.overlod": "is unknown; the parameters here are: overload, weights"
+    }
+    assert problems("planner: {name: refine, parameters: {weights: {cpu: much}}}") == {
+        "planner.parameters.weights.cpu": "is 'much'; it must be a number"
+    }
+    assert problems("planner: {name: refine, parameters: {overload: 0.5}}") == {
+        "planner.parameters.overload": "is 0.5; it must be at least 1.0"
+    }
+    assert list(problems("planner: {parameters: [1]}")) == ["planner.parameters"]
+
+
+def test_a_planner_that_waives_a_promise_may_not_act_unless_it_is_allowed() -> None:
+    observing = parse_settings("mode: observe\nplanner: {name: greedy-published}", "here")
+    assert observing.planner.name == "greedy-published"
+    found = problems("mode: act\nplanner: {name: greedy-published}")
+    assert list(found) == ["planner.name"]
+    assert "does not promise budgets, neverWorse" in found["planner.name"]
+    assert "planner.allowUnsafe" in found["planner.name"]
+    allowed = parse_settings("mode: act\nplanner: {name: greedy-published, allowUnsafe: true}", "here")
+    assert allowed.planner.allow_unsafe
+    assert parse_settings("mode: act\nplanner: {name: greedy}", "here").planner.name == "greedy"

@@ -1,0 +1,41 @@
+"""Network rates and link speeds: from Prometheus' answers into the book, asked only when somebody looks."""
+
+from __future__ import annotations
+
+from predictors.peaks import SigmaOrPercentile
+from reactor.cluster.records import Pod
+from reactor.network import asked_of_prometheus
+from reactor.settings.load import parse_settings
+from reactor.signals.samples import LinkSample, NetworkSample
+from reactor.signals.series import Series, link_speeds, network_rates
+from reactor.signals.usage import UsageBook
+
+
+def test_series_become_samples() -> None:
+    pod = Series({"namespace": "shop", "pod": "web-1"}, 8e6, 10.0)
+    node = Series({"instance": "10.0.0.1:9100"}, 1e9, 10.0)
+    assert network_rates([pod]) == [NetworkSample("shop", "web-1", 8e6, 10.0)]
+    assert link_speeds([node]) == [LinkSample("10.0.0.1", 1e9, 10.0)]
+
+
+def test_the_book_keeps_rates_and_speeds_while_they_are_fresh() -> None:
+    book = UsageBook(60.0, 900.0, SigmaOrPercentile())
+    book.observe_pod(Pod("u1", "shop", "web-1", "1", {}, {}, created=0.0))
+    book.observe_node("n1", ["10.0.0.1"])
+    rates = [NetworkSample("shop", "web-1", 8e6, 100.0), NetworkSample("shop", "nobody", 1.0, 100.0)]
+    book.record_network(rates, [LinkSample("10.0.0.1", 1e9, 100.0), LinkSample("n9", 1.0, 100.0)], 100.0)
+    view = book.freeze(110.0)
+    assert view.network("u1").fresh == 8e6
+    assert view.link_speed("n1").fresh == 1e9
+    assert book.freeze(200.0).network("u1").fresh is None
+    assert view.usage("u1").cpu.fresh is None, "nothing else was told"
+
+
+def test_prometheus_is_asked_only_while_the_planner_looks_at_the_network() -> None:
+    def queries(planner: str) -> tuple[bool, bool]:
+        asked = asked_of_prometheus(parse_settings(f"planner: {planner}", "here")).queries
+        return bool(asked.pod_network), bool(asked.pod_cpu)
+
+    assert queries("{name: stable}") == (False, True)
+    assert queries("{name: network}") == (True, True)
+    assert queries("{name: greedy, parameters: {weights: {network: 1}}}") == (True, True)
