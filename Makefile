@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup run demo test test-browser check format bench lock clean
+.PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-cluster bench-nodes lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -29,10 +29,19 @@ demo: $(READY) ## both arms without a person, as JSON (about 4 minutes)
 	@exec $(BIN)/rematch demo --headless --duration 120s -o json
 
 test: $(READY) ## the fast suite: no root, no Go, no network
-	$(BIN)/python -m pytest -m "not browser"
+	$(BIN)/python -m pytest -m "not browser and not cluster and not nodes"
 
 test-browser: $(READY) ## the dashboard in a real headless Chromium
 	$(BIN)/python -m pytest -m browser tests/browser
+
+test-cluster: $(READY) ## the contracts and whole runs on a real control plane; no root (builds it the first time: 10 minutes)
+	$(BIN)/rematch lab tools cluster
+	$(BIN)/python -m pytest -m cluster tests/contracts tests/cluster
+
+test-nodes: $(READY) ## whole runs on real nodes: kubelets, containerd, Prometheus; needs root (about 10 minutes)
+	@test "$$(id -u)" = 0 || { echo "test-nodes SKIPPED, not passed: namespaces, control groups and networks of real nodes need root; run it with sudo"; exit 1; }
+	$(BIN)/rematch lab tools nodes
+	$(BIN)/python -m pytest -m nodes tests/nodes
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check .
@@ -46,6 +55,16 @@ format: $(READY) ## format and mend what the linter can mend
 
 bench: $(READY) ## speed and memory; figures land in docs/benchmarks.md by hand
 	$(BIN)/python -m loadtests.benchmarks
+
+bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes (about 20 minutes; root), report in docs/experiment-stable
+	@test "$$(id -u)" = 0 || { echo "bench-nodes needs root for real nodes; without: $(BIN)/rematch lab experiment stable --no-real"; exit 1; }
+	$(BIN)/rematch lab tools nodes
+	$(BIN)/rematch lab experiment stable --copy-to docs/experiment-stable
+
+bench-cluster: $(READY) ## scale and descheduler side by side on a real control plane with KWOK's nodes (about 25 minutes; no root)
+	$(BIN)/rematch lab tools cluster
+	$(BIN)/rematch lab tools load
+	$(BIN)/python -m loadtests.benchmarks.cluster_all
 
 lock: $(READY) ## resolve the dependencies again into requirements.lock
 	$(BIN)/python -m pip install --quiet uv

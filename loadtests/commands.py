@@ -31,7 +31,7 @@ def demo(**given: Any) -> None:
 
 @click.group()
 def lab() -> None:
-    """The lab: an embedded cluster by itself, and comparisons over several seeds."""
+    """The lab: clusters to try things on, the programs they are made of, and comparisons over several seeds."""
 
 
 @lab.command()
@@ -59,3 +59,72 @@ def compare(seeds: int, duration: str, output: str, state: Path) -> None:
     from loadtests.demo.compare import main
 
     main(seeds, duration, output, state)
+
+
+@lab.command()
+@click.argument("group", type=click.Choice(["all", "cluster", "nodes", "load"]), default="all")
+@click.option("--list", "only_list", is_flag=True, help="Say what is here; build and install nothing.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def tools(group: str, only_list: bool, output: str) -> None:
+    """Get the real programs: Kubernetes, etcd, k6, Vegeta and more; a suitable one on the PATH is kept."""
+    from loadtests.tools.main import main
+
+    main(group, only_list=only_list, output=output)
+
+
+@lab.command("control-plane")
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/control-plane"), show_default=True,
+              help="Folder for its data, credentials and logs.")  # fmt: skip
+def control_plane(state: Path) -> None:
+    """A real control plane (etcd, API server, controller manager, scheduler), for kubectl, until Ctrl-C."""
+    from loadtests.controlplane.main import main
+
+    main(state)
+
+
+@lab.group()
+def nodes() -> None:
+    """Real nodes on this machine (root): kubelets with containerd, CPU by control groups, Prometheus."""
+
+
+@nodes.command("up")
+@click.option("--node", "specs", multiple=True, default=("600m", "250m", "400m"), show_default=True,
+              help="MILLICORESm or MILLICORESm/MEBIBYTESMi; once per node.")  # fmt: skip
+@click.option("--controller", is_flag=True, help="Also run the controller, as a pod on one more node.")
+def nodes_up(specs: tuple[str, ...], controller: bool) -> None:
+    """Control plane and nodes, for kubectl, until Ctrl-C."""
+    from loadtests.nodes.command import up
+
+    up(specs, controller=controller)
+
+
+@nodes.command("down")
+def nodes_down() -> None:
+    """End what `up` runs and remove what killed labs left behind."""
+    from loadtests.nodes.command import down
+
+    down()
+
+
+@lab.command()
+@click.argument("name", type=click.Choice(["stable"]))
+@click.option("--real/--no-real", default=None, help="On real nodes; by default when this is root.")
+@click.option("--simulated/--no-simulated", default=True, show_default=True, help="In simulated time: a minute.")
+@click.option(
+    "--full", is_flag=True, help="Steps of 5 minutes as in the paper: a day and a half; simulated half an hour."
+)
+@click.option("--tool", type=click.Choice(["vegeta", "k6"]), default="vegeta", show_default=True)
+@click.option("--seeds", type=click.IntRange(3, 50), default=3, show_default=True)
+@click.option("--first", is_flag=True, help="The lab's CPU before everybody else's; only on a machine of your own.")
+@click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-stable"), show_default=True,
+              help="Folder for the data and the report.")  # fmt: skip
+@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+def experiment(name: str, real: bool | None, **given: Any) -> None:
+    """STABLE's experiment: rising load on three unequal nodes, placements compared, one HTML report."""
+    import os
+
+    from loadtests.experiment.main import Request, main
+
+    del name
+    main(Request(real=os.geteuid() == 0 if real is None else real, **given))

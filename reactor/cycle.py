@@ -79,6 +79,7 @@ async def _execute(
     if settings.mode is not Mode.ACT:
         return executor.stop(snapshot.at, "mode is observe now")
     adopted = executor.adopt(rematch.plan, rematch.plan_id, snapshot) if rematch is not None else []
+    await stages.recorder.intend(adopted, snapshot.at)
     with stages.recorder.timed("execute"):
         started = await executor.start(replace(snapshot, ongoing=executor.ongoing()), settings)
     return [*adopted, *started]

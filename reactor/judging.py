@@ -24,6 +24,8 @@ def cannot_judge(pod: Pod, view: ClusterView) -> tuple[str, ...]:
 
 def rules_of(pod: Pod, view: ClusterView) -> Rules:
     """With what its bound volumes demand. What `cannot_judge` names is left out."""
+    if not pod.claims:
+        return pod.rules
     volumes = bound_volumes(pod, view)
     affinity = tuple(volume.node_affinity for volume in volumes if volume.node_affinity is not None)
     zones = tuple(zone for volume in volumes for zone in volume.zones)

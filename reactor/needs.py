@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from matching.asking import would_take
 from matching.problem import Amounts, Options, Problem, Requirement, Rules, Scope, Term
@@ -20,17 +23,23 @@ COUNTED_APART = "pods"
 """A node's limit of pods is no axis: every pod takes one."""
 DEFAULT_MAX_PODS = 110.0
 
+_Row = tuple[Pod, str | None, str, bool, Rules]
+"""Pod, its node, why it is fixed, whether it is happy, its rules."""
+
 
 class ProblemBuilder:
     """Collects guests; nodes are added at the end, when it is known which axes matter."""
 
-    def __init__(self, snapshot: Snapshot, only_node: str | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, only: Collection[str] | None = None) -> None:
+        """`only` these nodes, where the others do not matter."""
         self._snapshot = snapshot
         nodes = snapshot.cluster.nodes
-        self._nodes: list[Node] = list(nodes.values()) if only_node is None else [nodes[only_node]]
-        self._guests: list[tuple[Pod, str | None, str, bool, Rules]] = []
+        self._nodes: list[Node] = [nodes[name] for name in (nodes if only is None else only) if name in nodes]
+        self._guests: list[_Row] = []
         self._held: list[MoveRun] = []
         self._equal_rules: dict[Rules, Rules] = {}
+        self._requests: dict[int, Amounts] = {}
+        """By the identity of the mapping, which the pods of a template share."""
 
     def add(self, pod: Pod, *, fixed: str = "", happy: bool = True, only_on: str | None = None) -> None:
         self._guests.append((pod, pod.node, fixed, happy, self._rules(pod, only_on)))
@@ -46,7 +55,8 @@ class ProblemBuilder:
 
     def problem(self, options: Options) -> Problem:
         axes = self._axes()
-        guests = [self._guest(axes, *row) for row in self._guests]
+        self._requests.clear()
+        guests = self._guests_of(axes)
         used = _used_by_node(guests)
         held = [self._reservation(axes, run) for run in self._held]
         return Problem(
@@ -72,9 +82,15 @@ class ProblemBuilder:
             rules = pinned(rules, only_on)
         return rules if rules is pod.rules else self._equal_rules.setdefault(rules, rules)
 
-    def _guest(self, axes: tuple[str, ...], pod: Pod, node: str | None, fixed: str, happy: bool, rules: Rules) -> Guest:
-        request = _amounts(axes, pod.requests)
-        usage, peak = self._needs(pod, node, request)
+    def _guests_of(self, axes: tuple[str, ...]) -> list[Guest]:
+        running = iter(self._running_needs(axes))
+        return [
+            self._guest(row, *(self._new_needs(axes, row[0]) if row[1] is None else next(running)))
+            for row in self._guests
+        ]
+
+    def _guest(self, row: _Row, request: Amounts, usage: Amounts, peak: Amounts) -> Guest:
+        pod, node, fixed, happy, rules = row
         return Guest(
             key=pod.key,
             uid=pod.uid,
@@ -91,26 +107,42 @@ class ProblemBuilder:
             leaving=pod.deleting is not None,
         )
 
-    def _needs(self, pod: Pod, node: str | None, request: Amounts) -> tuple[Amounts, Amounts]:
-        """Usage and peak. Where nothing fresh is known the request stands in: unknown never reads as idle."""
+    def _request(self, axes: tuple[str, ...], pod: Pod) -> Amounts:
+        key = id(pod.requests)
+        found = self._requests.get(key)
+        if found is None:
+            found = self._requests[key] = _amounts(axes, pod.requests)
+        return found
+
+    def _running_needs(self, axes: tuple[str, ...]) -> Iterable[tuple[Amounts, Amounts, Amounts]]:
+        """Request, usage and peak of every guest with a node, in order. Where nothing fresh is known the request
+        stands in: unknown never reads as idle."""
+        pods = [row[0] for row in self._guests if row[1] is not None]
+        requests = [self._request(axes, pod) for pod in pods]
+        if self._snapshot.needs is Needs.REQUESTS or not pods:
+            return zip(requests, requests, requests, strict=True)
+        request = np.array(requests, dtype=np.float64)
+        measured = request[:, : len(MEASURED)]
+        usage, peak = self._snapshot.usage.needs([pod.uid for pod in pods])
+        known = ~np.isnan(usage).any(axis=1, keepdims=True)
+        expected = np.where(np.isnan(peak), measured, peak)
+        used = np.where(known, usage, np.maximum(measured, expected))
+        return zip(requests, _rows(used, request), _rows(np.maximum(used, expected), request), strict=True)
+
+    def _new_needs(self, axes: tuple[str, ...], pod: Pod) -> tuple[Amounts, Amounts, Amounts]:
+        """A pod that has not run yet needs what its workload needs."""
+        request = self._request(axes, pod)
         if self._snapshot.needs is Needs.REQUESTS:
-            return request, request
-        view = self._snapshot.usage
-        peak = view.peak(pod.uid) if node is not None else view.workload_peak(workload_key(pod))
+            return request, request, request
+        peak = self._snapshot.usage.workload_peak(workload_key(pod))
         expected = _over(request, (peak.cpu, peak.memory))
-        if node is None:
-            return expected, expected
-        usage = view.usage(pod.uid)
-        if not usage.known:
-            return _highest(request, expected), _highest(request, expected)
-        used = _over(request, (usage.cpu.fresh, usage.memory.fresh))
-        return used, _highest(used, expected)
+        return request, expected, expected
 
     def _reservation(self, axes: tuple[str, ...], run: MoveRun) -> Guest:
         """It will look like the pod that it replaces to everybody else's rules, and have the same. Needs what its
         workload needs, as any pod that has not run yet: the pod it replaces may be gone."""
         fixed = f"held for the replacement of {run.pod.key}"
-        guest = self._guest(axes, run.pod, None, fixed, True, run.pod.rules)
+        guest = self._guest((run.pod, None, fixed, True, run.pod.rules), *self._new_needs(axes, run.pod))
         name = f"reservation:{run.id}"
         key = f"{run.pod.namespace}/{name}"
         return replace(guest, key=key, uid=name, node=run.move.target, workload=name, priority=0, leaving=False)
@@ -165,8 +197,9 @@ def _over(base: Amounts, measured: tuple[float | None, float | None]) -> Amounts
     )
 
 
-def _highest(left: Amounts, right: Amounts) -> Amounts:
-    return tuple(max(pair) for pair in zip(left, right, strict=True))
+def _rows(measured: NDArray[np.float64], request: NDArray[np.float64]) -> Iterable[Amounts]:
+    """The measured axes, and the others as requested."""
+    return map(tuple, np.hstack([measured, request[:, len(MEASURED) :]]).tolist())
 
 
 def _used_by_node(guests: list[Guest]) -> dict[str, Amounts]:

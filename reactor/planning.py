@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from matching.problem import Options, Problem, Scope
 from reactor.cluster.records import Pod
@@ -32,7 +32,7 @@ def rematch_problem(snapshot: Snapshot, decision: Decision, settings: Settings) 
         builder.add(snapshot.cluster.pods[uid])
     for pod in pending.unjudged:
         builder.add(pod, fixed=f"cannot judge {', '.join(cannot_judge(pod, snapshot.cluster))}")
-    for run in _reservations(snapshot, settings):
+    for run in reservations(snapshot, settings):
         if run.replacement not in pending.place:
             builder.hold(run)
     options = Options(
@@ -50,14 +50,15 @@ def rematch_problem(snapshot: Snapshot, decision: Decision, settings: Settings) 
 
 def placement_problem(snapshot: Snapshot, pending: Mapping[str, str | None], settings: Settings) -> Problem:
     """Pending pods by UID, each with the node that is held for it (or None); everybody else stays."""
-    builder = ProblemBuilder(snapshot)
-    for pod in _holders(snapshot):
+    only = _enough_to_look_at(snapshot, pending)
+    builder = ProblemBuilder(snapshot, only)
+    for pod in _holders(snapshot, only):
         builder.add(pod, fixed="stays while pending pods are placed")
     for uid, target in pending.items():
         pod = snapshot.cluster.pods[uid]
         builder.add(pod, only_on=target)
-    for run in _reservations(snapshot, settings):
-        if run.replacement not in pending:
+    for run in reservations(snapshot, settings):
+        if run.replacement not in pending and (only is None or run.move.target in only):
             builder.hold(run)
     options = Options(scope=Scope.PENDING, headroom=settings.planner.headroom)
     return for_planner(builder.problem(options), snapshot, settings)
@@ -71,31 +72,41 @@ def why_fixed(pod: Pod, snapshot: Snapshot, settings: Settings, management: Mana
     wait = may_not_move(pod, snapshot, settings) or rests(pod, snapshot, settings)
     if wait is not None:
         return f"{wait.reason}: {wait.text}"
-    if snapshot.needs is Needs.METRICS and not snapshot.usage.usage(pod.uid).known:
+    if snapshot.needs is Needs.METRICS and not snapshot.usage.knows(pod.uid):
         return f"{Reason.NO_FRESH_METRICS}: what it needs is not known now"
     return ""
 
 
-def fits_now(pod: Pod, target: str, snapshot: Snapshot, settings: Settings, starting: Sequence[MoveRun] = ()) -> bool:
-    """Whether the target would take the pod now, counting terminating pods, reservations and moves just starting.
+def fits_now(pod: Pod, target: str, snapshot: Snapshot, held: Sequence[MoveRun]) -> bool:
+    """Whether the target would take the pod now, counting terminating pods and what is `held` for other moves.
 
     Rules between pods look beyond the target; where there are any, those whom they are about are asked, too.
     """
     elsewhere = snapshot.cluster.seen_by_rules
-    builder = ProblemBuilder(snapshot, only_node=None if elsewhere else target)
+    builder = ProblemBuilder(snapshot, None if elsewhere else (target,))
     for other in {other.uid: other for other in (*snapshot.cluster.pods_on(target), *elsewhere)}.values():
         if other.node is not None and not other.finished and other.uid != pod.uid:
             builder.add(other, fixed="is there already")
-    for run in (*_reservations(snapshot, settings), *starting):
+    for run in held:
         if run.move.target == target or elsewhere:
             builder.hold(run)
     return builder.takes(pod, target)
 
 
-def _holders(snapshot: Snapshot) -> list[Pod]:
+def reservations(snapshot: Snapshot, settings: Settings) -> list[MoveRun]:
+    """The moves under way for whose replacements a node is still held."""
+    return [run for run in snapshot.ongoing.in_flight if reserved(run, snapshot.at, settings.execution)]
+
+
+def _enough_to_look_at(snapshot: Snapshot, pending: Mapping[str, str | None]) -> frozenset[str] | None:
+    """The nodes held for the pods, when each has one and no rules between pods look beyond them; None means all."""
+    held = frozenset(node for node in pending.values() if node is not None)
+    known = None not in pending.values()
+    return held if pending and known and not snapshot.cluster.seen_by_rules else None
+
+
+def _holders(snapshot: Snapshot, only: Collection[str] | None = None) -> list[Pod]:
     """Whoever takes room on a node: terminating pods do, finished ones do not."""
-    return [pod for pod in snapshot.cluster.pods.values() if pod.node is not None and not pod.finished]
-
-
-def _reservations(snapshot: Snapshot, settings: Settings) -> list[MoveRun]:
-    return [run for run in snapshot.ongoing.runs if reserved(run, snapshot.at, settings.execution)]
+    view = snapshot.cluster
+    pods = view.pods.values() if only is None else [pod for node in sorted(only) for pod in view.pods_on(node)]
+    return [pod for pod in pods if pod.node is not None and not pod.finished]

@@ -27,18 +27,18 @@ _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction s
 
 
 def evict(api: ObjectApi, namespace: str, name: str, eviction: Any, *, dry_run: bool = False) -> None:
-    """`eviction` is a policy/v1 Eviction. Budgets are asked before preconditions, as the real server does."""
+    """`eviction` is a policy/v1 Eviction. A budget is asked and spent before preconditions, as the real server does."""
     options = _checked(name, eviction)
     pod = api.get(PODS, namespace, name)
     budget = None if _needs_no_budget(pod) else _budget_of(api, pod)
     spends = budget is not None and not _may_go_unhealthy(pod, budget)
     if budget is not None and spends:
         _refuse_exhausted(budget)
+        if not (dry_run or options.dry_run):
+            _spend(api, budget, name)
     check_preconditions("Pod", "", pod, options)
     if dry_run or options.dry_run:
         return
-    if budget is not None and spends:
-        _spend(api, budget, name)
     _mark_target(api, pod)
     delete(api, PODS, namespace, name, DeleteOptions(options.grace_seconds, propagation=options.propagation))
 

@@ -58,6 +58,9 @@ class ClusterView:
             return owner
         return self.workloads.get(owner.owner.uid, owner)
 
+    def budgets_in(self, namespace: str) -> tuple[Budget, ...]:
+        return self._budgets_by_namespace.get(namespace, ())
+
     def claim_named(self, namespace: str, name: str) -> Claim | None:
         return self._claims_by_name.get((namespace, name))
 
@@ -79,6 +82,13 @@ class ClusterView:
     def namespace_labels_matter(self) -> bool:
         """Whether some pod's rules select others by labels of their namespaces."""
         return any(asks_for_namespace_labels(pod.rules) for pod in self.seen_by_rules)
+
+    @cached_property
+    def _budgets_by_namespace(self) -> Mapping[str, tuple[Budget, ...]]:
+        grouped: dict[str, list[Budget]] = {}
+        for budget in self.budgets:
+            grouped.setdefault(budget.namespace, []).append(budget)
+        return {namespace: tuple(budgets) for namespace, budgets in grouped.items()}
 
     @cached_property
     def _claims_by_name(self) -> Mapping[tuple[str, str], Claim]:

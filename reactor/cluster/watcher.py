@@ -15,7 +15,7 @@ from reactor.cluster.gateway import Page, Unreadable
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Record
 from reactor.cluster.wire.decoder import Malformed
-from reactor.errors import ClusterError, Expired, Throttled
+from reactor.errors import ClusterError, Expired, Forbidden, Throttled
 
 GIVE_UP_RESUMING = 3
 """Refused or unreadable watches in a row before the list is read again: the server may not have our version
@@ -83,6 +83,8 @@ class WatchState:
     malformed: int
     last_error: str
     """Empty once it works again."""
+    denied: bool
+    """The last error was a permission that is missing, or a credential that is not accepted."""
 
 
 class Watcher:
@@ -103,6 +105,7 @@ class Watcher:
         self._errors = 0
         self._malformed = 0
         self._last_error = ""
+        self._denied = False
 
     @property
     def state(self) -> WatchState:
@@ -114,6 +117,7 @@ class Watcher:
             errors=self._errors,
             malformed=self._malformed,
             last_error=self._last_error,
+            denied=self._denied,
         )
 
     async def run(self) -> None:
@@ -181,6 +185,7 @@ class Watcher:
     def _contact(self) -> None:
         self._last_contact = self._clock.monotonic()
         self._last_error = ""
+        self._denied = False
 
     def _list_again(self, error: Expired) -> float:
         """Expiry is ordinary after a long silence; only when it comes again and again the pauses grow."""
@@ -203,5 +208,6 @@ class Watcher:
     def _note(self, error: ClusterError, delay: float) -> float:
         self._errors += 1
         self._last_error = str(error)
+        self._denied = isinstance(error, Forbidden)
         self._reporter.trouble(self._kind, error, delay)
         return delay

@@ -16,8 +16,8 @@ from reactor.clock import Clock
 from reactor.cluster.exchange import Answer, Body, Call, Connection
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Pod
-from reactor.cluster.status import Status, status_of
-from reactor.errors import Unreachable
+from reactor.cluster.status import Status, error_of, status_of
+from reactor.errors import Forbidden, Unreachable
 
 _DEADLINE = 15.0
 _ATTEMPTS = 3
@@ -102,6 +102,8 @@ class ClusterWriter:
             answer = await self._post_safely(f"{_path(pod)}/eviction", body)
             if answer.code == 409:
                 return await self._eviction_conflict(pod, status_of(answer))
+        except Forbidden as error:
+            return EvictionAnswer(Eviction.FORBIDDEN, str(error))
         except Unreachable as error:
             return EvictionAnswer(Eviction.UNKNOWN, str(error))
         return _eviction_answer(answer)
@@ -117,6 +119,8 @@ class ClusterWriter:
             answer = await self._post_safely(f"{_path(pod)}/binding", body)
             if answer.code == 409:
                 return await self._binding_conflict(pod, node, status_of(answer))
+        except Forbidden as error:
+            return BindingAnswer(Binding.FORBIDDEN, str(error))
         except Unreachable as error:
             return BindingAnswer(Binding.UNKNOWN, str(error))
         return _binding_answer(answer)
@@ -158,6 +162,8 @@ class ClusterWriter:
         answer = await self._connection.exchange(Call("GET", _path(pod), deadline=_DEADLINE))
         if answer.code == 404:
             return None
+        if answer.code in (401, 403):
+            raise error_of(status_of(answer), f"GET {_path(pod)}")
         if answer.code != 200:
             raise Unreachable(f"GET {_path(pod)}: {answer.code} {status_of(answer).message}", status=answer.code)
         try:

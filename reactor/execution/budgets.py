@@ -10,10 +10,8 @@ from reactor.settings.selector import matches
 def budgets_of(pod: Pod, view: ClusterView) -> list[Budget]:
     return [
         budget
-        for budget in view.budgets
-        if budget.namespace == pod.namespace
-        and budget.selector is not None
-        and matches(budget.selector.requirements, pod.labels)
+        for budget in view.budgets_in(pod.namespace)
+        if budget.selector is not None and matches(budget.selector.requirements, pod.labels)
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
@@ -13,6 +14,7 @@ from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter, Eviction, EvictionAnswer
 from reactor.execution.follow import follow, siblings
 from reactor.execution.journal import Lineage, MoveRun, Ongoing, Rest, Stage
+from reactor.execution.some_at_once import some_at_once
 from reactor.execution.start import choose_starts
 from reactor.reasons import Reason
 from reactor.settings.model import Settings
@@ -22,6 +24,9 @@ log = structlog.get_logger(__name__)
 
 BINDING_PAUSE = 5.0
 """How long a pod whose binding failed is left alone, unless the API server asks for more."""
+
+WRITES_AT_ONCE = 16
+"""Evictions or bindings of one turn that wait for their answers together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +87,11 @@ class Executor:
     def follow(self, snapshot: Snapshot, settings: Settings) -> list[MoveRun]:
         """Bring every run up to what the cluster shows; the ones that reached another stage are returned."""
         changed = []
+        taken = {run.replacement for run in self._runs.values() if run.replacement is not None}
         for run in list(self._runs.values()):
-            taken = {other.replacement or "" for other in self._runs.values() if other.id != run.id}
             after = follow(run, snapshot.cluster, snapshot.at, settings.execution, taken)
+            if after.replacement is not None:
+                taken.add(after.replacement)
             self._settle(after)
             if after.stage is not run.stage:
                 changed.append(after)
@@ -100,20 +107,20 @@ class Executor:
         """Evict for the planned moves whose turn it is; the changed runs are returned."""
         starts = choose_starts(snapshot, settings)
         changed = [self._skip(run, reason, snapshot, settings) for run, reason in starts.skip]
-        for run in starts.begin:
-            pod = snapshot.cluster.pods[run.move.uid]
-            answer = await self._writer.evict(pod)
+        pods = [snapshot.cluster.pods[run.move.uid] for run in starts.begin]
+        answers = await some_at_once([partial(self._writer.evict, pod) for pod in pods], WRITES_AT_ONCE)
+        for run, pod, answer in zip(starts.begin, pods, answers, strict=True):
             log.info("eviction", pod=pod.key, node=pod.node, target=run.move.target, answer=answer.outcome)
             changed.append(self._evicted(run, answer, snapshot, settings))
         return changed
 
     async def bind(self, moves: Iterable[Move], snapshot: Snapshot) -> list[Bound]:
         """Bind pending pods as a placement plan says."""
-        made = []
-        for move in moves:
-            pod = snapshot.cluster.pods[move.uid]
-            answer = await self._writer.bind(pod, move.target)
-            log.info("binding", pod=pod.key, node=move.target, answer=answer.outcome)
+        made: list[Bound] = []
+        asked = [(snapshot.cluster.pods[move.uid], move) for move in moves]
+        calls = [partial(self._writer.bind, pod, move.target) for pod, move in asked]
+        for (pod, move), answer in zip(asked, await some_at_once(calls, WRITES_AT_ONCE), strict=True):
+            log.info("binding", pod=pod.key, node=move.target, answer=answer.outcome, message=answer.message)
             made.append(Bound(pod, move, answer))
             if not made[-1].succeeded:
                 self._unbound[pod.uid] = snapshot.at + max(answer.retry_after or 0.0, BINDING_PAUSE)
@@ -157,10 +164,8 @@ class Executor:
     def _forget(self, snapshot: Snapshot) -> None:
         """What concerns pods that are gone, or waits that are over, is not kept."""
         pods = snapshot.cluster.pods
+        sources = {run.move.uid for run in self._runs.values()}
         self._resting = {uid: rest for uid, rest in self._resting.items() if uid in pods and snapshot.at < rest.until}
-        self._lineage = {uid: line for uid, line in self._lineage.items() if uid in pods or self._is_source(uid)}
+        self._lineage = {uid: line for uid, line in self._lineage.items() if uid in pods or uid in sources}
         self._unbound = {uid: until for uid, until in self._unbound.items() if uid in pods and snapshot.at < until}
         self._relieved = {node: at for node, at in self._relieved.items() if node in snapshot.cluster.nodes}
-
-    def _is_source(self, uid: str) -> bool:
-        return any(run.move.uid == uid for run in self._runs.values())

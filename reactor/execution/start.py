@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reactor.execution.budgets import why_not_evictable
 from reactor.execution.journal import MoveRun
 from reactor.management import Management
-from reactor.planning import fits_now
+from reactor.planning import fits_now, reservations
 from reactor.protection import protection
 from reactor.settings.model import Settings
 from reactor.snapshot import Snapshot
@@ -34,16 +34,19 @@ def choose_starts(snapshot: Snapshot, settings: Settings) -> Starts:
     begin: list[MoveRun] = []
     skip: list[tuple[MoveRun, str]] = []
     hindered: list[tuple[MoveRun, str]] = []
+    management = Management.of(settings)
+    held = reservations(snapshot, settings)
     for run in planned:
-        obsolete = why_obsolete(run, snapshot, settings)
+        obsolete = why_obsolete(run, snapshot, settings, management)
         if obsolete:
             skip.append((run, obsolete))
         elif len(begin) < free and run.workload not in busy:
-            hindrance = _why_not_now(run, snapshot, settings, begin)
+            hindrance = _why_not_now(run, snapshot, held)
             if hindrance:
                 hindered.append((run, hindrance))
             else:
                 begin.append(run)
+                held.append(run)
                 busy.add(run.workload)
     settled = snapshot.at - ongoing.last_end >= SETTLES
     if settled and not begin and not flying:
@@ -51,14 +54,14 @@ def choose_starts(snapshot: Snapshot, settings: Settings) -> Starts:
     return Starts(tuple(begin), tuple(skip))
 
 
-def why_obsolete(run: MoveRun, snapshot: Snapshot, settings: Settings) -> str:
+def why_obsolete(run: MoveRun, snapshot: Snapshot, settings: Settings, management: Management) -> str:
     """Why the plan no longer holds for this pod; empty when it does."""
     pod = snapshot.cluster.pods.get(run.move.uid)
     if pod is None:
         return "the pod is gone"
     if pod.node != run.move.source:
         return f"the pod is on {pod.node} now"
-    outside = Management.of(settings).why_not(pod)
+    outside = management.why_not(pod)
     if outside is not None:
         return f"not managed any more: {outside}"
     veto = protection(pod, snapshot.cluster, settings)
@@ -70,12 +73,12 @@ def why_obsolete(run: MoveRun, snapshot: Snapshot, settings: Settings) -> str:
     return ""
 
 
-def _why_not_now(run: MoveRun, snapshot: Snapshot, settings: Settings, starting: Sequence[MoveRun]) -> str:
+def _why_not_now(run: MoveRun, snapshot: Snapshot, held: Sequence[MoveRun]) -> str:
     """What other moves under way may still clear; empty when the move can start."""
     pod = snapshot.cluster.pods[run.move.uid]
     budget = why_not_evictable(pod, snapshot.cluster)
     if budget:
         return budget
-    if not fits_now(pod, run.move.target, snapshot, settings, starting):
+    if not fits_now(pod, run.move.target, snapshot, held):
         return f"{run.move.target} has no room for it now"
     return ""

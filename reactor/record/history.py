@@ -73,6 +73,10 @@ class History:
         for run in runs:
             self._store.add_move(_move_row(run, at))
 
+    async def written(self) -> None:
+        """What was recorded so far is in the database; if the disk does not take it now, its health says so."""
+        await self._store.flush()
+
     def revision(self, row: RevisionRow) -> None:
         self._store.add_revision(row)
 

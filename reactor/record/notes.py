@@ -46,6 +46,8 @@ class Notes:
         self._lost = lost
         self._queue: asyncio.Queue[Announcement] = asyncio.Queue(WAITING)
         self._said: OrderedDict[Announcement, _Said] = OrderedDict()
+        self.problem = ""
+        """Why the last Event was not written; empty when it was."""
 
     def add(self, note: Announcement) -> None:
         if self._writer is None:
@@ -71,8 +73,10 @@ class Notes:
             note = await self._queue.get()
             try:
                 await self._write(self._writer, note, self._said.get(note, _Said(1)))
+                self.problem = ""
             except ClusterError as error:
                 self._lost()
+                self.problem = str(error)
                 log.warning("event not written", about=note.name, reason=note.reason, error=str(error))
 
     @staticmethod

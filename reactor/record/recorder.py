@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import structlog
@@ -54,6 +54,12 @@ class Recorder:
         self._gauges(snapshot, Management.of(settings))
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
+
+    async def intend(self, runs: Sequence[MoveRun], at: float) -> None:
+        """In the store before the first eviction: a process killed right after it must not lose the move."""
+        if runs:
+            self._history.moves(runs, at)
+            await self._history.written()
 
     def _decision(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         decision = outcome.decision

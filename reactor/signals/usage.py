@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,9 @@ from reactor.signals.samples import (
 )
 from reactor.signals.usage_table import CPU, MEMORY, NETWORK, THROTTLED, Rows, UsageTable
 from reactor.signals.workloads import Workloads, workload_key
+
+_MEASURED = 2
+"""CPU and MEMORY are the first axes of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,24 @@ class UsageView:
             return UNKNOWN_PEAK
         return _peak(float(self.peaks[slot, CPU]), float(self.peaks[slot, MEMORY]), self.usage(uid))
 
+    def knows(self, uid: str) -> bool:
+        """The same as `usage(uid).known`, for asking of very many pods."""
+        slot = self.pods.slots.get(uid)
+        if slot is None:
+            return False
+        at, values = self.pods.at[slot, :_MEASURED].tolist(), self.pods.values[slot, :_MEASURED].tolist()
+        return not any(math.isnan(value) for value in values) and self.now - min(at) <= self.freshness
+
+    def needs(self, uids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Usage and peak of many pods at once, a row of cores and bytes each; NaN where nothing fresh is known."""
+        slots = np.array([self.pods.slots.get(uid, -1) for uid in uids], dtype=np.intp)
+        here = slots >= 0
+        usage, peak = np.full((2, len(slots), 2), np.nan)
+        at, values = self.pods.at[slots[here], :_MEASURED], self.pods.values[slots[here], :_MEASURED]
+        usage[here] = np.where((at > 0) & (self.now - at <= self.freshness), values, np.nan)
+        peak[here] = np.fmax(self.peaks[slots[here]], usage[here])
+        return usage, peak
+
     def workload_peak(self, key: str) -> Peak:
         """The highest of its pods, else what its last pod needed: for a pod that has not run yet."""
         number = self.workload_ids.get(key)
@@ -82,6 +103,8 @@ class UsageBook:
         self._created: array[float] = array("d")
         self._aliases: dict[str, str] = {}
         self._peaks: NDArray[np.float64] | None = None
+        self._new: list[int] = []
+        """Slots of pods that came after the peaks were estimated."""
 
     def configure(self, freshness: float, window: float) -> None:
         self.freshness = freshness
@@ -95,7 +118,7 @@ class UsageBook:
             self._names.setdefault(pod.namespace, {})[pod.name] = slot
             self._created.extend([0.0] * (slot + 1 - len(self._created)))
             self._created[slot] = pod.created
-            self._peaks = None
+            self._new.append(slot)
 
     def forget_pod(self, pod: Pod) -> None:
         """`pod` may be any version of it; only its UID, name and owner matter."""
@@ -183,17 +206,26 @@ class UsageBook:
         return _peak(_number(history.cpu), _number(history.memory), self.usage(uid, now))
 
     def freeze(self, now: float) -> UsageView:
-        if self._peaks is None:
-            self._peaks = self._pods.peaks(self._estimator)
         return UsageView(
             now=now,
             freshness=self.freshness,
             pods=self._pods.rows.copy(),
             nodes=self._nodes.rows.copy(),
-            peaks=self._peaks,
+            peaks=self._estimated(),
             workload_ids=dict(self._workloads.ids),
             remembered=dict(self._workloads.remembered),
         )
+
+    def _estimated(self) -> NDArray[np.float64]:
+        """Estimated anew when measurements have come; a pod that is merely new has no peak yet."""
+        if self._peaks is None:
+            self._peaks = self._pods.peaks(self._estimator)
+        elif self._new:
+            known, self._peaks = self._peaks, np.full((len(self._pods.rows.values), _MEASURED), np.nan)
+            self._peaks[: len(known)] = known
+            self._peaks[self._new] = np.nan
+        self._new.clear()
+        return self._peaks
 
     def _node_called(self, name: str) -> str | None:
         return self._aliases.get(name) or self._aliases.get(name.partition(".")[0])

@@ -117,10 +117,15 @@ class LiveView:
         return Health(ok=True)
 
     def ready(self) -> Health:
-        missing = sorted(kind.value for kind in self._controller.state.mirror.missing)
-        if missing:
-            return Health(False, (f"not listed yet: {', '.join(missing)}",))
-        return Health(ok=True)
+        """Not before everything was listed, and not while something may not be read: each kind with its reason."""
+        missing = self._controller.state.mirror.missing
+        reasons = [
+            f"{'not listed yet' if state.kind in missing else 'not watched'}: {state.kind.value}"
+            + (f" ({state.last_error})" if state.last_error else "")
+            for state in self._controller.watch.states
+            if state.kind in missing or state.denied
+        ]
+        return Health(not reasons, tuple(sorted(reasons)))
 
     def _version(self) -> int:
         """Moves with the state, with every turn and with every sample of the charts."""
@@ -162,6 +167,8 @@ class LiveView:
         for state in self._controller.watch.states:
             if state.last_error:
                 yield f"{state.kind.value}: {state.last_error}"
+        if self._controller.notes.problem:
+            yield f"Events are not written: {self._controller.notes.problem}"
         if self._controller.store.health.error:
             yield f"store: {self._controller.store.health.error}"
 

@@ -1,7 +1,8 @@
 """The servers that have to keep the contract.
 
-Every test runs on each of them, in a namespace of its own. A server of another kind joins by an entry in `_SERVERS`;
-REMATCH_CONTRACT_URL and REMATCH_CONTRACT_TOKEN let any running API server take part (one that nobody else uses).
+Every test runs on each of them, in a namespace of its own: on the embedded server, and (`make test-cluster`) on the
+real one. REMATCH_CONTRACT_URL and REMATCH_CONTRACT_TOKEN let any running API server take part (one that nobody else
+uses).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 
-from loadtests.embedded import ClusterOptions, EmbeddedCluster
-from loadtests.embedded.plain_client import PlainClient
+from loadtests.controlplane import ControlPlane, serve_metrics
+from loadtests.embedded import ClusterOptions, EmbeddedCluster, NodeUsage, PodUsage
+from loadtests.embedded.plain_client import Answer, PlainClient
 
 _URL, _TOKEN = os.environ.get("REMATCH_CONTRACT_URL", ""), os.environ.get("REMATCH_CONTRACT_TOKEN", "")
 
@@ -29,8 +31,8 @@ class Server:
     """Makes the server forget past versions; None where that cannot be asked for."""
 
 
-@asynccontextmanager
-async def _embedded() -> AsyncIterator[Server]:
+@pytest.fixture
+async def embedded_server() -> AsyncIterator[Server]:
     # Its own scheduler is off: where contract pods run is up to the tests.
     async with EmbeddedCluster(ClusterOptions(token="contract", schedule=frozenset())) as cluster:
 
@@ -40,31 +42,82 @@ async def _embedded() -> AsyncIterator[Server]:
         yield Server(cluster.url, "contract", expire)
 
 
+@pytest.fixture
+def real_server(real_plane: ControlPlane) -> Server:
+    return Server(real_plane.url, real_plane.admin_token, real_plane.forget_history)
+
+
+@pytest.fixture
+def given_server() -> Server:
+    return Server(_URL, _TOKEN)
+
+
+_OWN = ["embedded", pytest.param("real", marks=pytest.mark.cluster)]
+_SERVERS = [*_OWN, *(["given"] if _URL else [])]
+
+
+@pytest.fixture(params=_SERVERS)
+def server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(f"{request.param}_server")
+    return found
+
+
 @asynccontextmanager
-async def _given() -> AsyncIterator[Server]:
-    yield Server(_URL, _TOKEN)
+async def _client(server: Server) -> AsyncIterator[PlainClient]:
+    headers = {"Authorization": f"Bearer {server.token}"}
+    connector = aiohttp.TCPConnector(ssl=False)
+    async with aiohttp.ClientSession(headers=headers, connector=connector, read_bufsize=2**20) as session:
+        yield PlainClient(server.url, session, f"contract-{uuid.uuid4().hex[:8]}")
 
 
-_SERVERS = {"embedded": _embedded, **({"given": _given} if _URL else {})}
+class FixedMetrics:
+    def node_usage(self) -> list[NodeUsage]:
+        return [NodeUsage("n1", 0.5, 2**20, 1e9)]
+
+    def pod_usage(self) -> list[PodUsage]:
+        container = (("c", 0.25, 2**20),)
+        return [PodUsage(space, name, container, 1e9, (("app", name),)) for space, name in (("one", "a"), ("two", "b"))]
 
 
-@pytest.fixture(params=list(_SERVERS))
-async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
-    async with _SERVERS[request.param]() as running:
-        yield running
+@pytest.fixture
+async def embedded_measured() -> AsyncIterator[Server]:
+    async with EmbeddedCluster(ClusterOptions(token="contract"), metrics=FixedMetrics()) as cluster:
+        yield Server(cluster.url, "contract")
+
+
+@pytest.fixture
+async def real_measured(real_plane: ControlPlane) -> AsyncIterator[Server]:
+    async with serve_metrics(real_plane, FixedMetrics()):
+        yield Server(real_plane.url, real_plane.admin_token)
+
+
+@pytest.fixture(params=_OWN)
+def measured_server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(f"{request.param}_measured")
+    return found
+
+
+@pytest.fixture
+async def measured_api(measured_server: Server) -> AsyncIterator[PlainClient]:
+    async with _client(measured_server) as client:
+        yield client
 
 
 @pytest.fixture
 async def api(server: Server) -> AsyncIterator[PlainClient]:
-    headers = {"Authorization": f"Bearer {server.token}"}
-    connector = aiohttp.TCPConnector(ssl=False)
-    async with aiohttp.ClientSession(headers=headers, connector=connector, read_bufsize=2**20) as session:
-        client = PlainClient(server.url, session, f"contract-{uuid.uuid4().hex[:8]}")
+    async with _client(server) as client:
         created = await client.post("/api/v1/namespaces", {"metadata": {"name": client.namespace}})
         assert created.status == 201
+        await client.eventually(lambda: _try_pod(client), lambda answer: answer.status == 201)
         yield client
         await client.delete(client.here("pods"), {"gracePeriodSeconds": 0})
         await client.delete(f"/api/v1/namespaces/{client.namespace}")
+
+
+async def _try_pod(api: PlainClient) -> Answer:
+    """A real server takes pods once the new namespace has its service account."""
+    body = {"metadata": {"name": "try"}, "spec": {"containers": [{"name": "c", "image": "lab/none"}]}}
+    return await api.call("POST", api.here("pods"), body, dryRun="All")
 
 
 @pytest.fixture

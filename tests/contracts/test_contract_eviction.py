@@ -111,6 +111,16 @@ async def test_a_budget_is_spent_by_each_eviction(api: PlainClient, make_pod: Ma
     assert allowed == {"DisruptionAllowed": "False"}
 
 
+async def test_an_eviction_of_another_pod_spends_the_budget_all_the_same(
+    api: PlainClient, make_pod: MakePod, node: str
+) -> None:
+    for name in ("a", "b"):
+        await make_pod(name, node=node, ready=True)
+    await _settled(api, await _budget(api, minAvailable=1), healthy=2)
+    assert (await _evict(api, "a", preconditions={"uid": "other"})).status == 409
+    assert (await _evict(api, "b")).status == 429
+
+
 async def test_several_budgets_for_one_pod_are_an_error_that_stays(
     api: PlainClient, make_pod: MakePod, node: str
 ) -> None:

@@ -94,7 +94,7 @@ async def test_a_watch_ends_by_itself_after_its_timeout(api: PlainClient) -> Non
 async def test_bookmarks_carry_a_version_to_go_on_from(api: PlainClient) -> None:
     version = (await api.get(api.here("configmaps"))).version
     await api.post(api.here("configmaps"), {"metadata": {"name": "seen"}})
-    query: dict[str, str | int] = {"resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": 3}
+    query: dict[str, str | int] = {"resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": 5}
     events = [event async for event in api.watch(api.here("configmaps"), **query)]
     marks = [event["object"] for event in events if event["type"] == "BOOKMARK"]
     assert marks

@@ -47,6 +47,27 @@ def test_every_write_is_allowed_and_nothing_is_wild(objects: dict[str, dict[str,
     assert not any("secrets" in rule["resources"] for rule in role["rules"])
 
 
+def _rules() -> list[dict[str, Any]]:
+    found = [item for item in yaml.safe_load_all(MANIFESTS.read_text()) if item]
+    return [rule for item in found if item["kind"] in ("Role", "ClusterRole") for rule in item["rules"]]
+
+
+def test_no_rule_says_everything_or_reaches_for_what_is_not_ours() -> None:
+    for rule in _rules():
+        assert not any("*" in part for part in (*rule["verbs"], *rule["resources"], *rule["apiGroups"])), rule
+        assert not {"secrets", "nodes/proxy", "serviceaccounts/token"} & set(rule["resources"]), rule
+        assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"]), rule
+        assert "nonResourceURLs" not in rule
+
+
+def test_our_account_has_our_roles_and_no_other() -> None:
+    found = [item for item in yaml.safe_load_all(MANIFESTS.read_text()) if item]
+    bindings = [item for item in found if item["kind"] in ("RoleBinding", "ClusterRoleBinding")]
+    own = {(item["kind"], item["metadata"]["name"]) for item in found if item["kind"] in ("Role", "ClusterRole")}
+    assert {(item["roleRef"]["kind"], item["roleRef"]["name"]) for item in bindings} == own
+    assert all([subject["name"] for subject in item["subjects"]] == ["rematch"] for item in bindings)
+
+
 def test_the_settings_are_valid_and_only_observe(objects: dict[str, dict[str, Any]]) -> None:
     assert parse_settings(objects["ConfigMap"]["data"]["settings.yaml"], "ConfigMap").mode is Mode.OBSERVE
 

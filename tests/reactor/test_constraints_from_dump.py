@@ -217,9 +217,9 @@ def test_whether_a_move_may_start_is_asked_of_the_whole_cluster(tmp_path: Path) 
         dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
         snapshot = look_at_dump(read_dump([str(dump)]), Settings()).snapshot
         mover = snapshot.cluster.pods["moving"]
-        assert fits_now(mover, "n2", snapshot, Settings()) is expected
+        assert fits_now(mover, "n2", snapshot, ()) is expected
     full = pod("full", "n2", asks={"cpu": "4"})
     dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [*NODES, full, pod("moving", "n3")]}))
     snapshot = look_at_dump(read_dump([str(dump)]), Settings()).snapshot
-    assert not fits_now(snapshot.cluster.pods["moving"], "n2", snapshot, Settings())
-    assert fits_now(snapshot.cluster.pods["moving"], "n1", snapshot, Settings())
+    assert not fits_now(snapshot.cluster.pods["moving"], "n2", snapshot, ())
+    assert fits_now(snapshot.cluster.pods["moving"], "n1", snapshot, ())

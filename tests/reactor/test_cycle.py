@@ -50,7 +50,13 @@ async def test_a_failing_probe_becomes_a_better_placement(rig: Rig) -> None:
     outcome = await rig.turn()
     assert [run.stage for run in outcome.moves] == [Stage.DONE]
     assert not rig.executor.busy
-    assert [row.state for row in rig.rows.moves] == ["planned", "evicted", "bound", "done"]
+    assert list(dict.fromkeys(row.state for row in rig.rows.moves)) == ["planned", "evicted", "bound", "done"]
+
+
+async def test_a_move_is_in_the_store_before_its_pod_is_evicted(rig: Rig) -> None:
+    await rig.turn()
+    assert rig.writer.evicted == ["web-1"]
+    assert [row.state for row in rig.rows.safe] == ["planned"]
 
 
 async def test_an_evicted_pods_node_is_held_even_when_another_one_would_be_nearer(rig: Rig) -> None:

@@ -12,7 +12,7 @@ from matching.problem import Node, Pod, Problem, Requirement, Rules, Scope, Term
 from reactor.decision import decide
 from reactor.execution.journal import Ongoing
 from reactor.needs import pinned
-from reactor.planning import fits_now, placement_problem, rematch_problem
+from reactor.planning import fits_now, placement_problem, rematch_problem, reservations
 from reactor.snapshot import Needs, Snapshot
 from tests.support.clock import NOW
 from tests.support.cluster import GIB, make_node, make_pending, make_pod, make_settings, make_snapshot
@@ -169,10 +169,24 @@ def test_a_move_in_flight_holds_room_on_its_target_until_the_reservation_expires
     nodes = [make_node("n1"), make_node("n2")]
 
     held = make_snapshot([moved, other], nodes, ongoing=Ongoing((run,)))
-    assert not fits_now(other, "n2", held, SETTINGS)
+    assert not fits_now(other, "n2", held, reservations(held, SETTINGS))
 
     later = make_snapshot([moved, other], nodes, ongoing=Ongoing((run,)), now=NOW + 111)
-    assert fits_now(other, "n2", later, SETTINGS)
+    assert fits_now(other, "n2", later, reservations(later, SETTINGS))
+
+
+def test_where_every_pending_pod_has_a_node_held_for_it_no_other_node_is_looked_at() -> None:
+    pods = [make_pod("a-1", node="n1"), make_pod("b-1", node="n2"), make_pending("web-2")]
+    snapshot = make_snapshot(pods, [make_node("n1"), make_node("n2")])
+    uid = pods[-1].uid
+
+    held = placement_problem(snapshot, {uid: "n2"}, SETTINGS)
+    gone = placement_problem(snapshot, {uid: "n3"}, SETTINGS)
+    anywhere = placement_problem(snapshot, {uid: None}, SETTINGS)
+
+    assert ([node.name for node in held.nodes], [pod.key for pod in held.pods]) == (["n2"], ["shop/b-1", "shop/web-2"])
+    assert gone.nodes == ()
+    assert [node.name for node in anywhere.nodes] == ["n1", "n2"]
 
 
 def test_a_reservation_holds_what_the_workload_needs_after_its_last_pod_is_gone() -> None:

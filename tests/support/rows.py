@@ -13,6 +13,8 @@ class RowsKept:
         self.decisions: list[DecisionRow] = []
         self.plans: list[PlanRow] = []
         self.moves: list[MoveRow] = []
+        self.safe: tuple[MoveRow, ...] = ()
+        """Moves that a killed process does not lose: those of the last flush."""
         self.revisions: list[RevisionRow] = []
         self.samples: list[SampleRow] = []
         self.happiness: list[HappinessRow] = []
@@ -20,6 +22,10 @@ class RowsKept:
     @property
     def store(self) -> Store:
         return cast(Store, self)
+
+    async def flush(self) -> bool:
+        self.safe = tuple(self.moves)
+        return True
 
     def add_decisions(self, *rows: DecisionRow) -> None:
         self.decisions += rows

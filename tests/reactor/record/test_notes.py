@@ -101,11 +101,14 @@ async def test_an_event_that_the_api_does_not_take_is_counted_and_the_next_one_i
     assert isinstance(error, Forbidden | Unreachable)
     announcer.trouble.append(error)
     notes.add(NEWS)
+    await clock.settle()
+    assert notes.problem == str(error)
     notes.add(about_pod(make_pod("db-1"), "Moved", "there"))
     await clock.settle()
 
     assert losses.number == 1
     assert announcer.said == ["Moved: there"]
+    assert notes.problem == ""
 
 
 async def test_too_many_at_once_are_dropped_counted_and_told_later(

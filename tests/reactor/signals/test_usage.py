@@ -183,3 +183,26 @@ def test_a_rate_over_more_than_the_pods_life_is_not_taken(make_pod: MakePod) -> 
     assert (young.cpu.quality, young.memory.fresh) == (Quality.MISSING, 1e8)
     book.record_pods([sample(0.5, 1e8, 1120.0)], PROMETHEUS, 1120.0, cpu_window=120.0)
     assert book.usage("u1", 1120.0).cpu.fresh == 0.5
+
+
+def test_asking_of_many_pods_at_once_says_the_same_as_asking_of_each(book: UsageBook, make_pod: MakePod) -> None:
+    told = {"a": (0.5, 1e9, 1000.0), "b": (0.2, 1e9, 850.0), "c": (math.nan, 1e9, 1000.0), "d": (None, 2e9, 1000.0)}
+    for name, values in told.items():
+        book.observe_pod(make_pod(uid=name, name=name))
+        book.record_pods([sample(*values, name=name)], METRICS_API, 1000.0)
+    book.freeze(1000.0)
+    book.observe_pod(make_pod(uid="new", name="new"))
+    view = book.freeze(1000.0)
+    uids = [*told, "new", "nobody"]
+
+    usage, peak = view.needs(uids)
+
+    for row, uid in enumerate(uids):
+        one, highest = view.usage(uid), view.peak(uid)
+        assert [none_if_nan(value) for value in usage[row]] == [one.cpu.fresh, one.memory.fresh]
+        assert [none_if_nan(value) for value in peak[row]] == [highest.cpu, highest.memory]
+        assert view.knows(uid) is one.known
+
+
+def none_if_nan(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,81 @@
+"""The two that even out a crowded cluster: how each is set up and started. Neither has a limit of evictions."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from loadtests.benchmarks.cluster_stage import CLIENT_QPS
+from loadtests.tools import ensure
+
+REMATCH, DESCHEDULER, DESCHEDULER_AS_SHIPPED = "rematch", "descheduler", "descheduler-as-shipped"
+NAMES = (DESCHEDULER_AS_SHIPPED, DESCHEDULER, REMATCH)
+
+MOVES_IN_FLIGHT = 500
+DEVIATION_POINTS = 5
+"""Per cent of a node below and above the mean from which the descheduler calls a node under- and overutilised."""
+
+REMATCH_SETTINGS: dict[str, Any] = {
+    "mode": "act",
+    "planner": {"name": "balance", "inertia": 0},
+    "execution": {"maxMovesInFlight": MOVES_IN_FLIGHT},
+    "metrics": {"metricsApi": {"enabled": False}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    name: str
+    scheduler: str
+    """Of the pods."""
+    command: tuple[str, ...]
+    most_cycles: int = 1
+    """Started again until it moves nobody, at most so often."""
+
+
+def rematch(folder: Path, kubeconfig: Path) -> Contender:
+    settings = folder / "settings.yaml"
+    settings.write_text(yaml.safe_dump(REMATCH_SETTINGS))
+    entry = (sys.executable, "-c", "from reactor.cli.main import main; main()")
+    options = ("--kubeconfig", str(kubeconfig), "--settings", str(settings), "--needs", "requests")
+    return Contender(REMATCH, "rematch", (*entry, "plan", "--apply", "--yes", *options))
+
+
+async def descheduler(folder: Path, kubeconfig: Path, *, as_shipped: bool) -> Contender:
+    """Its own default lets 5 requests per second pass; otherwise it gets the limit of everybody else here."""
+    programs = await ensure(["descheduler"])
+    policy = folder / "policy.yaml"
+    policy.write_text(yaml.safe_dump(_policy()))
+    limits = (f"--client-connection-qps={CLIENT_QPS}", f"--client-connection-burst={2 * CLIENT_QPS}")
+    command = (
+        str(programs["descheduler"]),
+        f"--kubeconfig={kubeconfig}",
+        f"--policy-config-file={policy}",
+        *(() if as_shipped else limits),
+        "--secure-port=0",
+        "--disable-metrics",
+        "--v=1",
+    )
+    name = DESCHEDULER_AS_SHIPPED if as_shipped else DESCHEDULER
+    return Contender(name, "default-scheduler", command, most_cycles=5)
+
+
+async def contender(name: str, folder: Path, kubeconfig: Path) -> Contender:
+    if name == REMATCH:
+        return rematch(folder, kubeconfig)
+    return await descheduler(folder, kubeconfig, as_shipped=name == DESCHEDULER_AS_SHIPPED)
+
+
+def _policy() -> dict[str, Any]:
+    points = dict.fromkeys(("cpu", "memory", "pods"), DEVIATION_POINTS)
+    low_node = {"useDeviationThresholds": True, "thresholds": points, "targetThresholds": points}
+    profile = {
+        "name": "balance",
+        "pluginConfig": [{"name": "DefaultEvictor", "args": {}}, {"name": "LowNodeUtilization", "args": low_node}],
+        "plugins": {"balance": {"enabled": ["LowNodeUtilization"]}},
+    }
+    return {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [profile]}

@@ -1,0 +1,191 @@
+"""The controller beside a large cluster on a real control plane: sync, memory, and from the event to the move.
+
+    python -m loadtests.benchmarks.cluster_scale [--nodes 1000] [--pods 20000] [--moves 50] [--scope cluster] [--into F]
+
+`rematch run` is a process of its own. The clock starts before the Unhealthy event is sent to the API server and stops
+when the API server's watch shows the pod as deleted (so the eviction request was a little earlier) and the
+replacement as bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from loadtests.benchmarks.cluster_stage import Say, Stage, filled_stage, progress
+from loadtests.benchmarks.cluster_usage import ClaimedUsage
+from loadtests.benchmarks.process import ProcessUse, process_use
+from loadtests.controlplane import serve_metrics
+from loadtests.demo.arm import free_port
+from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
+from loadtests.embedded.objects import timestamp
+from loadtests.kwok import NAMESPACE, Fleet, PodChange
+from loadtests.workloads.api import LabApi
+from loadtests.workloads.load_summary import percentile
+from reactor.clock import SystemClock
+from reactor.cluster.records import Pod
+
+BAR_SECONDS = 0.5
+"""Event -> eviction request, p95."""
+REPLICAS = 10
+MOVE_DEADLINE = 60.0
+MEASURED_DEADLINE = 90.0
+BETWEEN_MOVES = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    evicted: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    nodes: int
+    pods: int
+    scope: str
+    load_average: tuple[float, float]
+    filled_seconds: float
+    synced_seconds: float
+    """From the start of the process until /readyz says yes."""
+    synced: ProcessUse
+    ended: ProcessUse
+    reactions: tuple[Reaction, ...]
+
+    def seconds(self, part: str, share: float) -> float:
+        return percentile(sorted(getattr(each, part) for each in self.reactions), share)
+
+
+async def measure(fleet: Fleet, moves: int, scope: str, say: Say) -> Result:
+    with tempfile.TemporaryDirectory(prefix="rematch-scale-") as made:
+        async with filled_stage(Path(made), fleet, say) as stage:
+            usage = ClaimedUsage(fleet, stage.observer, SystemClock())
+            async with serve_metrics(stage.plane, usage):
+                return await _with_controller(stage, usage, moves, scope, say)
+
+
+async def _with_controller(stage: Stage, usage: ClaimedUsage, moves: int, scope: str, say: Say) -> Result:
+    load, began = os.getloadavg()[0], time.monotonic()
+    async with running_controller(_spec(stage, scope)) as controller:
+        synced_seconds, synced = time.monotonic() - began, process_use(controller.pid)
+        say(f"synced after {synced_seconds:.1f} s, {synced.resident_mib:.0f} MiB")
+        await _until_measured(controller)
+        api = stage.plane.client()
+        try:
+            reactions = [await _react(stage, api, node, say) for node in usage.crowded_nodes[:moves]]
+        finally:
+            await api.close()
+        ended = process_use(controller.pid)
+    loads = (load, os.getloadavg()[0])
+    fleet = stage.fleet
+    return Result(
+        fleet.nodes, fleet.pods, scope, loads, stage.filled_seconds, synced_seconds, synced, ended, tuple(reactions)
+    )
+
+
+def _spec(stage: Stage, scope: str) -> ControllerSpec:
+    settings = stage.folder / "settings.yaml"
+    content = {"mode": "act", "decision": {"cooldown": "600s"}, "planner": {"scope": scope}}
+    settings.write_text(yaml.safe_dump(content))
+    folder = stage.folder
+    return ControllerSpec(
+        stage.plane.kubeconfig, settings, folder / "rematch.db", folder / "controller.log", free_port()
+    )
+
+
+async def _until_measured(controller: RunningController) -> None:
+    """The first round of metrics is in: before it no running pod is moved."""
+    async with asyncio.timeout(MEASURED_DEADLINE):
+        while True:
+            nodes = (await controller.overview()).nodes
+            if nodes and all(node.cpu is not None and node.cpu.used is not None for node in nodes):
+                return
+            await asyncio.sleep(1.0)
+
+
+async def _react(stage: Stage, api: LabApi, node: str, say: Say) -> Reaction:
+    """One move from the event to the bound replacement; the next begins when this one is over."""
+    pod = min((each for each in stage.observer.pods() if each.node == node), key=lambda each: each.name)
+    loop = asyncio.get_running_loop()
+    evicted: asyncio.Future[float] = loop.create_future()
+    bound: asyncio.Future[float] = loop.create_future()
+
+    def see(change: PodChange) -> None:
+        gone, placed = change.evicted, change.bound
+        if gone is not None and gone.uid == pod.uid and not evicted.done():
+            evicted.set_result(change.at)
+        if placed is not None and placed.owner == pod.owner and evicted.done() and not bound.done():
+            bound.set_result(change.at)
+
+    silence = stage.observer.listen(see)
+    began = time.monotonic()
+    try:
+        await api.create(f"/api/v1/namespaces/{NAMESPACE}/events", _unhealthy(pod))
+        async with asyncio.timeout(MOVE_DEADLINE):
+            reaction = Reaction(await evicted - began, await bound - began)
+        await stage.observer.until(lambda: stage.observer.running == stage.fleet.pods, MOVE_DEADLINE)
+    finally:
+        silence()
+    say(f"{pod.name}: evicted after {reaction.evicted * 1000:.0f} ms, bound after {reaction.bound * 1000:.0f} ms")
+    await asyncio.sleep(BETWEEN_MOVES)
+    return reaction
+
+
+def _unhealthy(pod: Pod, count: int = 10) -> dict[str, object]:
+    """What a kubelet says after so many failed liveness probes."""
+    now = timestamp(SystemClock().now())
+    reference = {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+    return {
+        "metadata": {"name": f"{pod.name}.unhealthy", "namespace": pod.namespace},
+        "involvedObject": {"apiVersion": "v1", **reference, "fieldPath": "spec.containers{web}"},
+        "reason": "Unhealthy",
+        "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
+        "type": "Warning",
+        "count": count,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": "kubelet", "host": pod.node},
+        "reportingComponent": "kubelet",
+    }
+
+
+def report(result: Result) -> str:
+    lines = [
+        f"{result.nodes} nodes, {result.pods} pods (filled in {result.filled_seconds:.0f} s), scope {result.scope},"
+        f" load average {result.load_average[0]:.1f} to {result.load_average[1]:.1f}",
+        f"synced {result.synced_seconds:.1f} s after its start with {result.synced.cpu_seconds:.1f} s of CPU;"
+        f" {result.synced.resident_mib:.0f} MiB then, {result.ended.peak_mib:.0f} MiB at most",
+    ]
+    for part, what in (("evicted", "event -> eviction request"), ("bound", "event -> replacement bound")):
+        p50, p95, most = (result.seconds(part, share) for share in (0.5, 0.95, 1.0))
+        lines.append(f"{what}: p50 {p50:.3f} s, p95 {p95:.3f} s, max {most:.3f} s of {len(result.reactions)}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--pods", type=int, default=20_000)
+    parser.add_argument("--moves", type=int, default=50)
+    parser.add_argument("--scope", choices=("cluster", "unhappy"), default="cluster")
+    parser.add_argument("--into", type=Path, help="JSON file for the result")
+    wanted = parser.parse_args()
+    fleet = Fleet(wanted.nodes, wanted.nodes, wanted.pods // REPLICAS, REPLICAS, scheduler="rematch")
+    result = asyncio.run(measure(fleet, wanted.moves, wanted.scope, progress()))
+    print(report(result))
+    if wanted.into:
+        wanted.into.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1))
+    return 0 if result.seconds("evicted", 0.95) < BAR_SECONDS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""The control plane as one value: started, used, stopped whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadtests.controlplane.etcd_history import compact
+from loadtests.controlplane.flags import LOOPBACK, Layout, Ports
+from loadtests.controlplane.kubeconfigs import write_kubeconfig
+from loadtests.controlplane.leftovers import remember, remove_leftovers, sole_user
+from loadtests.controlplane.options import Component, ControlPlaneOptions
+from loadtests.controlplane.pki import Credentials, make_credentials
+from loadtests.controlplane.ports import free_ports
+from loadtests.controlplane.process import ComponentProcess
+from loadtests.tools import ensure
+from loadtests.workloads.api import LabApi
+from reactor.clock import Clock, SystemClock
+from reactor.errors import ClusterError
+
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+_MADE = ("etcd", "log", "pki")
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """Bound to no event loop: what one loop started another may use."""
+
+    layout: Layout
+    processes: Mapping[Component, ComponentProcess]
+
+    @property
+    def url(self) -> str:
+        return self.layout.url
+
+    @property
+    def credentials(self) -> Credentials:
+        return self.layout.credentials
+
+    @property
+    def ca(self) -> Path:
+        return self.credentials.ca.certificate
+
+    @property
+    def admin_token(self) -> str:
+        return self.credentials.admin_token
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The admin's."""
+        return self.layout.kubeconfig
+
+    def client(self, clock: Clock | None = None, token: str = "") -> LabApi:
+        """The admin's, or that of somebody with a token; to be closed by the caller."""
+        return LabApi(self.url, clock or SystemClock(), token=token or self.admin_token, ca=self.ca)
+
+    def write_kubeconfig(self, path: Path, *, token: str = "", token_file: Path | None = None) -> Path:
+        return write_kubeconfig(path, self.url, self.ca, token=token, token_file=token_file)
+
+    async def token(
+        self, namespace: str, account: str, *, bound_to: Mapping[str, str] | None = None, seconds: int = 3600
+    ) -> str:
+        """A service account's token; invalid from when the object it is bound to (kind, name, uid) is deleted."""
+        spec: dict[str, Any] = {"expirationSeconds": seconds}
+        if bound_to is not None:
+            spec["boundObjectRef"] = {"apiVersion": "v1", **bound_to}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        api = self.client()
+        try:
+            return str((await api.create(path, request))["status"]["token"])
+        finally:
+            await api.close()
+
+    async def forget_history(self) -> None:
+        """Versions before now are gone: etcd is compacted, and the API server's own memory of them dropped."""
+        await compact(self.layout.ports.etcd_url)
+        await self.restart(Component.API_SERVER)
+
+    async def restart(self, component: Component) -> None:
+        """Killed and started again with the same data and port."""
+        self.processes[component].stop()
+        await self._start(component)
+
+    async def start(self) -> None:
+        """In the order in which they need each other; raises with the end of the log of one that does not come up."""
+        for component in Component:
+            if component in self.processes:
+                await self._start(component)
+        if Component.CONTROLLER_MANAGER in self.processes:
+            await self._until(Component.CONTROLLER_MANAGER, self._first_account)
+
+    def stop(self) -> None:
+        for component in reversed(tuple(self.processes)):
+            self.processes[component].stop()
+
+    async def _start(self, component: Component) -> None:
+        process = self.processes[component]
+        process.start()
+        found = (each.identity for each in self.processes.values())
+        remember(self.layout.options.folder, [identity for identity in found if identity is not None])
+        if component is Component.API_SERVER:
+            await self._until(component, self._ready)
+
+    async def _ready(self, api: LabApi) -> bool:
+        return await api.ready()
+
+    async def _first_account(self, api: LabApi) -> bool:
+        """Pods are refused until the controller manager has made it."""
+        try:
+            await api.get("/api/v1/namespaces/default/serviceaccounts/default")
+        except ClusterError:
+            return False
+        return True
+
+    async def _until(self, component: Component, holds: Callable[[LabApi], Awaitable[bool]]) -> None:
+        process, api = self.processes[component], self.client()
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                while not await holds(api):
+                    process.check()
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError as error:
+            words = process.last_words()
+            raise ClusterError(f"{component} was not ready within {_START_SECONDS:g} s: {words}") from error
+        finally:
+            await api.close()
+
+
+@asynccontextmanager
+async def control_plane(options: ControlPlaneOptions) -> AsyncIterator[ControlPlane]:
+    wanted = [component for component in Component if component in options.components]
+    programs = await ensure([*wanted, "openssl", "setpriv"])
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with sole_user(options.folder):
+        remove_leftovers(options.folder, _MADE)
+        for name in _MADE:
+            (options.folder / name).mkdir(mode=0o700)
+        layout = await _lay_out(options, programs["openssl"])
+        logs = options.folder / "log"
+        plane = ControlPlane(
+            layout,
+            {
+                each: ComponentProcess(each, [str(programs[each]), *layout.flags(each)], logs / f"{each}.log")
+                for each in wanted
+            },
+        )
+        try:
+            await plane.start()
+            yield plane
+        finally:
+            plane.stop()
+
+
+async def _lay_out(options: ControlPlaneOptions, openssl: Path) -> Layout:
+    """The API server's port is free on its own address, the others' on loopback."""
+    (api,) = free_ports(options.address, 1)
+    etcd, peer, controller_manager, scheduler = free_ports(LOOPBACK, 4)
+    ports = Ports(api, etcd, peer, controller_manager, scheduler)
+    credentials = await make_credentials(openssl, options, options.folder / "pki")
+    layout = Layout(options, ports, credentials, options.folder / "etcd", options.folder / "kubeconfig")
+    write_kubeconfig(layout.kubeconfig, layout.url, credentials.ca.certificate, token=credentials.admin_token)
+    return layout

@@ -1,0 +1,168 @@
+"""`rematch lab experiment stable`: simulated time, real nodes, the report."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from loadtests.demo.state_folder import claimed
+from loadtests.experiment.apps import draw_apps
+from loadtests.experiment.design import (
+    FULL,
+    OUR_LIVE,
+    OURS,
+    PAPER,
+    SHORT,
+    Arm,
+    Design,
+    full_design,
+    short_design,
+    simulated_design,
+)
+from loadtests.experiment.driver import Driver
+from loadtests.experiment.progress import ProgressBar
+from loadtests.experiment.records import About, DataFolder
+from loadtests.experiment.report.writing import write_report
+from loadtests.experiment.runner import Plan, Runner
+from loadtests.experiment.simulated.driver import SimulatedDriver
+from loadtests.experiment.tempo import settings_for
+from loadtests.experiment.versions import own_versions
+from matching.registry import known_planners
+from reactor.cli.stopping import until_stopped
+from reactor.errors import InputError
+from reactor.record.logs import configure_logs
+from reactor.settings.model import Settings
+from storage.limits import Limits
+from storage.store import Store
+
+SET_UP_SECONDS = 10.0
+"""Of one run on real nodes: fifteen pods away, fifteen new ones Ready."""
+_NEVER = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The command line."""
+
+    real: bool
+    simulated: bool
+    full: bool
+    tool: str
+    seeds: int
+    first: bool
+    resume: bool
+    state: Path
+    copy_to: Path | None
+
+    @property
+    def form(self) -> str:
+        return "full" if self.full else "short"
+
+    def design(self, world: str) -> Design:
+        planners = tuple(name for name in (OURS, PAPER) if name in known_planners())
+        if world == "simulated":
+            return simulated_design(FULL if self.full else SHORT, planners, self.seeds)
+        return full_design(planners, self.seeds) if self.full else short_design(planners, self.seeds)
+
+
+def main(request: Request) -> None:
+    with claimed(request.state), (request.state / "experiment.log").open("a") as log:
+        configure_logs(level="info" if request.real else "warning", json=True, stream=log)
+        data = DataFolder(request.state)
+        stopped = asyncio.run(until_stopped(_run(request, data)))
+        if stopped:
+            click.echo("\nstopped; what was measured so far is kept, --resume goes on from there", err=True)
+        written = write_report(data)
+        click.echo(f"report: {written}")
+        if request.copy_to is not None and not stopped:
+            copy_report(request.state, request.copy_to)
+            click.echo(f"copied to {request.copy_to}")
+
+
+def copy_report(state: Path, target: Path) -> None:
+    """The page and its data, without the lock and the like."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("index.html", "steps.csv", "summary.json"):
+        shutil.copyfile(state / name, target / name)
+    for about in state.glob("*.json"):
+        if about.stem in ("simulated", "real"):
+            shutil.copyfile(about, target / about.name)
+
+
+async def _run(request: Request, data: DataFolder) -> None:
+    if request.simulated:
+        await _world(request, data, "simulated")
+    if request.real:
+        await _world(request, data, "real")
+
+
+async def _world(request: Request, data: DataFolder, world: str) -> None:
+    design = request.design(world)
+    async with _driver(request, design, world, data.folder) as (driver, prometheus):
+        known = data.about(world)
+        if known is None or not request.resume:
+            data.forget(world)
+            known = await _about(request, design, driver, data, prometheus)
+            data.begin(known)
+        elif (known.form, known.tool) != (request.form, _tool(request, world)):
+            raise InputError(f"--resume: the data in {data.folder} are of another form or tool")
+        data.repair(world)
+
+        def settings(arm: Arm) -> Settings:
+            return settings_for(arm, design.pace, prometheus)
+
+        expected = design.seconds() + (SET_UP_SECONDS * len(design.runs()) if world == "real" else 0.0)
+        bar = ProgressBar(world, expected if world == "real" else 40.0, time.monotonic)
+        await Runner(Plan(design, known.tool, known.capacity, settings), driver, data, bar.tell).run()
+
+
+async def _about(request: Request, design: Design, driver: Driver, data: DataFolder, prometheus: str) -> About:
+    """The capacity is measured here: the rates depend on it."""
+    seed = design.goal_seeds[0]
+    default = await driver.default_placement(seed)
+    data.keep_default(driver.world, {seed: default})
+    capacity = await driver.capacity(draw_apps(design, seed, default))
+    settings: dict[str, Any] = settings_for(OUR_LIVE, design.pace, prometheus).model_dump(mode="json", by_alias=True)
+    notes = () if PAPER in design.planners else (f"the planner {PAPER} is not installed here: its arms are left out",)
+    return About(
+        world=driver.world,
+        tool=_tool(request, driver.world),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        form=request.form,
+        capacity=capacity,
+        cores=design.cores,
+        nodes={node.name: node.cores for node in design.nodes},
+        versions={**own_versions(), **driver.versions},
+        settings=settings,
+        notes=notes,
+    )
+
+
+def _tool(request: Request, world: str) -> str:
+    return request.tool if world == "real" else "model"
+
+
+@asynccontextmanager
+async def _driver(request: Request, design: Design, world: str, folder: Path) -> AsyncIterator[tuple[Driver, str]]:
+    """The driver, and the URL of the Prometheus that the controller shall ask."""
+    if world == "simulated":
+        database = folder / "simulated.db"
+        with contextlib.suppress(FileNotFoundError):
+            database.unlink()
+        async with await Store.open(database, Limits(flush_seconds=_NEVER)) as store:
+            yield SimulatedDriver(design, store), ""
+        return
+    from loadtests.experiment.real.driver import RealDriver
+
+    async with RealDriver.open(design, request.tool, first=request.first) as driver:
+        yield driver, driver.lab.prometheus.url

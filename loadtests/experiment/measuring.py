@@ -1,0 +1,90 @@
+"""From what a driver observed to one record: availability as in the paper, and what the moves cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from loadtests.experiment.apps import Placement
+from loadtests.experiment.design import Run, Step
+from loadtests.experiment.driver import Machine, MoveSpan, Observation
+from loadtests.experiment.records import StepRecord
+from loadtests.workloads.load_summary import Outcome, Sample, summarise, summarise_by_app
+
+AFTERMATH = 1.0
+"""Seconds after a replacement is Ready in which a failed request of its app still counts as the move's."""
+LEAST_SPARE = 0.1
+"""Of the cores that are not promised to the nodes, the share that has to be idle for a valid step."""
+LATEST_MS = 50.0
+LONGEST_DELAY_MS = 5.0
+"""Far below the probes' second; with longer delays than this nodes were seen without the CPU that they are promised."""
+MOST_UNSENT = 0.01
+"""A load tool that is later than this on average, or leaves out more, was itself starved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Which step of which run, how and under how much load."""
+
+    world: str
+    tool: str
+    run: Run
+    step: Step
+    rate: float
+    seconds: float
+
+
+def record_of(setting: Setting, seen: Observation, placement: Placement) -> StepRecord:
+    whole = summarise(seen.samples)
+    by_app = summarise_by_app(seen.samples)
+    rates = [one.availability for one in by_app.values() if one.availability is not None]
+    return StepRecord(
+        world=setting.world,
+        tool=setting.tool,
+        phase=setting.run.arm.phase,
+        planner=setting.run.arm.planner,
+        threshold=setting.run.arm.threshold,
+        seed=setting.run.seed,
+        paper_rate=setting.step.paper_rate,
+        rate=setting.rate,
+        seconds=setting.seconds,
+        requests=whole.requests,
+        failures=whole.failures,
+        availability=fmean(rates) if rates else 0.0,
+        p50_ms=whole.p50_ms or 0.0,
+        p95_ms=whole.p95_ms or 0.0,
+        p99_ms=whole.p99_ms or 0.0,
+        rematches=seen.rematches,
+        moves=len(seen.moves),
+        lost_in_moves=lost_in_moves(seen.samples, seen.moves),
+        dumped=seen.dumped,
+        without_node=seen.without_node,
+        restarts=seen.restarts,
+        cores_used=sum(seen.cpu.values()),
+        cpu=seen.cpu,
+        outside_idle=seen.machine.outside_idle if seen.machine is not None else None,
+        delay_ms=seen.machine.delay_ms if seen.machine is not None else None,
+        valid=seen.machine is None or not saturated(seen.machine),
+        placement=placement,
+    )
+
+
+def lost_in_moves(samples: Sequence[Sample], moves: Sequence[MoveSpan]) -> int:
+    """Failed requests of an app while it was being moved; others fail for want of CPU."""
+    failed = [sample for sample in samples if sample.outcome is not Outcome.OK]
+    return sum(
+        any(span.app == sample.app and span.began <= sample.start <= span.ended + AFTERMATH for span in moves)
+        for sample in failed
+    )
+
+
+def saturated(machine: Machine) -> bool:
+    """Whether the machine itself, not the nodes' quotas, may have held the pods or the load tool back.
+
+    A machine with idle CPU beside the quotas was not. One without was not either when whoever of the lab wanted to run
+    did so at once: then the others took only what the lab did not want.
+    """
+    if machine.late_ms > LATEST_MS or machine.unsent > MOST_UNSENT:
+        return True
+    return machine.outside_idle < LEAST_SPARE * machine.outside and machine.delay_ms > LONGEST_DELAY_MS

@@ -1,0 +1,65 @@
+"""A process that wants to run a hundred times a second and notes how long it had to wait each time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from statistics import fmean
+from typing import Self
+
+PAUSE = 0.01
+_STOP_SECONDS = 5.0
+
+
+class Canary:
+    """Has the same priority as the load tool, so what it waits, that waits."""
+
+    def __init__(self) -> None:
+        self._delays: list[float] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls) -> AsyncIterator[Self]:
+        canary = cls()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", __name__, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        reading = asyncio.create_task(canary._read(process.stdout))
+        try:
+            yield canary
+        finally:
+            reading.cancel()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            async with asyncio.timeout(_STOP_SECONDS):
+                await process.wait()
+
+    def take(self) -> float:
+        """Mean delay in milliseconds since it was last asked; 0 when it has not said anything yet."""
+        delays, self._delays = self._delays, []
+        return fmean(delays) if delays else 0.0
+
+    async def _read(self, lines: asyncio.StreamReader) -> None:
+        while line := await lines.readline():
+            self._delays.append(float(line))
+
+
+def main() -> None:
+    """The kernel's own slack (50 us) is part of the delay; once in ten times the mean is told."""
+    delays: list[float] = []
+    while True:
+        due = time.perf_counter() + PAUSE
+        time.sleep(PAUSE)
+        delays.append((time.perf_counter() - due) * 1000)
+        if len(delays) == 10:
+            print(f"{fmean(delays):.3f}", flush=True)
+            delays.clear()
+
+
+if __name__ == "__main__":
+    main()

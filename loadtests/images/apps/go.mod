@@ -1,0 +1,3 @@
+module rematch.local/apps
+
+go 1.22

@@ -1,0 +1,14 @@
+"""Fake nodes for scale: KWOK plays the kubelets of a real control plane, pods only claim to run.
+
+    async with kwok(plane), observed_pods(plane.kubeconfig) as observer:
+        await fill(plane, Fleet(nodes=200, crowded=100, apps=500, replicas=10, scheduler="rematch"), observer, print)
+
+Nobody schedules the pods of `fill`: each is created on its node, so that every run starts from the same placement.
+"""
+
+from loadtests.kwok.filling import fill
+from loadtests.kwok.fleet import NAMESPACE, Fleet
+from loadtests.kwok.observing import PodChange, PodObserver, observed_pods
+from loadtests.kwok.playing import PLANE_FLAGS, kwok
+
+__all__ = ["NAMESPACE", "PLANE_FLAGS", "Fleet", "PodChange", "PodObserver", "fill", "kwok", "observed_pods"]

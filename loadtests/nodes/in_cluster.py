@@ -1,0 +1,104 @@
+"""The controller as a pod on one of the nodes: the project's own manifests, with a volume that this lab can give."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from loadtests.images.controller_image import controller_image
+from loadtests.nodes.lab import Lab
+from loadtests.tools.cache import Cache
+from loadtests.tools.ensuring import to_stderr
+from loadtests.workloads.api import LabApi
+from reactor.errors import Conflict
+
+Json = dict[str, Any]
+NAMESPACE = "rematch"
+_GONE_SECONDS = 90.0
+_CLONE = Path(__file__).parents[2]
+MANIFESTS = _CLONE / "deploy" / "rematch.yaml"
+RIGHTS = frozenset({"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_COLLECTIONS = {
+    "Namespace": "/api/v1/namespaces",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "Service": "/api/v1/namespaces/{}/services",
+    "ClusterRole": f"{_RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
+    "Role": f"{_RBAC}/namespaces/{{}}/roles",
+    "RoleBinding": f"{_RBAC}/namespaces/{{}}/rolebindings",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+}
+
+
+def manifests() -> list[Json]:
+    return list(yaml.safe_load_all(MANIFESTS.read_text()))
+
+
+async def create(api: LabApi, documents: Iterable[Json]) -> None:
+    """What is there already stays as it is."""
+    for document in documents:
+        collection = _COLLECTIONS[document["kind"]].format(document["metadata"].get("namespace", ""))
+        try:
+            await api.create(collection, document)
+        except Conflict:
+            continue
+
+
+async def grant_rights(api: LabApi) -> None:
+    """The service account and its rules, for a controller that runs beside the cluster."""
+    await create(api, [document for document in manifests() if document["kind"] in RIGHTS])
+
+
+async def deploy_controller(lab: Lab, node: str, settings: Mapping[str, Any]) -> Path:
+    """The Deployment on `node`; returns the folder on this machine that is its volume."""
+    await lab.nodes[node].import_image(await controller_image(_CLONE, Cache.usual(), to_stderr))
+    store = _volume_folder(lab.folder / "controller-store")
+    await create(lab.api, [_volume(store), *(_adapted(document, node, settings) for document in manifests())])
+    return store
+
+
+async def remove_controller(lab: Lab) -> None:
+    """The Deployment and its pod; rights, settings and volume stay."""
+    await lab.api.delete(f"{_COLLECTIONS['Deployment'].format(NAMESPACE)}/rematch", {"propagationPolicy": "Background"})
+    async with asyncio.timeout(_GONE_SECONDS):
+        while (await lab.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods"))["items"]:
+            await asyncio.sleep(0.2)
+
+
+def _volume_folder(folder: Path) -> Path:
+    """hostPath volumes are not handed to a pod's group, so this one belongs to the pod's user from the start."""
+    folder.mkdir()
+    os.chown(folder, 65532, 65532)
+    return folder
+
+
+def _volume(folder: Path) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "rematch-store"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": str(folder)},
+        },
+    }
+
+
+def _adapted(document: Json, node: str, settings: Mapping[str, Any]) -> Json:
+    if document["kind"] == "ConfigMap":
+        return {**document, "data": {"settings.yaml": yaml.safe_dump(dict(settings))}}
+    if document["kind"] == "Deployment":
+        pod = document["spec"]["template"]["spec"]
+        pod["nodeSelector"] = {"kubernetes.io/hostname": node}
+        pod["tolerations"] = [{"key": "lab/controller", "operator": "Exists"}]
+    return document

@@ -1,0 +1,55 @@
+"""What the lab is asked for: nodes by the CPU and memory that their pods may use."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from reactor.errors import InputError
+
+SYSTEM_MEMORY_MIB = 256
+"""Kept for kubelet and containerd, which live in the node's memory but not in its pods' share of the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    name: str
+    millicores: int
+    memory_mib: int = 1024
+    """Of the node as a whole."""
+    eviction_mib: int = 64
+    """With less than this free the kubelet reports memory pressure and evicts."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taint: str = ""
+    """key=value:effect, set when the kubelet registers the node."""
+    clock_ahead: float = 0.0
+    """Seconds by which the timestamps of its Events are ahead of the others' (or behind, below 0)."""
+
+
+def parse_nodes(texts: Iterable[str]) -> tuple[NodeSpec, ...]:
+    """`600m/1024Mi`, one per node; they are called node1, node2, ..."""
+    specs = []
+    for number, text in enumerate(texts, start=1):
+        match = re.fullmatch(r"(\d+)m(?:/(\d+)Mi)?", text)
+        if match is None or int(match[1]) < 20:
+            raise InputError(f"--node {text}: write MILLICORESm or MILLICORESm/MEBIBYTESMi, e.g. 600m/1024Mi")
+        specs.append(NodeSpec(f"node{number}", int(match[1]), int(match[2] or 1024)))
+    check_nodes(specs)
+    return tuple(specs)
+
+
+def check_nodes(specs: Iterable[NodeSpec]) -> None:
+    specs = tuple(specs)
+    if not 1 <= len(specs) <= 200:
+        raise InputError(f"{len(specs)} nodes: a lab has 1 to 200")
+    if len({spec.name for spec in specs}) < len(specs):
+        raise InputError("two nodes have the same name")
+    for spec in specs:
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,20}", spec.name):
+            raise InputError(f"node {spec.name}: at most 21 lowercase letters, digits and dashes")
+        if spec.memory_mib < SYSTEM_MEMORY_MIB + spec.eviction_mib + 64:
+            raise InputError(f"node {spec.name}: {spec.memory_mib} MiB leave nothing for pods")
+        if spec.millicores > 1000 * (os.cpu_count() or 1):
+            raise InputError(f"node {spec.name}: this machine has fewer cores than {spec.millicores}m")

@@ -1,0 +1,122 @@
+"""Builds a program from its Go module into the cache.
+
+An interrupted build resumes: Go keeps every package it has compiled, and a program appears in the cache only when it
+is whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadtests.tools.cache import Cache
+from loadtests.tools.catalogue import GO, GoBuild, GoModule, ModuleFiles, Program
+from loadtests.tools.commands import CommandFailed, run
+from loadtests.tools.errors import ToolMissing
+
+Say = Callable[[str], None]
+_BUILD_SECONDS = 3600.0
+_DOWNLOAD_SECONDS = 600.0
+_TELL_SECONDS = 30.0
+_ENV = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOWORK": "off"}
+_STAGED = re.compile(r"^\s*(k8s\.io/[a-z0-9-]+) => \./staging", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    cache: Cache
+    go: Path
+    say: Say
+
+    async def make(self, program: Program) -> Path:
+        source = program.source
+        assert isinstance(source, GoBuild | ModuleFiles)
+        async with self.cache.alone(source.module.name, lambda: self.say(f"{program.name}: another run builds it")):
+            if (found := self.cache.find(program)) is not None:
+                return found
+            started = time.monotonic()
+            try:
+                if isinstance(source, GoBuild):
+                    await self._build(program, source)
+                else:
+                    await self._collect(program, source)
+            except CommandFailed as error:
+                raise ToolMissing(f"{program.name} {program.version} could not be built: {error}") from error
+            self.say(f"{program.name} {program.version}: made in {time.monotonic() - started:.0f} s")
+            return self.cache.keep(program)
+
+    async def _build(self, program: Program, source: GoBuild) -> None:
+        self.say(f"{program.name} {program.version}: building; usually {_minutes(source.seconds)} on two cold cores")
+        folder = await self._workspace(source.module)
+        stamps = " ".join(f"-X {stamp}" for stamp in source.stamps)
+        output = self.cache.unfinished(program)
+        command = ["build", "-trimpath", f"-ldflags=-s -w {stamps}", "-o", str(output), source.package]
+        async with self._still_at_it(program):
+            await self._go(command, folder, _BUILD_SECONDS)
+
+    @asynccontextmanager
+    async def _still_at_it(self, program: Program) -> AsyncIterator[None]:
+        async def tell() -> None:
+            started = time.monotonic()
+            while True:
+                await asyncio.sleep(_TELL_SECONDS)
+                self.say(f"{program.name} {program.version}: {time.monotonic() - started:.0f} s so far")
+
+        telling = asyncio.create_task(tell())
+        try:
+            yield
+        finally:
+            telling.cancel()
+
+    async def _collect(self, program: Program, source: ModuleFiles) -> None:
+        folder = await self._workspace(source.module)
+        theirs = await self._downloaded(source.module, folder)
+        self.cache.unfinished(program).write_text("---\n".join(_texts(Path(theirs["Dir"]), source)))
+
+    async def _workspace(self, module: GoModule) -> Path:
+        """A module of our own that needs theirs; what was resolved once (go.sum) is kept."""
+        folder = self.cache.sources(f"{module.name}-{module.version}")
+        lines = [f"module lab/{module.name}", f"go {GO}.0", f"require {module.requires} v{module.version}"]
+        lines += [f"replace {given.split(' ')[0]} => {given}" for given in module.replaces]
+        _write(folder / "go.mod", lines)
+        if module.staging:
+            theirs = await self._downloaded(module, folder)
+            lines += [f"replace {name} => {name} v{module.staging}" for name in _staged(Path(theirs["GoMod"]))]
+            _write(folder / "go.mod", lines)
+        if module.main:
+            _write(folder / "main.go", [module.main])
+        return folder
+
+    async def _downloaded(self, module: GoModule, folder: Path) -> dict[str, str]:
+        wanted = f"{module.requires}@v{module.version}"
+        words = await self._go(["mod", "download", "-json", wanted], folder, _DOWNLOAD_SECONDS)
+        answer: dict[str, str] = json.loads(words[words.index("{") :])
+        return answer
+
+    async def _go(self, arguments: list[str], folder: Path, deadline: float) -> str:
+        return await run([str(self.go), *arguments], deadline=deadline, folder=folder, env=_ENV)
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _staged(go_mod: Path) -> list[str]:
+    return sorted(set(_STAGED.findall(go_mod.read_text())))
+
+
+def _texts(root: Path, source: ModuleFiles) -> Iterator[str]:
+    for folder in source.folders:
+        for path in sorted((root / folder).glob("*.yaml")):
+            if path.name != "kustomization.yaml":
+                yield path.read_text()
+
+
+def _minutes(seconds: int) -> str:
+    return f"{seconds} s" if seconds < 90 else f"{round(seconds / 60)} min"

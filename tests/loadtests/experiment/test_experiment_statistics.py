@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+
+from loadtests.experiment.design import OUR_LIVE
+from loadtests.experiment.driver import Machine, MoveSpan
+from loadtests.experiment.goal import Item, Verdict, judge
+from loadtests.experiment.measuring import lost_in_moves, saturated
+from loadtests.experiment.statistics import Results, beyond, interval_of, window
+from loadtests.workloads.load_summary import Outcome, Sample
+from tests.support.experiment import failing, series
+
+
+def by_what(items: list[Item], word: str) -> Item:
+    return next(item for item in items if word in item.what)
+
+
+def test_the_default_first_fails_where_its_mean_does() -> None:
+    results = Results.of([*failing(1), *failing(2, at=100)])
+    first = results.first_failing()
+    assert first is not None
+    assert first.paper_rate == 90
+    assert [step.paper_rate for step in window(first)] == [90, 100, 110]
+    assert [step.paper_rate for step in beyond()] == [120, 130, 140, 150]
+
+
+def test_a_clear_gain_in_every_seed_reaches_the_goal() -> None:
+    ours = [record for seed in (1, 2, 3) for record in series(OUR_LIVE, seed, {150: 0.8})]
+    ours += [record for seed in (1, 2) for record in series(OUR_LIVE.frozen(), seed, {})]
+    items = judge(Results.of([*ours, *(record for seed in (1, 2, 3) for record in failing(seed))]))
+    assert by_what(items, "live").verdict is Verdict.REACHED
+    assert "90 to 110" in by_what(items, "live").what
+    assert by_what(items, "phase B").verdict is Verdict.NOT_JUDGED
+    assert by_what(items, "worse").verdict is Verdict.REACHED
+    assert by_what(items, "without a node").verdict is Verdict.REACHED
+
+
+def test_a_gain_that_may_be_chance_does_not() -> None:
+    ours = [
+        record
+        for seed, value in ((1, 0.99), (2, 0.83), (3, 0.7))
+        for record in series(OUR_LIVE, seed, dict.fromkeys(range(90, 151, 10), value))
+    ]
+    items = judge(Results.of([*ours, *(record for seed in (1, 2, 3) for record in failing(seed))]))
+    assert by_what(items, "live").verdict is Verdict.NOT_REACHED
+
+
+def test_two_seeds_are_too_few() -> None:
+    ours = [record for seed in (1, 2) for record in series(OUR_LIVE, seed, {})]
+    items = judge(Results.of([*ours, *failing(1), *failing(2)]))
+    assert by_what(items, "live").verdict is Verdict.NOT_JUDGED
+
+
+def test_invalid_steps_are_counted_and_left_out() -> None:
+    ours = [record for seed in (1, 2, 3) for record in series(OUR_LIVE, seed, {}, valid=False)]
+    results = Results.of([*ours, *(record for seed in (1, 2, 3) for record in failing(seed))])
+    assert results.invalid == 33
+    assert by_what(judge(results), "live").verdict is Verdict.NOT_JUDGED
+
+
+def test_a_homeless_pod_fails_the_goal_and_losses_are_reported() -> None:
+    ours = series(OUR_LIVE, 1, {}, without_node=1, moves=2, lost_in_moves=5)
+    items = judge(Results.of([*ours, *failing(1)]))
+    assert by_what(items, "without a node").verdict is Verdict.NOT_REACHED
+    assert by_what(items, "lost").why == "55 requests in 22 moves: 2.5 per move"
+
+
+def test_one_difference_has_no_interval() -> None:
+    assert interval_of([0.1]) is None
+    found = interval_of([0.1, 0.2, 0.3])
+    assert found is not None
+    assert found.mean == pytest.approx(0.2)
+    assert found.low < 0
+
+
+def test_requests_lost_by_a_move_are_the_moved_app_s_while_it_moves() -> None:
+    failed = [Sample("a", at, 2.0, Outcome.REFUSED) for at in (0.5, 1.5, 4.0)]
+    others = [Sample("b", 1.5, 2.0, Outcome.TIMEOUT), Sample("a", 1.6, 0.1, Outcome.OK)]
+    assert lost_in_moves([*failed, *others], [MoveSpan("a", 1.0, 2.5)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("machine", "is_saturated"),
+    [
+        (Machine(outside_idle=0.4, outside=0.75), False),
+        (Machine(outside_idle=0.4, outside=0.75, delay_ms=9.0), False),
+        (Machine(outside_idle=-0.2, outside=0.75, delay_ms=9.0), True),
+        (Machine(outside_idle=-0.2, outside=0.75, delay_ms=0.3), False),
+        (Machine(outside_idle=0.4, outside=0.75, late_ms=80.0), True),
+        (Machine(outside_idle=0.4, outside=0.75, unsent=0.1), True),
+    ],
+)
+def test_a_machine_is_saturated_when_the_lab_had_to_wait_for_it(machine: Machine, is_saturated: bool) -> None:
+    assert saturated(machine) is is_saturated

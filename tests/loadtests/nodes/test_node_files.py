@@ -1,0 +1,74 @@
+"""What a node is told: specs, addresses, configuration, mounts."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from loadtests.nodes.addresses import SLOTS, Addresses
+from loadtests.nodes.cgroups import Cgroups, Hierarchy
+from loadtests.nodes.mounts import mount_script
+from loadtests.nodes.node_files import KubeletPace, NodePlace, write_node_files
+from loadtests.nodes.spec import NodeSpec, check_nodes, parse_nodes
+from reactor.errors import InputError
+
+
+def test_nodes_are_written_as_millicores_and_mebibytes() -> None:
+    first, second = parse_nodes(["600m", "250m/2048Mi"])
+    assert (first.name, first.millicores, first.memory_mib) == ("node1", 600, 1024)
+    assert (second.name, second.millicores, second.memory_mib) == ("node2", 250, 2048)
+
+
+@pytest.mark.parametrize("text", ["", "0.6", "600", "5m", "600m/1Gi", "600m/-1Mi"])
+def test_what_is_no_node_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InputError, match="600m/1024Mi"):
+        parse_nodes([text])
+
+
+def test_impossible_nodes_are_refused() -> None:
+    for spec in (NodeSpec("Node", 100), NodeSpec("n", 100, 300), NodeSpec("n", 10_000_000)):
+        with pytest.raises(InputError):
+            check_nodes([spec])
+    with pytest.raises(InputError, match="same name"):
+        check_nodes([NodeSpec("n", 100), NodeSpec("n", 100)])
+
+
+def test_labs_do_not_share_addresses_or_names() -> None:
+    labs = [Addresses(slot) for slot in range(SLOTS)]
+    assert len({lab.everything for lab in labs}) == SLOTS
+    assert len({lab.bridge for lab in labs}) == SLOTS
+    assert all(len(lab.link(200)) <= 15 for lab in labs)
+    assert labs[3].api_service.startswith(labs[3].services.removesuffix("0/24"))
+
+
+def place(folder: Path) -> NodePlace:
+    return NodePlace(folder, "10.200.0.11", "10.200.1.0/24", "10.200.255.10")
+
+
+def test_a_kubelet_keeps_for_itself_what_its_pods_may_not_use(tmp_path: Path) -> None:
+    spec = NodeSpec("node1", 600, 1024, eviction_mib=100, taint="lab/x=y:NoSchedule")
+    write_node_files(place(tmp_path), spec, KubeletPace(lease=8), Path("/usr/lib/cni"))
+    config = yaml.safe_load((tmp_path / "kubelet.yaml").read_text())
+    assert config["kubeReserved"]["cpu"] == f"{1000 * (os.cpu_count() or 1) - 600}m"
+    assert config["evictionHard"]["memory.available"] == "100Mi"
+    assert config["registerWithTaints"] == [{"key": "lab/x", "value": "y", "effect": "NoSchedule"}]
+    assert config["nodeLeaseDurationSeconds"] == 8
+    assert "MemTotal:       1048576 kB" in (tmp_path / "show" / "meminfo").read_text()
+    network = json.loads((tmp_path / "etc-upper/cni/net.d/10-lab.conflist").read_text())
+    assert network["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.200.1.0/24"}]]
+
+
+def test_a_node_sees_its_own_control_groups_and_files(tmp_path: Path) -> None:
+    first = Cgroups(
+        1, (Hierarchy(Path("/sys/fs/cgroup/cpu"), "cpu"), Hierarchy(Path("/sys/fs/cgroup/memory"), "memory"))
+    )
+    script = mount_script(tmp_path, "node1", first).splitlines()
+    assert script[0] == "set -e"
+    assert "mount -t cgroup -o memory cgroup /sys/fs/cgroup/memory" in script
+    assert script.index("mount -t sysfs sysfs /sys") < script.index("mount -t tmpfs tmpfs /sys/fs/cgroup")
+    second = Cgroups(2, (Hierarchy(Path("/sys/fs/cgroup"), ""),))
+    assert "mount -t cgroup2 cgroup2 /sys/fs/cgroup" in mount_script(tmp_path, "node1", second).splitlines()

@@ -1,0 +1,42 @@
+"""One lab for all tests: real nodes are worth their ten seconds once."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from loadtests.nodes import KubeletPace, Lab, LabOptions, NodeSpec, real_nodes
+from loadtests.nodes.in_cluster import grant_rights
+from tests.nodes.stage import Stage
+
+PACE = KubeletPace(housekeeping=2, status=4, lease=8, pressure_transition=20)
+CONTROLLER_TAINT = "lab/controller=only:NoSchedule"
+NODES = (
+    NodeSpec("node1", 600),
+    NodeSpec("node2", 250, eviction_mib=200),
+    NodeSpec("node3", 400, clock_ahead=300),
+    NodeSpec("node4", 500, 1536, labels={"lab/role": "controller"}, taint=CONTROLLER_TAINT),
+)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def lab() -> AsyncIterator[Lab]:
+    options = LabOptions(NODES, pace=PACE, node_grace=10, scrape_interval=2)
+    async with real_nodes(options) as running:
+        await grant_rights(running.api)
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def stage(lab: Lab, request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
+    namespace = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:50].strip("-")
+    await lab.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    with tempfile.TemporaryDirectory(prefix="rematch-nodes-") as folder:
+        yield Stage(lab, namespace, Path(folder))
+    for plural in ("apis/apps/v1/namespaces/{}/deployments", "api/v1/namespaces/{}/pods"):
+        await lab.api.delete(f"/{plural.format(namespace)}", {"gracePeriodSeconds": 0})

@@ -1,0 +1,110 @@
+"""The controller as a pod on a fourth node, killed in the middle of a move."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from loadtests.nodes.apps import App, ProbeTimes
+from loadtests.nodes.in_cluster import NAMESPACE, deploy_controller, remove_controller
+from reactor.protection import DO_NOT_MOVE
+from tests.nodes.stage import Stage, settings_for
+
+pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
+
+CALM = ("calm-1", "calm-2", "calm-3")
+LATE = ("late-1", "late-2")
+SLOW_START = {"PROBE_ITERATIONS": "10000000", "STARTUP_ITERATIONS": "600000000"}
+"""The replacement of a moved pod takes seconds to be Ready, so that the move can be interrupted."""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def store(stage: Stage) -> AsyncIterator[Path]:
+    """Of a controller that runs as a pod. It comes after the apps that the test places itself, and goes before
+    other tests' pods: it would bind them."""
+    await stage.deploy(App("hog", cpu="150m", annotations={DO_NOT_MOVE: "true"}), "node2")
+    await stage.deploy(App("starved", cpu="5m", environment=SLOW_START, probe=ProbeTimes(failures=100)), "node2")
+    folder = await deploy_controller(stage.lab, "node4", settings_for(stage.lab, stage.namespace))
+    yield folder / "rematch.db"
+    await remove_controller(stage.lab)
+
+
+async def test_a_controller_killed_in_mid_run_leaves_nothing_pending(stage: Stage, store: Path) -> None:
+    ours = Stage(stage.lab, NAMESPACE, stage.folder)
+    await stage.until(lambda: _controller_ready(ours), "the controller's pod is Ready", 200)
+    for name in CALM:
+        await stage.deploy(App(name))
+    await stage.until(lambda: _all_ready(stage, CALM), "the controller's pod binds what is pending", 90)
+
+    await stage.control("hog", "burn?threads=4&seconds=240")
+    await stage.until(lambda: _is_leaving(stage, "node2"), "the starved pod is being moved", 200)
+    first = await _controller_pod(ours)
+    await _kill(ours, first)
+    for name in LATE:
+        await stage.deploy(App(name))
+
+    await stage.until(lambda: _another_is_ready(ours, first), "a new controller is Ready", 200)
+    everyone = ("hog", "starved", *CALM, *LATE)
+    await stage.until(lambda: _all_ready(stage, everyone), "nobody is left Pending", 200)
+    assert await stage.node_of("starved") != "node2"
+    moves = _rows(store, "moves")
+    assert "abandoned" in {row["outcome"] for row in moves}, [dict(row) for row in moves]
+    happy = {row["name"] for row in _rows(store, "happiness")}
+    assert any(name.startswith("starved") for name in happy)
+    placed = {row["pod_key"] for row in _rows(store, "decisions") if row["kind"] == "place"}
+    assert all(any(f"/{name}-" in key for key in placed) for name in (*CALM, *LATE)), "from before and after the kill"
+
+
+async def _controller_pod(ours: Stage) -> dict[str, Any]:
+    found = await ours.lab.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods")
+    (pod,) = [pod for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
+    return dict(pod)
+
+
+async def _controller_ready(ours: Stage) -> bool:
+    conditions = (await _controller_pod(ours))["status"].get("conditions", ())
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+async def _another_is_ready(ours: Stage, first: dict[str, Any]) -> bool:
+    pod = await _controller_pod(ours)
+    return bool(pod["metadata"]["uid"] != first["metadata"]["uid"]) and await _controller_ready(ours)
+
+
+async def _kill(ours: Stage, pod: dict[str, Any]) -> None:
+    """The process first, and without a word: a pod that is only deleted is asked to end and tidies up."""
+    node = ours.lab.nodes["node4"]
+    for pid in filter(_is_controller, node.cgroups.members(node.group)):
+        os.kill(pid, signal.SIGKILL)
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}"
+    await ours.lab.api.delete(path, {"gracePeriodSeconds": 0})
+
+
+def _is_controller(pid: int) -> bool:
+    return b"reactor.cli.main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+async def _is_leaving(stage: Stage, node: str) -> bool:
+    pods = (await stage.lab.api.get(f"/api/v1/namespaces/{stage.namespace}/pods", {"labelSelector": "app=starved"}))[
+        "items"
+    ]
+    return any("deletionTimestamp" in pod["metadata"] or pod["spec"].get("nodeName", node) != node for pod in pods)
+
+
+async def _all_ready(stage: Stage, names: tuple[str, ...]) -> bool:
+    return all([await stage.is_ready(name) for name in names])
+
+
+def _rows(store: Path, table: str) -> list[sqlite3.Row]:
+    """Read beside the controller, which goes on writing."""
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as database:
+        database.row_factory = sqlite3.Row
+        return database.execute(f"SELECT * FROM {table}").fetchall()  # the table is one of ours

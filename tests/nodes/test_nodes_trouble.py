@@ -1,0 +1,92 @@
+"""Nodes in trouble: killed, short of memory, with a kubelet that starts again."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from loadtests.nodes.apps import App, ProbeTimes
+from tests.nodes.stage import Stage
+
+pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
+
+STARVED = App("starved", cpu="5m", environment={"PROBE_ITERATIONS": "10000000"}, probe=ProbeTimes(failures=100))
+GONE_SOON = tuple(
+    {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+    for state in ("unreachable", "not-ready")
+)
+
+
+async def test_pods_of_a_killed_node_run_elsewhere(stage: Stage) -> None:
+    lab = stage.lab
+    await stage.deploy(App("left-behind", replicas=2, tolerations=GONE_SOON), "node2", "node2")
+    async with stage.controller():
+        lab.nodes["node2"].kill()
+        try:
+            await stage.until(lambda: _all_elsewhere(stage, "left-behind", 2), "both pods are Ready elsewhere")
+            assert not await _has_condition(stage, "node2", "Ready", "True")
+        finally:
+            await lab.start_node("node2")
+            await lab.until_ready("node2")
+
+
+async def test_a_node_under_memory_pressure_gets_no_pods_and_its_evicted_one_runs_again(stage: Stage) -> None:
+    await stage.deploy(App("eater", memory="40Mi"), "node2")
+    evicted = await stage.pod("eater")
+    async with stage.controller():
+        # Pods of this node may use 768 MiB, and the kubelet acts when less than 200 of them are free.
+        await stage.control("eater", "hold?mib=640")
+        await stage.until(lambda: _has_condition(stage, "node2", "MemoryPressure", "True"), "node2 says so")
+        for name in ("ada", "ben", "cleo"):
+            await stage.deploy(App(name))
+            await stage.until(partial(stage.moved, name, "node2"), f"{name} is Ready on another node")
+        # Its replacement may have been bound before the kubelet reported the pressure that its end removed.
+        await stage.until(lambda: _is_replaced(stage, "eater", evicted), "the replacement of the evicted pod is Ready")
+    told = await stage.events("Evicted", uid=evicted["metadata"]["uid"])
+    assert any("memory" in event["message"] for event in told)
+    await stage.until(lambda: _has_condition(stage, "node2", "MemoryPressure", "False"), "the pressure is over")
+
+
+async def test_counters_that_start_again_with_the_kubelet_are_understood(stage: Stage) -> None:
+    await stage.deploy(App("hog", cpu="150m"), "node2")
+    await stage.deploy(STARVED, "node2")
+    name = (await stage.pod("starved"))["metadata"]["name"]
+    async with stage.controller(mode="observe") as controller:
+        await stage.control("hog", "burn?threads=4&seconds=150")
+        await stage.until(lambda: _counted(stage, name, 5), "five failures are counted")
+        before = await stage.liveness_failures(name)
+        stage.lab.nodes["node2"].restart_kubelet()
+        await stage.until(lambda: _counted_anew(stage, name, before), "the counter started again")
+        after = await stage.liveness_failures(name)
+        told = sum((await stage.failures_by(controller, name)).values())
+        await asyncio.sleep(4.0)
+        most = before + await stage.liveness_failures(name) + 3
+        assert before * 0.5 <= told <= most, f"{told} failures told; {before} before and {after} after the restart"
+        stage.write_settings(mode="act")
+        await stage.until(lambda: stage.moved("starved", "node2"), "the starved pod is Ready elsewhere")
+
+
+async def _is_replaced(stage: Stage, app: str, old: dict[str, Any]) -> bool:
+    return (await stage.pod(app))["metadata"]["uid"] != old["metadata"]["uid"] and await stage.is_ready(app)
+
+
+async def _counted(stage: Stage, pod: str, failures: int) -> bool:
+    return await stage.liveness_failures(pod) >= failures
+
+
+async def _counted_anew(stage: Stage, pod: str, before: int) -> bool:
+    return 1 <= await stage.liveness_failures(pod) < before
+
+
+async def _all_elsewhere(stage: Stage, app: str, replicas: int) -> bool:
+    pods = await stage.pods(app)
+    nodes = [pod["spec"].get("nodeName", "") for pod in pods]
+    return len(pods) == replicas and "node2" not in nodes and await stage.is_ready(app)
+
+
+async def _has_condition(stage: Stage, node: str, kind: str, status: str) -> bool:
+    found: dict[str, Any] = await stage.lab.api.get(f"/api/v1/nodes/{node}")
+    return any(each["type"] == kind and each["status"] == status for each in found["status"]["conditions"])

@@ -1,0 +1,33 @@
+"""The whole controller in this process, as `rematch run` makes it from the manifests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from reactor.cluster.kinds import ObjectName
+from reactor.controller import Controller, Options, open_controller
+from tests.support.account import Account
+
+
+@asynccontextmanager
+async def running_as(account: Account) -> AsyncIterator[Controller]:
+    """With the account's token file, and settings from the ConfigMap."""
+    store = account.token_file.with_name("rematch.db")
+    home = ObjectName("rematch", "rematch")
+    async with open_controller(Options(store, str(account.kubeconfig), config_map=home)) as controller:
+        job = asyncio.create_task(controller.run())
+        try:
+            yield controller
+        finally:
+            job.cancel()
+            await asyncio.gather(job, return_exceptions=True)
+
+
+def measured(controller: Controller) -> bool:
+    """Everything is listed, and the use of every node is known."""
+    if not controller.state.synced:
+        return False
+    view = controller.state.freeze(controller.executor.ongoing())
+    return bool(view.cluster.nodes) and all(view.usage.node_usage(name).known for name in view.cluster.nodes)

@@ -1,0 +1,16 @@
+"""One real control plane for all tests of a session that ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from loadtests.controlplane import ControlPlane, ControlPlaneOptions, control_plane
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def real_plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ControlPlane]:
+    async with control_plane(ControlPlaneOptions(tmp_path_factory.mktemp("control-plane"))) as plane:
+        yield plane
