@@ -61,7 +61,7 @@ bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes
 	$(BIN)/rematch lab tools nodes
 	$(BIN)/rematch lab experiment stable --copy-to docs/experiment-stable
 
-bench-cluster: $(READY) ## scale and descheduler side by side on a real control plane with KWOK's nodes (about 25 minutes; no root)
+bench-cluster: $(READY) ## scale and descheduler side by side on a real control plane with KWOK's nodes (about half an hour; no root)
 	$(BIN)/rematch lab tools cluster
 	$(BIN)/rematch lab tools load
 	$(BIN)/python -m loadtests.benchmarks.cluster_all

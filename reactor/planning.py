@@ -20,12 +20,17 @@ from reactor.snapshot import Needs, Snapshot
 
 
 def rematch_problem(snapshot: Snapshot, decision: Decision, settings: Settings) -> Problem:
-    """Every pod that holds room, with whoever may move free to move, and the pending pods of ours."""
+    """Every pod that holds room, with whoever may move free to move, and the pending pods of ours.
+
+    Where only the unhappy may move, nobody else is asked why not: in a large cluster that takes longer than the plan.
+    """
     unhappy = {one.uid for one in decision.unhappy}
+    scope = Scope(settings.planner.scope)
     management = Management.of(settings)
     builder = ProblemBuilder(snapshot)
     for pod in _holders(snapshot):
-        fixed = "" if pod.uid in unhappy else why_fixed(pod, snapshot, settings, management)
+        is_settled = scope is Scope.UNHAPPY or pod.uid in unhappy
+        fixed = "" if is_settled else why_fixed(pod, snapshot, settings, management)
         builder.add(pod, fixed=fixed, happy=pod.uid not in unhappy)
     pending = pending_pods(snapshot, settings)
     for uid in pending.place:
@@ -36,7 +41,7 @@ def rematch_problem(snapshot: Snapshot, decision: Decision, settings: Settings) 
         if run.replacement not in pending.place:
             builder.hold(run)
     options = Options(
-        scope=Scope(settings.planner.scope),
+        scope=scope,
         inertia=settings.planner.inertia,
         headroom=settings.planner.headroom,
         soft_weight=settings.planner.soft_weight,

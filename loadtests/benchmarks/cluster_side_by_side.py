@@ -31,7 +31,7 @@ from reactor.clock import SystemClock
 CYCLE_DEADLINE = 600.0
 SETTLE_DEADLINE = 120.0
 REPLICAS = 10
-COURSE_STEP = 0.5
+COURSE_STEP = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def main() -> int:
     print(table(runs))
     print("\n".join(verdicts(runs)))
     if wanted.into:
-        wanted.into.write_bytes(msgspec.json.format(msgspec.json.encode(runs), indent=1))
+        wanted.into.write_bytes(msgspec.json.encode(runs))
     return 0
 
 

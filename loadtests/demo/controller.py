@@ -65,7 +65,9 @@ class RunningController:
 
 
 @asynccontextmanager
-async def running_controller(spec: ControllerSpec) -> AsyncIterator[RunningController]:
+async def running_controller(
+    spec: ControllerSpec, start_deadline: float = START_DEADLINE
+) -> AsyncIterator[RunningController]:
     """Started, synced, and ended by its pid whatever happens."""
     command = [sys.executable, "-c", "from reactor.cli.main import main; main()", "run"]
     arguments = ["--kubeconfig", spec.kubeconfig, "--settings", spec.settings, "--store", spec.store]
@@ -83,16 +85,18 @@ async def running_controller(spec: ControllerSpec) -> AsyncIterator[RunningContr
         timeout = aiohttp.ClientTimeout(total=ASK_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             controller = RunningController(f"http://127.0.0.1:{spec.port}", process.pid, session)
-            await _ready(controller, process, spec.log)
+            await _ready(controller, process, spec.log, start_deadline)
             yield controller
     finally:
         await _end(process)
 
 
-async def _ready(controller: RunningController, process: asyncio.subprocess.Process, log: Path) -> None:
+async def _ready(
+    controller: RunningController, process: asyncio.subprocess.Process, log: Path, deadline: float
+) -> None:
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + START_DEADLINE
-    while loop.time() < deadline:
+    end = loop.time() + deadline
+    while loop.time() < end:
         if process.returncode is not None:
             words = await asyncio.to_thread(log.read_text, errors="replace")
             raise ClusterError(f"the controller ended at once: {words[-LAST_WORDS:].strip()}")
@@ -102,7 +106,7 @@ async def _ready(controller: RunningController, process: asyncio.subprocess.Proc
         except aiohttp.ClientConnectionError:
             pass
         await asyncio.sleep(0.1)
-    raise ClusterError(f"the controller was not ready within {START_DEADLINE:g} s; see {log}")
+    raise ClusterError(f"the controller was not ready within {deadline:g} s; see {log}")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
