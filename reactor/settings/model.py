@@ -129,9 +129,11 @@ class Planner(_Section):
     max_moves: Annotated[int, Field(ge=1)] | None = None
     """Most moves of running pods in one plan."""
     max_moves_per_workload: Annotated[int, Field(ge=1)] | None = None
+    """Most of them among the replicas of one workload."""
     max_moves_per_node: Annotated[int, Field(ge=1)] | None = None
     """What leaves the node and what enters it together."""
     max_moves_per_namespace: Annotated[int, Field(ge=1)] | None = None
+    """Most of them in one namespace."""
 
 
 class Execution(_Section):
