@@ -64,6 +64,8 @@ def why_obsolete(run: MoveRun, snapshot: Snapshot, settings: Settings) -> str:
     veto = protection(pod, snapshot.cluster, settings)
     if veto is not None:
         return f"protected by now ({veto.veto}: {veto.evidence})"
+    if run.dumps:
+        return ""
     target = snapshot.cluster.nodes.get(run.move.target)
     if target is None or not target.ready or target.unschedulable:
         return f"{run.move.target} does not take pods now"
@@ -76,6 +78,6 @@ def _why_not_now(run: MoveRun, snapshot: Snapshot, settings: Settings, starting:
     budget = why_not_evictable(pod, snapshot.cluster)
     if budget:
         return budget
-    if not fits_now(pod, run.move.target, snapshot, settings, starting):
+    if not run.dumps and not fits_now(pod, run.move.target, snapshot, settings, starting):
         return f"{run.move.target} has no room for it now"
     return ""
