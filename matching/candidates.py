@@ -45,7 +45,8 @@ class Candidates:
         known: dict[bytes, int] = {}
         rows = [self._row(look) for look in looks.tolist()]
         same = np.array([known.setdefault(row.tobytes(), len(known)) for row in rows], dtype=np.int64)
-        distinct = np.array([np.frombuffer(row, dtype=bool) for row in known]).reshape(-1, len(self._arrays.nodes))
+        masks = [np.frombuffer(row, dtype=bool) for row in known]
+        distinct = np.array(masks, dtype=bool).reshape(-1, len(self._arrays.nodes))
         row_of_pod, may_stay = np.zeros(number, dtype=np.int64), np.zeros(number, dtype=bool)
         row_of_pod[pods] = same[place]
         at_home = pods[running]

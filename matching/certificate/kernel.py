@@ -88,9 +88,8 @@ def _distance(facts: Facts, above: Above, row: int, node: int) -> float:
 @compiled
 def count_blocking(facts: Facts, above: Above, run: Run, counts: Ints, named: Ints) -> None:
     """Those pods, which are not unhappy and have no soft wishes. Most nodes are told by the square of their distance
-    alone: what is farther by more than the last decimal reads farther. Arrays have names of their own here: numba
-    counts references whenever several in one are handed on."""
-    squares, candidates = np.empty(len(counts)), np.empty(len(counts), dtype=np.bool_)
+    alone: what is farther by more than the last decimal reads farther."""
+    squares, candidates = run.squares, run.candidates
     measured, homes, ends, among = facts.measured, facts.home, facts.end, run.among
     for row in range(run.start, run.stop):
         choosy = run.choosy and row == run.stop - 1

@@ -46,3 +46,6 @@ class Run(NamedTuple):
     choosy: bool
     """Rules between pods let the last one join only nodes of `among`."""
     among: Flags
+    squares: Matrix
+    """By node, to be written to, as `candidates`."""
+    candidates: Flags

@@ -42,6 +42,7 @@ class Quick:
             inertia=float(view.options.inertia),
             after=wishes.after,
         )
+        self._squares, self._candidates = np.zeros(len(view.nodes)), np.zeros(len(view.nodes), dtype=bool)
         self._above = Above(
             room.by_request,
             room.by_peak,
@@ -55,7 +56,8 @@ class Quick:
     def count(self, rows: range, among: Flags | None, counts: Ints, named: Ints) -> None:
         """Adds to the counts of each node and to the first pods named for it. `among`: the nodes that rules between
         pods let the last of those pods join."""
-        run = Run(rows.start, rows.stop, among is not None, _ANYWHERE if among is None else among)
+        allowed = _ANYWHERE if among is None else among
+        run = Run(rows.start, rows.stop, among is not None, allowed, self._squares, self._candidates)
         self._count(self._facts, self._above, run, counts, named)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from matching.arrays import NOWHERE, Arrays, Floats, Mask
 from matching.candidates import Candidates
 from matching.compiled.bundles import bundled
-from matching.compiled.layout import Blocks, Guests, Places, Ways
+from matching.compiled.layout import SIZE, Blocks, Guests, Notes, Places, Ways
 from matching.ledger import Ledger, headroom_steps
 from matching.preferences import Preferences
 from matching.problem import Availability
@@ -22,6 +22,7 @@ class Arena:
     places: Places
     blocks: Blocks
     ways: Ways
+    notes: Notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Ground:
         )
         fresh = {part: getattr(self.blocks, part).copy() for part in ("low", "room", "left", "most")}
         blocks = self.blocks._replace(**fresh)
-        return Arena(self.guests, places, blocks, Ways(options.availability is Availability.AFTER, options.inertia > 0))
+        ways = Ways(options.availability is Availability.AFTER, options.inertia > 0)
+        return Arena(self.guests, places, blocks, ways, _notes(blocks))
 
 
 def ground(arrays: Arrays, candidates: Candidates, preferences: Preferences, asked: Mask) -> Ground:
@@ -70,6 +72,16 @@ def ground(arrays: Arrays, candidates: Candidates, preferences: Preferences, ask
     )
     blocks = bundled(preferences.room, admitted, steps=len(headroom_steps(arrays.options.headroom)))
     return Ground(arrays, candidates, preferences, guests, blocks)
+
+
+def _notes(blocks: Blocks) -> Notes:
+    nodes = len(blocks.block)
+    return Notes(
+        bounds=np.zeros(len(blocks.first)),
+        fitting=np.zeros(SIZE, dtype=bool),
+        possible=np.zeros(nodes, dtype=bool),
+        worst=np.zeros(nodes),
+    )
 
 
 def _needs(arrays: Arrays, asked: Mask) -> Floats:

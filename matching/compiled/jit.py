@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 from numba import njit
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
+_OPTIONS = {"error_model": "numpy", "_nrt": False}
+"""Division as numpy does it. No kernel makes an array, so numba need not count references, which takes half the time
+when arrays are handed on several in one."""
 
 
 def compiled(function: _Kernel) -> _Kernel:
@@ -16,7 +19,7 @@ def compiled(function: _Kernel) -> _Kernel:
     Whoever changes one of these files removes the `__pycache__` of the folder: numba looks only at the file of the
     function that was called, not at those of the functions that are compiled into it."""
     try:
-        kept: _Kernel = njit(cache=True, error_model="numpy")(function)
+        kept: _Kernel = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:
-        kept = njit(error_model="numpy")(function)
+        kept = njit(**_OPTIONS)(function)
     return kept

@@ -11,7 +11,7 @@ import numpy as np
 
 from matching.compiled.geometry import NOBODY, beyond, distance, rounded
 from matching.compiled.jit import compiled
-from matching.compiled.layout import SIZE, Blocks, Guests, Places, Run, Turn, Ways
+from matching.compiled.layout import SIZE, Blocks, Guests, Notes, Places, Run, Turn, Ways
 from matching.shapes import Floats, Ints, Mask
 
 
@@ -70,11 +70,11 @@ def bound_bundles(blocks: Blocks, guests: Guests, turn: Turn, wish: float, bound
 
 
 @compiled
-def nearest(blocks: Blocks, guests: Guests, turn: Turn, own: tuple[int, float], bounds: Floats, fitting: Mask) -> int:
+def nearest(blocks: Blocks, guests: Guests, turn: Turn, own: tuple[int, float], notes: Notes) -> int:
     """Of the nodes that admit the pod and have room with the headroom of that step; `own` is home and how near it
-    reads, or NOBODY. The nearest bundle is looked at first, since it lets most others be skipped. Arrays have names of
-    their own here: numba counts references whenever several in one are handed on."""
+    reads, or NOBODY. The nearest bundle is looked at first, since it lets most others be skipped."""
     best, wish = own
+    bounds, fitting = notes.bounds, notes.fitting
     first = bound_bundles(blocks, guests, turn, wish, bounds)
     if first == NOBODY:
         return best
@@ -154,9 +154,7 @@ def has_room(places: Places, guests: Guests, pod: int, node: int) -> bool:
 
 
 @compiled
-def choose(
-    places: Places, blocks: Blocks, guests: Guests, turn: Turn, bounds: Floats, fitting: Mask
-) -> tuple[int, int]:
+def choose(places: Places, blocks: Blocks, guests: Guests, turn: Turn, notes: Notes) -> tuple[int, int]:
     """With less and less headroom, then the node that ends least overloaded; the number of steps stands for that."""
     pod, steps, home = turn.pod, len(places.quotas), guests.home[turn.pod]
     own, wish = NOBODY, np.inf
@@ -166,26 +164,26 @@ def choose(
         own, wish = home, rounded(far - guests.inertia[pod])
     for step in range(steps):
         here = (own, wish) if own != NOBODY and peak_fits_at_home(places, guests, pod, step) else (NOBODY, np.inf)
-        best = nearest(blocks, guests, Turn(pod, step, turn.choosy, turn.among), here, bounds, fitting)
+        best = nearest(blocks, guests, Turn(pod, step, turn.choosy, turn.among), here, notes)
         if best != NOBODY:
             return best, step
-    return least_overloaded(places, blocks, guests, turn), steps
+    return least_overloaded(places, blocks, guests, turn, notes), steps
 
 
 @compiled
-def least_overloaded(places: Places, blocks: Blocks, guests: Guests, turn: Turn) -> int:
+def least_overloaded(places: Places, blocks: Blocks, guests: Guests, turn: Turn, notes: Notes) -> int:
     """Every node is asked. Staying wins ties, then the pod's own preference."""
     pod, home = turn.pod, guests.home[turn.pod]
-    among = np.zeros(len(blocks.block), dtype=np.bool_)
-    some = False
+    among, some = notes.possible, False
     for node in range(len(among)):
+        among[node] = False
         admitted = blocks.admitted[guests.row[pod], blocks.block[node], blocks.seat[node]]
         welcome = guests.may_stay[pod] if node == home else admitted
         if welcome and (not turn.choosy or turn.among[node]) and has_room(places, guests, pod, node):
             among[node] = some = True
     if not some:
         return NOBODY
-    keep_least_overloaded(places, guests, pod, among)
+    keep_least_overloaded(places, guests, pod, among, notes.worst)
     if home >= 0 and among[home]:
         return int(home)
     best, wish = NOBODY, np.inf
@@ -198,9 +196,9 @@ def least_overloaded(places: Places, blocks: Blocks, guests: Guests, turn: Turn)
 
 
 @compiled
-def keep_least_overloaded(places: Places, guests: Guests, pod: int, among: Mask) -> None:
+def keep_least_overloaded(places: Places, guests: Guests, pod: int, among: Mask, worst: Floats) -> None:
     """Of those nodes leave the ones that end least overloaded."""
-    worst = np.full(len(among), np.inf)
+    least = np.inf
     for node in range(len(among)):
         if not among[node]:
             continue
@@ -214,7 +212,7 @@ def keep_least_overloaded(places: Places, guests: Guests, pod: int, among: Mask)
                 of_axis = 1.0 + load
             share = of_axis if axis == 0 else max(share, of_axis)
         worst[node] = rounded(share)
-    least = worst.min()
+        least = min(least, worst[node])
     for node in range(len(among)):
         among[node] = among[node] and worst[node] == least
 
@@ -245,10 +243,9 @@ def choose_in_turn(
         raise ValueError("compiled for bundles of another size: numba's cache is out of date")
     at, given = found
     pods = run.pods
-    bounds, fitting = np.empty(len(blocks.first)), np.empty(SIZE, dtype=np.bool_)
     for place in range(len(pods)):
         pod, choosy = pods[place], run.choosy and place == len(pods) - 1
-        node, step = choose(places, blocks, guests, Turn(pod, 0, choosy, run.among), bounds, fitting)
+        node, step = choose(places, blocks, guests, Turn(pod, 0, choosy, run.among), run.notes)
         at[place], given[place] = node, step
         if node != NOBODY:
             settle(places, guests, ways, pod, node)

@@ -83,6 +83,19 @@ class Turn(NamedTuple):
     among: Mask
 
 
+class Notes(NamedTuple):
+    """Room to write to while one pod is asked: kernels make no arrays of their own."""
+
+    bounds: Floats
+    """By bundle."""
+    fitting: Mask
+    """By seat of a bundle."""
+    possible: Mask
+    """By node."""
+    worst: Floats
+    """By node."""
+
+
 class Run(NamedTuple):
     """Pods that choose one after the other."""
 
@@ -90,6 +103,7 @@ class Run(NamedTuple):
     choosy: bool
     """The last one may only go to nodes of `among`."""
     among: Mask
+    notes: Notes
 
 
 class Ranks(NamedTuple):

@@ -13,8 +13,7 @@ from matching.shapes import Ints, Mask
 @compiled
 def nearer(blocks: Blocks, guests: Guests, pod: int, node: int, limit: float, most: int) -> int:
     """How many nodes that admit the pod, its own left out, come before `node` if that reads as `limit`; it is enough to
-    know of `most`. Arrays have names of their own here: numba counts references whenever several in one are handed
-    on."""
+    know of `most`."""
     low, high, admitting, first, last = blocks.low, blocks.high, blocks.admitting, blocks.first, blocks.last
     row, home, usage, count = guests.row[pod], guests.home[pod], guests.usage, 0
     own = blocks.block[home] if home >= 0 and blocks.admitted[row, blocks.block[home], blocks.seat[home]] else -1

@@ -97,7 +97,7 @@ class _Turns:
         if not len(pods):
             return
         allowed = _NOWHERE_ASKED if among is None else self._ledger.between.allows(among).copy()
-        run = Run(pods, among is not None, allowed)
+        run = Run(pods, among is not None, allowed, arena.notes)
         nodes, given = np.full(len(pods), NOWHERE), np.zeros(len(pods), dtype=np.int64)
         kernels.choose_in_turn(arena.places, arena.blocks, arena.guests, arena.ways, run, (nodes, given))
         self.at[pods] = nodes

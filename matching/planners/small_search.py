@@ -40,9 +40,16 @@ def steadier(case: Case, choosers: Mask, choice: Choice) -> Choice:
     at = _steadiest(case, choosers, placements.at, (int(mine.degraded[0]), blocking))
     if at is None:
         return choice
-    stayed = frozenset(pod for pod in choice.kept_home if at[pod] == case.arrays.home[pod])
+    at_home = np.flatnonzero(choosers & (at == case.arrays.home)).tolist()
+    stayed = frozenset(pod for pod in at_home if _kept(case, choice, pod))
     headroom = {pod: given for pod, given in choice.headroom.items() if at[pod] == choice.at[pod]}
     return replace(choice, at=at, chose=choosers, headroom=headroom, kept_home=stayed)
+
+
+def _kept(case: Case, choice: Choice, pod: int) -> bool:
+    """At home only so that nobody is left out: serial choice kept it there, or its rules drive it out."""
+    home = int(case.arrays.home[pod])
+    return pod in choice.kept_home or (home != NOWHERE and not case.candidates.of(pod)[home])
 
 
 def _steadiest(case: Case, choosers: Mask, at: Ints, found: tuple[int, int]) -> Ints | None:

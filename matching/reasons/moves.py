@@ -27,7 +27,7 @@ from matching.reasons.wording import (
     unhappy_on,
 )
 
-MOST_EXPLAINED = 300
+MOST_EXPLAINED = 100
 """Moves of one plan whose other nodes are listed: nobody reads ten thousand lists, and each costs time."""
 
 

@@ -115,8 +115,10 @@ def _liking(case: Case, pods: Ints) -> list[str]:
 def _unhappy(case: Case, turn: Turn) -> str:
     if turn.standing.cured(turn.pod):
         return "unhappy, but those who leave before it relieve its node enough"
-    order = case.preferences.order(turn.pod, case.candidates.of(turn.pod), turn.standing)
-    place = order.tolist().index(case.arrays.home[turn.pod]) + 1
+    home, allowed = int(case.arrays.home[turn.pod]), case.candidates.of(turn.pod)
+    if not allowed[home]:
+        return f"should leave ({case.candidates.why_not(turn.pod, home)}), but no other node takes it"
+    place = case.preferences.order(turn.pod, allowed, turn.standing).tolist().index(home) + 1
     if place > 1:
         rules = case.arrays.neighbours
         return _lower_choice(place, rules is not None and rules.matters_to(turn.pod))
