@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from matching.shapes import Floats, Ints, Mask
 
-SIZE = 32
+SIZE = 64
 """Nodes of a bundle. A pod looks at every bundle and into few, so the root of the number of nodes would do best;
 between 1,000 and 10,000 nodes this is near enough."""
 
