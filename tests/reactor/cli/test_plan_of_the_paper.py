@@ -71,3 +71,8 @@ def test_the_scope_affected_says_for_whom_nothing_was_found(rematch: Command, cr
     assert "0 to move" in out
     assert "for 1 of 1 unhappy pod no move that helps was found: shop/web-1" in out
     assert "is not one of 'cluster', 'affected', 'unhappy'" in rematch(*crowded, "--scope", "all").err
+
+
+def test_what_a_planner_does_not_promise_is_said_with_its_plan(rematch: Command, crowded: list[str]) -> None:
+    assert "note: stable-paper does not promise" in rematch(*crowded, "--planner", "stable-paper").out
+    assert "does not promise" not in rematch(*crowded, "--planner", "stable").out

@@ -65,3 +65,10 @@ def test_dumping_is_a_parameter_of_stable() -> None:
 def test_what_a_planner_waives_is_known_by_its_name() -> None:
     assert Promise.RESTRAINT in waived_by("stable-paper")
     assert waived_by("stable") == frozenset() == waived_by("nobody")
+
+
+def test_what_is_wrong_with_the_planner_is_told_along_with_the_rest() -> None:
+    found = problems("mode: act\nhapiness: {}\nplanner: {name: stable-paper, maxMovesPerNode: 0, inertia: low}")
+    assert set(found) == {"hapiness", "planner.maxMovesPerNode", "planner.inertia", "planner.name"}
+    assert "nobodyLeftOut" in found["planner.name"]
+    assert set(problems("planner: {name: 3, parameters: 4}")) == {"planner.name", "planner.parameters"}
