@@ -6,26 +6,27 @@ Axis-major, shape (axes, pods) or (axes, nodes); one unit of an axis is the larg
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
+from matching.constraints import peaks, requests
 from matching.constraints.neighbours import Neighbours, neighbours
 from matching.constraints.wishes import Wishes, wishes
 from matching.problem import Amounts, Node, Options, Pod, Problem, ProblemError, Scope
 from matching.shapes import NOWHERE as NOWHERE
+from matching.shapes import TOLERANCE as TOLERANCE
 from matching.shapes import Floats as Floats
 from matching.shapes import Ints as Ints
 from matching.shapes import Mask as Mask
 
-TOLERANCE = 1e-9
-"""Shares closer than this are the same: sums of decimal fractions are not exact."""
-
 ALWAYS_NEEDED = ("cpu", "memory")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Arrays:
     axes: tuple[str, ...]
     options: Options
@@ -39,6 +40,8 @@ class Arrays:
     home: Ints
     """Index of the node a pod runs on; NOWHERE when pending or on a node that is not in the problem."""
     fixed: Mask
+    without_node: Mask
+    """Not even on a node that is not in the problem."""
     pending: Mask
     """May be placed and has no node yet."""
     unhappy: Mask
@@ -55,6 +58,21 @@ class Arrays:
     wishes: Wishes | None
     """Soft wishes; None when nobody has any or they are to be ignored."""
 
+    @cached_property
+    def least_free(self) -> Floats:
+        """What must be free on each axis for a pod to fit by requests."""
+        return requests.least_free(self.request)
+
+    @cached_property
+    def least_spare(self) -> Floats:
+        """What must be exceeded on each axis for a pod to fit by peaks."""
+        return peaks.least_spare(self.peak)
+
+    @cached_property
+    def at_home(self) -> Taken:
+        """What the pods take of the nodes where they are now."""
+        return taken(self, self.home)
+
 
 def arrays_of(problem: Problem) -> Arrays:
     """Raise ProblemError, naming the object, when the problem cannot be meant."""
@@ -67,9 +85,9 @@ def arrays_of(problem: Problem) -> Arrays:
             raise ProblemError(f"hard_only names {axis!r}, which is none of the axes {problem.axes}")
     if all(axis in problem.hard_only for axis in problem.axes):
         raise ProblemError(f"all axes {problem.axes} are hard_only; at least one has to be measured")
-    _check_unique("pod", (pod.key for pod in problem.pods))
-    _check_unique("pod uid", (pod.uid for pod in problem.pods))
-    _check_unique("node", (node.name for node in problem.nodes))
+    _check_unique("pod", [pod.key for pod in problem.pods])
+    _check_unique("pod uid", [pod.uid for pod in problem.pods])
+    _check_unique("node", [node.name for node in problem.nodes])
     pods = tuple(sorted(problem.pods, key=lambda pod: pod.key))
     nodes = tuple(sorted(problem.nodes, key=lambda node: node.name))
     return _assemble(problem, pods, nodes)
@@ -79,7 +97,7 @@ def movable(arrays: Arrays, scope: Scope) -> Mask:
     """The pods that a scope hands to the matching; everything else counts as what cannot move."""
     if scope is Scope.PENDING:
         return arrays.pending.copy()
-    if scope is Scope.UNHAPPY:
+    if scope in (Scope.UNHAPPY, Scope.AFFECTED):
         return arrays.pending | (arrays.unhappy & ~arrays.fixed)
     return ~arrays.fixed
 
@@ -95,6 +113,22 @@ def sum_by_node(amounts: Floats, at: Ints, nodes: int) -> Floats:
     placed = np.flatnonzero(at != NOWHERE)
     rows = [np.bincount(at[placed], weights=row[placed], minlength=nodes) for row in amounts]
     return np.array(rows, dtype=np.float64).reshape(len(amounts), nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """By axis and node, and by node."""
+
+    request: Floats
+    peak: Floats
+    slots: Ints
+
+
+def taken(arrays: Arrays, at: Ints) -> Taken:
+    nodes = len(arrays.nodes)
+    placed = at[at != NOWHERE]
+    slots = np.bincount(placed, minlength=nodes).astype(np.int64)
+    return Taken(sum_by_node(arrays.request, at, nodes), sum_by_node(arrays.peak, at, nodes), slots)
 
 
 def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) -> Arrays:
@@ -123,6 +157,7 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
         peak=_amounts(pods, "peak", [pod.peak for pod in pods], axes) / felt,
         home=home,
         fixed=fixed | ((home == NOWHERE) & ~without_node),
+        without_node=without_node,
         pending=without_node & ~fixed,
         unhappy=unhappy,
         at_ease=~unhappy & (home != NOWHERE) & (problem.options.inertia > 0),
@@ -146,7 +181,8 @@ def _amounts(owners: Sequence[Pod | Node], what: str, rows: Sequence[Amounts], a
         at = next(at for at, row in enumerate(rows) if len(row) != len(axes))
         counts = f"{len(rows[at])} amounts, the problem has {len(axes)} axes {axes}"
         raise ProblemError(f"{_called(owners[at])}: {what} has {counts}")
-    values = np.array(rows, dtype=np.float64).reshape(len(rows), len(axes)).T.copy()
+    flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=len(rows) * len(axes))
+    values = flat.reshape(len(rows), len(axes)).T.copy()
     wrong = np.argwhere(~np.isfinite(values) | (values < 0))
     if len(wrong):
         axis, at = wrong[0]
@@ -185,7 +221,9 @@ def _check_options(options: Options) -> None:
             raise ProblemError(f"{name} is {most}; it must be at least 0")
 
 
-def _check_unique(what: str, names: Iterable[str]) -> None:
+def _check_unique(what: str, names: Sequence[str]) -> None:
+    if len(set(names)) == len(names):
+        return
     for name, count in Counter(names).items():
         if count > 1:
             raise ProblemError(f"{what} {name!r} occurs {count} times; each must be there once")

@@ -36,6 +36,37 @@ class Candidates:
         allowed[running, home] = self._verdicts.may_stay(pods[running], home)
         return allowed
 
+    def table(self, pods: Ints) -> tuple[Ints, Mask, Mask]:
+        """For those pods: which row each has, the rows (whether each node admits newcomers), and by pod whether it may
+        stay where it is. All but the rows are by pod, for every pod."""
+        number = len(self._arrays.pods)
+        running = self._arrays.home[pods] != NOWHERE
+        looks, place = np.unique(self._verdicts.pod_class[pods] * 2 + running, return_inverse=True)
+        known: dict[bytes, int] = {}
+        rows = [self._row(look) for look in looks.tolist()]
+        same = np.array([known.setdefault(row.tobytes(), len(known)) for row in rows], dtype=np.int64)
+        masks = [np.frombuffer(row, dtype=bool) for row in known]
+        distinct = np.array(masks, dtype=bool).reshape(-1, len(self._arrays.nodes))
+        row_of_pod, may_stay = np.zeros(number, dtype=np.int64), np.zeros(number, dtype=bool)
+        row_of_pod[pods] = same[place]
+        at_home = pods[running]
+        may_stay[at_home] = self._verdicts.may_stay(at_home, self._arrays.home[at_home])
+        return row_of_pod, distinct, may_stay
+
+    def numbers(self, pods: Ints) -> Ints:
+        """How many nodes each of those pods may use."""
+        row, rows, may_stay = self.table(pods)
+        numbers: Ints = rows.sum(axis=1, dtype=np.int64)[row[pods]]
+        home = self._arrays.home[pods]
+        running = home != NOWHERE
+        numbers[running] += may_stay[pods[running]].astype(np.int64) - rows[row[pods[running]], home[running]]
+        return numbers
+
+    def _row(self, look: int) -> Mask:
+        pod_class, running = divmod(look, 2)
+        admitted = self._verdicts.row(pod_class).admitted
+        return admitted & self._arrays.measured if running else admitted
+
     def why_not(self, pod: int, node: int) -> str:
         """Empty when the pod may run there."""
         home = self._arrays.home[pod]

@@ -38,7 +38,13 @@ def _stay(stay: Stay) -> dict[str, Any]:
 
 
 def _unplaced(pod: Unplaced) -> dict[str, Any]:
-    return {"pod": pod.pod, "uid": pod.uid, "reason": pod.reason, "rejected": _rejected(pod.rejected)}
+    return {
+        "pod": pod.pod,
+        "uid": pod.uid,
+        "from": pod.source,
+        "reason": pod.reason,
+        "rejected": _rejected(pod.rejected),
+    }
 
 
 def _rejected(nodes: Sequence[Rejected]) -> list[dict[str, Any]]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from matching.arrays import NOWHERE, Arrays, Floats, Ints, Mask, share_of_room, sum_by_node
+from matching.arrays import NOWHERE, Arrays, Floats, Ints, Mask, Taken, share_of_room, taken
 from matching.constraints import peaks, pod_count, requests
 from matching.constraints.between_pods import BetweenPods
+
+_FEW = 100
 
 
 class Ledger:
@@ -18,11 +20,11 @@ class Ledger:
         """`at` says for each pod which node it is on, or NOWHERE."""
         self._arrays = arrays
         nodes = len(arrays.nodes)
-        self.free = arrays.allocatable - sum_by_node(arrays.request, at, nodes)
-        self.load = arrays.background + sum_by_node(arrays.peak, at, nodes)
-        self._least_free = requests.least_free(arrays.request)
-        self._least_spare = peaks.least_spare(arrays.peak)
-        self.slots = arrays.max_pods - np.bincount(at[at != NOWHERE], minlength=nodes)
+        there = _taken(arrays, at)
+        self.free = arrays.allocatable - there.request
+        self.load = arrays.background + there.peak
+        self.slots = arrays.max_pods - there.slots
+        self._least_free, self._least_spare = arrays.least_free, arrays.least_spare
         self._axes = range(len(arrays.axes))
         self._full = arrays.options.headroom
         self._quotas: dict[float, Floats] = {}
@@ -36,10 +38,12 @@ class Ledger:
         self.between.put(pod, node)
 
     def put_all(self, pods: Ints, nodes: Ints) -> None:
+        """Several that no rule between pods is about."""
         for axis, (request, peak) in enumerate(zip(self._arrays.request, self._arrays.peak, strict=True)):
             np.subtract.at(self.free[axis], nodes, request[pods])
             np.add.at(self.load[axis], nodes, peak[pods])
         np.subtract.at(self.slots, nodes, 1)
+        self.between.put_plain(pods, nodes)
 
     def take(self, pod: int, node: int) -> None:
         self.free[:, node] += self._arrays.request[:, pod]
@@ -64,7 +68,7 @@ class Ledger:
         return enough and bool(self.slots[node] >= 1)
 
     def fits_peak(self, pod: int, headroom: float) -> Mask:
-        fitting = peaks.fits(self._quota(headroom) - self.load, self._least_spare[:, pod])
+        fitting = peaks.fits(self.quota(headroom) - self.load, self._least_spare[:, pod])
         if self._arrays.at_ease[pod]:
             home = int(self._arrays.home[pod])
             fitting[home] = self._peak_fits_on(pod, home, 0.0)
@@ -89,12 +93,35 @@ class Ledger:
     def shares_of(self, nodes: list[int]) -> Floats:
         return share_of_room(self.load[:, nodes], self._arrays.allocatable[:, nodes])
 
-    def _quota(self, headroom: float) -> Floats:
+    def quota(self, headroom: float) -> Floats:
+        """What peaks have to stay below, by axis and node."""
         quota = self._quotas.get(headroom)
         if quota is None:
             quota = self._quotas[headroom] = peaks.quota(self._arrays.allocatable, headroom)
         return quota
 
     def _peak_fits_on(self, pod: int, node: int, headroom: float) -> bool:
-        quota = self._quota(headroom)
+        quota = self.quota(headroom)
         return all(quota[axis, node] - self.load[axis, node] > self._least_spare[axis, pod] for axis in self._axes)
+
+
+def headroom_steps(full: float) -> tuple[float, ...]:
+    """What a pod tries in turn; the last one is none."""
+    return (full, full / 2, 0.0) if full > 0 else (0.0,)
+
+
+def _taken(arrays: Arrays, at: Ints) -> Taken:
+    """Where few pods are elsewhere than at home, only the nodes that they left or came to are added up again."""
+    changed = np.flatnonzero(at != arrays.home)
+    if len(changed) * _FEW > len(at):
+        return taken(arrays, at)
+    touched = np.zeros(len(arrays.nodes) + 1, dtype=bool)
+    touched[arrays.home[changed]] = touched[at[changed]] = True
+    touched[NOWHERE] = False
+    there = taken(arrays, np.where(touched[at], at, NOWHERE))
+    before, again = arrays.at_home, touched[:-1]
+    return Taken(
+        np.where(again, there.request, before.request),
+        np.where(again, there.peak, before.peak),
+        np.where(again, there.slots, before.slots),
+    )

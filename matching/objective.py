@@ -25,14 +25,15 @@ class Score:
     unhappy_overloaded: int
     """Unhappy pods on nodes without headroom."""
     load_of_unhappy: Floats
-    """Of the node each unhappy pod is on, in the order of the pods."""
+    """Of the node each unhappy pod is on, in the order of the pods; endless for one that is dumped."""
 
 
 def score(arrays: Arrays, at: Ints) -> Score:
     shares = Ledger(arrays, at).shares()
     limit = 1 - arrays.options.headroom
     load = shares.max(axis=0, initial=0.0)
-    load_of_unhappy = load[at[arrays.unhappy]]
+    ends = at[arrays.unhappy]
+    load_of_unhappy = np.where(ends == NOWHERE, np.inf, load[ends])
     homeless = np.flatnonzero(arrays.pending & (at == NOWHERE))
     return Score(
         unplaced=tuple(sorted((arrays.pods[pod].priority for pod in homeless.tolist()), reverse=True)),

@@ -13,11 +13,19 @@ import heapq
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 
+from matching.any_order import any_order
 from matching.arrays import NOWHERE, Arrays, Ints
+from matching.compiled import loading
+from matching.compiled.layout import Moves
+from matching.constraints.between_pods import BetweenPods
 from matching.ledger import Ledger
+
+_MOVES_COUNT_AS = 100
+"""A move costs as much as so many nodes that a pod looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +43,93 @@ def by_value(arrays: Arrays, ranking: Ints, pods: Ints) -> list[int]:
     chosen[pods] = True
     ranked = ranking[chosen[ranking]]
     value = np.where(arrays.pending, 0, np.where(arrays.unhappy, 1, 2))[ranked]
-    return [int(pod) for pod in ranked[np.argsort(value, kind="stable")]]
+    ordered: list[int] = ranked[np.argsort(value, kind="stable")].tolist()
+    return ordered
 
 
 def order_moves(arrays: Arrays, pods: Sequence[int], at: Ints) -> Ordered:
-    """`pods` move from where they are now to where `at` says; the most valuable comes first."""
-    moves = _Moves(arrays, pods, at)
+    """`pods` move from where they are now to where `at` says; the most valuable comes first. Who is dumped is gone
+    before."""
+    kernels = loading.kernels(len(pods), _MOVES_COUNT_AS)
+    moves = _Moves(arrays, pods, at) if kernels is None else _QuickMoves(kernels, arrays, pods, at)
     free = moves.possible(range(len(pods)), with_room=True)
     ring = moves.possible(moves.left(), with_room=False)
-    return Ordered(free, ring, tuple(pods[value] for value in moves.left()))
+    refused = tuple(pods[value] for value in moves.left())
+    if refused and (found := any_order(arrays, pods, at, with_room=True)) is not None:
+        return Ordered(found, ())
+    if refused and (found := any_order(arrays, pods, at, with_room=False)) is not None:
+        return Ordered((), found)
+    return Ordered(free, ring, refused)
+
+
+def _between_at_home(arrays: Arrays, at: Ints) -> tuple[Ledger, BetweenPods]:
+    """How things are before the first move."""
+    ledger = Ledger(arrays, np.where(at == NOWHERE, NOWHERE, arrays.home))
+    for pod in np.flatnonzero((at == NOWHERE) & (arrays.home != NOWHERE)).tolist():
+        ledger.between.take_out(pod)
+    return ledger, ledger.between
+
+
+class _QuickMoves:
+    """The same as `_Moves`; only pods that rules between pods are about come back from the compiled loop."""
+
+    def __init__(self, kernels: ModuleType, arrays: Arrays, pods: Sequence[int], at: Ints) -> None:
+        ledger, self._between = _between_at_home(arrays, at)
+        self._kernels, self._pods, moving = kernels, pods, np.array(pods, dtype=np.int64)
+        self._left: list[int] = []
+        rules, number = arrays.neighbours, len(pods)
+        self._moves = Moves(
+            home=arrays.home[moving],
+            target=at[moving],
+            involved=np.zeros(number, dtype=bool) if rules is None else rules.involved[moving],
+            request=np.ascontiguousarray(arrays.request[:, moving]),
+            least=np.ascontiguousarray(arrays.least_free[:, moving]),
+            free=ledger.free,
+            slots=ledger.slots,
+            heap=np.zeros(number, dtype=np.int64),
+            first=np.zeros(len(arrays.nodes), dtype=np.int64),
+            following=np.zeros(number, dtype=np.int64),
+            done=np.zeros(number, dtype=np.int64),
+            sizes=np.zeros(2, dtype=np.int64),
+        )
+
+    def possible(self, values: Sequence[int], with_room: bool) -> tuple[int, ...]:
+        moves, refused = self._moves, list[int]()
+        moves.heap[: len(values)] = values
+        moves.sizes[:] = len(values), 0
+        moves.first[:] = self._kernels.NOTHING
+        while (value := self._kernels.proceed(moves, with_room)) != self._kernels.NOTHING:
+            pod, target = self._pods[value], int(moves.target[value])
+            if not self._between.allows_on(pod, target):
+                refused.append(value)
+                continue
+            self._between.put(pod, target)
+            self._kernels.carry_out(moves, value)
+            if refused and self._between.minds(pod):
+                for again in refused:
+                    moves.sizes[0] = self._kernels.push(moves.heap, int(moves.sizes[0]), again)
+                refused.clear()
+        done = moves.done[: moves.sizes[1]].tolist()
+        self._left = sorted(set(values).difference(done))
+        return tuple(self._pods[value] for value in done)
+
+    def left(self) -> list[int]:
+        return self._left
 
 
 class _Moves:
-    """What has been done so far; moves are numbered by value."""
+    """What has been done so far; moves are numbered by value. Plain numbers, since there can be tens of thousands of
+    moves and each looks at one node."""
 
     def __init__(self, arrays: Arrays, pods: Sequence[int], at: Ints) -> None:
-        self._home, self._pods, self._at = arrays.home, pods, at
-        self._ledger = Ledger(arrays, arrays.home)
+        ledger, self._between = _between_at_home(arrays, at)
+        self._pods, moving = pods, np.array(pods, dtype=np.int64)
+        self._home, self._target = arrays.home[moving].tolist(), at[moving].tolist()
+        self._request = arrays.request[:, moving].T.tolist()
+        self._least = arrays.least_free[:, moving].T.tolist()
+        self._free, self._slots = ledger.free.T.tolist(), ledger.slots.tolist()
+        rules = arrays.neighbours
+        self._involved = [False] * len(pods) if rules is None else rules.involved[moving].tolist()
         self._crowded: defaultdict[int, list[int]] = defaultdict(list)
         self._refused: list[int] = []
 
@@ -62,30 +140,40 @@ class _Moves:
         self._refused.clear()
         while ready:
             value = heapq.heappop(ready)
-            pod, target = self._pods[value], int(self._at[self._pods[value]])
-            if with_room and not self._ledger.has_room_on(pod, target):
+            target = self._target[value]
+            if with_room and not self._has_room(value, target):
                 self._crowded[target].append(value)
-            elif not self._ledger.between.allows(pod)[target]:
+            elif self._involved[value] and not self._between.allows_on(self._pods[value], target):
                 self._refused.append(value)
             else:
-                self._do(pod, target)
-                done.append(pod)
-                for freed in self._freed(pod):
+                self._do(value, target)
+                done.append(self._pods[value])
+                for freed in self._freed(value):
                     heapq.heappush(ready, freed)
         return tuple(done)
 
     def left(self) -> list[int]:
         return sorted([*self._refused, *(value for values in self._crowded.values() for value in values)])
 
-    def _do(self, pod: int, target: int) -> None:
-        self._ledger.put(pod, target)
-        if self._home[pod] != NOWHERE:
-            self._ledger.take(pod, int(self._home[pod]))
+    def _has_room(self, value: int, target: int) -> bool:
+        if self._slots[target] < 1:
+            return False
+        return all(free >= least for free, least in zip(self._free[target], self._least[value], strict=True))
 
-    def _freed(self, pod: int) -> list[int]:
+    def _do(self, value: int, target: int) -> None:
+        home, request = self._home[value], self._request[value]
+        self._free[target] = [free - amount for free, amount in zip(self._free[target], request, strict=True)]
+        self._slots[target] -= 1
+        if home != NOWHERE:
+            self._free[home] = [free + amount for free, amount in zip(self._free[home], request, strict=True)]
+            self._slots[home] += 1
+        if self._involved[value]:
+            self._between.put(self._pods[value], target)
+
+    def _freed(self, value: int) -> list[int]:
         """Those to be asked again now that the pod has moved."""
-        freed = self._crowded.pop(int(self._home[pod]), [])
-        if self._ledger.between.minds(pod):
+        freed = self._crowded.pop(self._home[value], [])
+        if self._refused and self._involved[value] and self._between.minds(self._pods[value]):
             freed += self._refused
             self._refused = []
         return freed

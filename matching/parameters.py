@@ -7,6 +7,7 @@ import math
 import re
 import types
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from matching.problem import ProblemError
@@ -70,6 +71,8 @@ def _one_of(name: str, value: object, kinds: tuple[Any, ...]) -> object:
 
 
 def _scalar(name: str, value: object, kind: Any) -> object:
+    if issubclass(kind, StrEnum):
+        return _choice(name, value, kind)
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
@@ -79,12 +82,21 @@ def _scalar(name: str, value: object, kind: Any) -> object:
     raise _wrong(name, value, kind)
 
 
+def _choice(name: str, value: object, kind: type[StrEnum]) -> StrEnum:
+    for each in kind:
+        if value == each.value:
+            return each
+    raise _wrong(name, value, kind)
+
+
 def _wrong(name: str, value: object, kind: Any) -> ParameterError:
     return ParameterError(name, f"is {value!r}; it must be {_word(kind)}")
 
 
 def _word(kind: Any) -> str:
     origin = get_origin(kind)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return " or ".join(each.value for each in kind)
     if origin is None:
         return _WORDS.get(kind, str(kind))
     return f"a mapping of names to {_word(get_args(kind)[1])}" if issubclass(origin, Mapping) else "a list"

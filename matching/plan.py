@@ -40,10 +40,14 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
+    """A pod that ends without a node. `source` is the one it runs on now: such a pod is dumped, which only happens
+    where dumping is allowed."""
+
     pod: str
     uid: str
     reason: str
     rejected: tuple[Rejected, ...] = ()
+    source: str | None = None
 
 
 class Cause(StrEnum):
@@ -58,6 +62,10 @@ class Cause(StrEnum):
     """The moves that would resolve it neither lower the overload nor help an unhappy pod."""
     NARROWER = "narrowerMatching"
     """The unhappy pods alone were matched, because that does as much good for fewer moves."""
+    FEWEST_MOVES = "fewestMoves"
+    """No more moves were asked for than it takes to make the unhappy pods happy (scope affected)."""
+    DISPLACEMENT = "displacement"
+    """Pods proposed and displaced each other as the paper has it, which with sizes can leave such pairs."""
     NOT_BY_PREFERENCE = "notByPreference"
     """The planner has another aim than what pods and nodes prefer."""
 
@@ -106,6 +114,11 @@ class Plan:
     after: Measures
     notes: tuple[str, ...] = ()
 
+    @property
+    def dumped(self) -> tuple[Unplaced, ...]:
+        """Running pods that would lose their node."""
+        return tuple(left for left in self.unplaced if left.source is not None)
+
 
 class Promise(StrEnum):
     """What every planner keeps, unless it follows a source that does not and says so in `waives`."""
@@ -120,6 +133,10 @@ class Promise(StrEnum):
     """Never more moves than the options allow."""
     DETERMINISTIC = "deterministic"
     """The same problem gives the same plan."""
+    SCOPE = "scope"
+    """Of the running pods, only those move that the scope allows."""
+    RESTRAINT = "restraint"
+    """Asked only where a move can help, and not for a pod that was just moved."""
 
 
 class Planner(Protocol):

@@ -34,6 +34,15 @@ def keep_possible(case: Case, outcome: Outcome) -> tuple[Outcome, Ordered]:
 
 
 def _ordered(case: Case, at: Ints) -> Ordered:
+    """A planner compares what is possible, and the plan that is written asks again."""
+    known = case.orders.get(at.tobytes())
+    if known is None:
+        case.orders.clear()
+        known = case.orders[at.tobytes()] = _order(case, at)
+    return known
+
+
+def _order(case: Case, at: Ints) -> Ordered:
     going = np.flatnonzero((at != case.arrays.home) & (at != NOWHERE))
     return order_moves(case.arrays, by_value(case.arrays, case.ranking, going), at)
 

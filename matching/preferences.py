@@ -3,7 +3,8 @@
 Pods prefer the node whose available room (allocatable less what cannot move) is nearest to their usage, by
 Euclidean distance in shares of capacity; distances are compared to nine decimals, ties go by node name. Rooms lie
 between 0 and 1, so two nodes' distances from one pod differ by at most sqrt(axes): an inertia above that (and above
-`soft_weight` more, which unmet soft wishes can add) keeps every happy pod where it fits.
+`soft_weight` more, which unmet soft wishes can add) keeps every happy pod where it fits. With `availability: after` the
+room at a pod's turn is meant: less the usage of those that were matched before it.
 
 An unhappy pod looks at load first, because its usage was measured while it starved and nearness would send it right
 back: nodes that as things stand at its turn would, with it, be less loaded than its own by at least `relief` come
@@ -19,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from matching.arrays import NOWHERE, Arrays, Floats, Ints, Mask, sum_by_node
+from matching.problem import Availability
 from matching.standing import Standing
 
 DECIMALS = 9
@@ -41,7 +43,10 @@ class Preferences:
         nodes = len(arrays.nodes)
         staying = np.where(movable, NOWHERE, arrays.home)
         taken = arrays.background + sum_by_node(arrays.usage, staying, nodes)
-        self._room = np.where(arrays.hard_only[:, None], 0.0, (arrays.allocatable - taken).clip(min=0.0))
+        self.untouched: Floats = np.where(arrays.hard_only[:, None], 0.0, arrays.allocatable - taken)
+        """Room before anybody is matched; below 0 where what cannot move takes more than there is."""
+        self.room: Floats = self.untouched.clip(min=0.0)
+        self._after = arrays.options.availability is Availability.AFTER
         self._ranked = ranked
         self._place = np.empty_like(ranked)
         self._place[ranked] = np.arange(len(ranked))
@@ -49,20 +54,32 @@ class Preferences:
         self._block_start = -1
         self._block = np.empty((0, 0))
 
-    def distances(self, pod: int) -> Floats:
-        """To every node, without inertia. Rows are made in blocks, since pods are asked for in rank order."""
+    def room_at(self, standing: Standing | None) -> Floats:
+        """What distances are taken to, by axis and node; not to be written to."""
+        if standing is None or not self._after:
+            return self.room
+        left: Floats = (self.untouched - standing.used).clip(min=0.0)
+        return left
+
+    def distances(self, pod: int, standing: Standing | None = None) -> Floats:
+        """To every node, without inertia. Where lists do not change rows are made in blocks, since pods are asked for
+        in rank order."""
+        row: Floats
+        if self._after and standing is not None:
+            row = self.distances_of(np.array([pod]), standing)[0]
+            return row
         place = int(self._place[pod])
         start = place - place % self._block_size
         if start != self._block_start:
             self._block = self.distances_of(self._ranked[start : start + self._block_size])
             self._block_start = start
-        row: Floats = self._block[place - start]
+        row = self._block[place - start]
         return row
 
-    def distances_of(self, pods: Ints) -> Floats:
+    def distances_of(self, pods: Ints, standing: Standing | None = None) -> Floats:
         """One row per pod."""
         squares = np.zeros((len(pods), len(self._arrays.nodes)))
-        for room, usage in zip(self._room, self._arrays.usage[:, pods], strict=True):
+        for room, usage in zip(self.room_at(standing), self._arrays.usage[:, pods], strict=True):
             squares += np.square(room[None, :] - usage[:, None])
         distances = np.sqrt(squares, out=squares)
         wishes = self._arrays.wishes
@@ -74,7 +91,7 @@ class Preferences:
 
     def choose(self, pod: int, among: Mask, standing: Standing) -> int:
         """The node the pod likes best among those; `among` must not be empty."""
-        wishes = self.wishes(pod)
+        wishes = self.wishes(pod, standing)
         if not self._arrays.unhappy[pod]:
             return int(np.where(among, wishes, np.inf).argmin())
         for group in self._groups(pod, standing):
@@ -85,7 +102,7 @@ class Preferences:
 
     def order(self, pod: int, among: Mask, standing: Standing) -> Ints:
         """Those nodes, the one the pod likes best first."""
-        wishes = self.wishes(pod)
+        wishes = self.wishes(pod, standing)
         groups = self._groups(pod, standing) if self._arrays.unhappy[pod] else (among,)
         parts = []
         for group in groups:
@@ -93,10 +110,10 @@ class Preferences:
             parts.append(wanted[np.argsort(wishes[wanted], kind="stable")])
         return np.concatenate(parts)
 
-    def wishes(self, pod: int) -> Floats:
+    def wishes(self, pod: int, standing: Standing | None = None) -> Floats:
         """Distances less the inertia of a happy pod at home; smaller is better."""
         home = self._arrays.home[pod]
-        distances = self.distances(pod)
+        distances = self.distances(pod, standing)
         if home == NOWHERE or self._arrays.unhappy[pod] or self._arrays.options.inertia == 0:
             return distances
         wishes = distances.copy()

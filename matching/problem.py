@@ -174,10 +174,31 @@ class Node:
 class Scope(StrEnum):
     CLUSTER = "cluster"
     """Every movable pod may get another node; inertia keeps the happy ones where they are."""
+    AFFECTED = "affected"
+    """The fewest moves that make the unhappy pods happy; happy ones move only to make room. `stable` searches for
+    them; every other planner takes it as `unhappy`."""
     UNHAPPY = "unhappy"
     """Only unhappy and pending pods are matched."""
     PENDING = "pending"
     """Only pods without a node are matched: what a scheduler does."""
+
+
+class Availability(StrEnum):
+    """The room of a node that a pod compares its usage with."""
+
+    BEFORE = "before"
+    """Before anybody is matched: allocatable less what cannot move. Every pod has one list."""
+    AFTER = "after"
+    """What is left of that when the pod's turn comes: less the usage of the pods that were matched before it."""
+
+
+class Dumping(StrEnum):
+    """What becomes of a running pod for which there is no room by peaks."""
+
+    NEVER = "never"
+    """It gets a node with less headroom than wanted."""
+    ALLOW = "allow"
+    """It is left without a node, as in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +222,13 @@ class Options:
     much overload, too, has to go for each further move."""
     soft_weight: float = 0.05
     """What breaking all soft wishes of a pod (`Rules.preferred`) adds to the distance of a node; 0 ignores them."""
+    availability: Availability = Availability.BEFORE
+    dumping: Dumping = Dumping.NEVER
     only_if_better: bool = True
     """Drop a plan that neither lowers the overload nor helps a pod; False asks for the stable matching as it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Problem:
     axes: tuple[str, ...]
     pods: tuple[Pod, ...]

@@ -11,3 +11,6 @@ Mask = npt.NDArray[np.bool_]
 
 NOWHERE = -1
 """Instead of the index of a node: no node."""
+
+TOLERANCE = 1e-9
+"""Shares closer than this are the same: sums of decimal fractions are not exact."""

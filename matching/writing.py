@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from matching.arrays import NOWHERE
 from matching.case import Case
 from matching.certificate import certify
 from matching.measures import measure
 from matching.outcome import Choice, Outcome
 from matching.plan import Plan
 from matching.possible import keep_possible
-from matching.reasons.moves import explained
+from matching.reasons.missing import missing
+from matching.reasons.moves import MOST_EXPLAINED, explained
 from matching.reasons.obstacles import some
-from matching.reasons.reasoning import MOST_EXPLAINED, told
+from matching.reasons.reasoning import told
 from matching.reasons.stays import left_alone, stays
 from matching.reasons.wording import plural
 
@@ -37,7 +37,7 @@ def write_plan(planner: str, case: Case, outcome: Outcome) -> Plan:
         certificate=certify(case.problem, moves, staying, unplaced, cause=outcome.cause),
         before=before,
         after=measure(arrays, at),
-        notes=(*outcome.notes, *_notes(case, outcome.choice, ordered.ring), *_unlisted(outcome, len(moves))),
+        notes=(*outcome.notes, *_notes(case, outcome.choice, ordered.ring), *_unlisted(len(moves))),
     )
 
 
@@ -53,13 +53,11 @@ def _notes(case: Case, choice: Choice, ring: tuple[int, ...]) -> Iterator[str]:
         yield f"kept where they are by rules between pods: {_names(case, choice.held)}"
     if ring:
         yield f"these moves wait for each other's room: {_names(case, ring)}"
-    homeless = int((choice.at[case.arrays.pending] == NOWHERE).sum())
-    if homeless:
-        yield f"no node for {plural(homeless, 'pending pod')}"
+    yield from missing(case, choice.at)
 
 
-def _unlisted(outcome: Outcome, moves: int) -> Iterator[str]:
-    if outcome.reasoning is not None and moves > MOST_EXPLAINED:
+def _unlisted(moves: int) -> Iterator[str]:
+    if moves > MOST_EXPLAINED:
         yield f"the nodes that were not chosen are listed for {MOST_EXPLAINED} of {moves} moves"
 
 

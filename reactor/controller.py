@@ -34,6 +34,7 @@ from reactor.settings.model import Mode
 from reactor.settings.watch import watch_file
 from reactor.settings_in_force import SettingsInForce, Surroundings
 from reactor.state import Hooks, State
+from reactor.warming import Warming
 from storage.store import Store
 
 log = structlog.get_logger(__name__)
@@ -74,6 +75,7 @@ class Controller:
     instruments: Instruments
     notes: Notes
     housekeeping: Housekeeping
+    warming: Warming
 
     async def background(self) -> None:
         """Watches, measurements, Events, settings and the store's upkeep, until cancelled."""
@@ -82,6 +84,7 @@ class Controller:
             tasks.create_task(self.measuring.run(), name="measure")
             tasks.create_task(self.notes.run(), name="events")
             tasks.create_task(self.housekeeping.run(), name="housekeeping")
+            tasks.create_task(self.warming.run(), name="warming")
             if self.options.settings_file is not None:
                 tasks.create_task(
                     watch_file(self.options.settings_file, self.settings.source, self.clock), name="settings"
@@ -90,7 +93,12 @@ class Controller:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.background(), name="background")
-            tasks.create_task(self.loop.run(), name="loop")
+            tasks.create_task(self._decide(), name="loop")
+
+    async def _decide(self) -> None:
+        await self.state.until_synced()
+        await self.warming.look()
+        await self.loop.run()
 
 
 @asynccontextmanager
@@ -143,6 +151,7 @@ async def _join(
         instruments=instruments,
         notes=notes,
         housekeeping=Housekeeping(state, store, settings.get, clock, instruments),
+        warming=Warming(state, clock),
     )
 
 

@@ -87,15 +87,16 @@ async def _execute(
 
 def _let_rest(executor: Executor, snapshot: Snapshot, decision: Decision, rematch: Rematch, settings: Settings) -> None:
     """Whoever the plan does not help, or may not help, is not planned for again at once."""
-    targets = {move.uid: move.target for move in rematch.plan.moves}
+    fates = {move.uid: f"move it to {move.target}" for move in rematch.plan.moves}
+    fates |= {left.uid: "dump it" for left in rematch.plan.dumped}
     until = snapshot.at + settings.decision.cooldown
     reasons = {stay.uid: stay.reason for stay in rematch.plan.stays}
     for one in decision.unhappy:
-        if one.uid not in targets:
+        if one.uid not in fates:
             text = f"plan {rematch.plan_id} keeps it where it is: {reasons.get(one.uid, 'no better node')}"
             executor.rest(one.uid, Rest(until, Reason.NO_BETTER_PLACE, text))
         elif settings.mode is not Mode.ACT:
-            text = f"mode is observe: plan {rematch.plan_id} would move it to {targets[one.uid]}"
+            text = f"mode is observe: plan {rematch.plan_id} would {fates[one.uid]}"
             executor.rest(one.uid, Rest(until, Reason.OBSERVED, text))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from matching.plan import Promise
 from reactor.cluster.records import Pod
 from reactor.execution.budgets import why_not_evictable
 from reactor.judging import cannot_judge
@@ -13,6 +14,7 @@ from reactor.placement import placement_cause
 from reactor.protection import protection
 from reactor.reasons import Reason
 from reactor.settings.model import Mode, Settings
+from reactor.settings.planner_check import waived_by
 from reactor.snapshot import Mood, Snapshot
 
 
@@ -88,7 +90,7 @@ def judge(pod: Pod, snapshot: Snapshot, settings: Settings) -> Unhappy | Wait:
     cause = placement_cause(pod, snapshot, settings)
     if not cause.known:
         return Wait(pod.uid, pod.key, Reason.NO_FRESH_METRICS, cause.text)
-    if not cause.helps:
+    if not cause.helps and restrained(settings):
         return Wait(pod.uid, pod.key, Reason.MOVE_CANNOT_HELP, cause.text)
     return Unhappy(pod.uid, pod.key, mood, cause.text)
 
@@ -112,6 +114,8 @@ def may_not_move(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | Non
 
 def rests(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | None:
     """A pod that was just moved, helped by another one's move, or tried in vain, is left alone for a while."""
+    if not restrained(settings):
+        return _refused(pod, snapshot)
     lineage = snapshot.ongoing.lineage.get(pod.uid)
     if lineage is not None:
         until = lineage.rests_until(settings.decision.cooldown)
@@ -127,6 +131,20 @@ def rests(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | None:
     if rest is not None and snapshot.at < rest.until and not only_observed:
         return Wait(pod.uid, pod.key, rest.reason, rest.text, rest.until)
     return None
+
+
+def restrained(settings: Settings) -> bool:
+    """Whether moves are held back until they can help and until earlier ones have had time to; `stable-paper`, which
+    follows a source without either, waives it."""
+    return Promise.RESTRAINT not in waived_by(settings.planner.name)
+
+
+def _refused(pod: Pod, snapshot: Snapshot) -> Wait | None:
+    """Even without restraint: who the API server refused to evict is not asked for again at once."""
+    rest = snapshot.ongoing.resting.get(pod.uid)
+    if rest is None or snapshot.at >= rest.until or rest.reason not in (Reason.BUDGET, Reason.EVICTION_FAILED):
+        return None
+    return Wait(pod.uid, pod.key, rest.reason, rest.text, rest.until)
 
 
 def _too_little(pod: Pod, mood: Mood, settings: Settings) -> Wait | None:

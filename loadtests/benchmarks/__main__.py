@@ -23,6 +23,8 @@ class Bench:
 BENCHES = (
     Bench("sync", "loadtests.benchmarks.sync_load", "initial sync of 15k, 50k and 150k pods (about a minute)"),
     Bench("changes", "loadtests.benchmarks.sync_changes", "5,000 changes per second for 20 s"),
+    Bench("planners", "loadtests.benchmarks.planners_speed", "every planner's bar, up to 150,000 pods (3 minutes)"),
+    Bench("peer", "loadtests.benchmarks.against_pypi_matching", "the PyPI package matching: same answers, how long"),
     Bench("reaction", "loadtests.benchmarks.reaction", "event to eviction with 1,000 pods, and idling (2 minutes)"),
 )
 

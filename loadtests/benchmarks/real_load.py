@@ -16,7 +16,7 @@ from statistics import fmean
 
 import numpy as np
 
-from loadtests.benchmarks.real_load_data import SOURCES, Floats, Instance, Size, draw, read_series
+from loadtests.benchmarks.real_load_data import HELD_OUT, SOURCES, Floats, Instance, Size, draw, read_series
 from matching.plan import Plan
 from matching.registry import load_planner
 
@@ -41,6 +41,7 @@ ENTRIES = (
     Entry("network (axis cpu)", "network", (("axis", "cpu"),)),
     Entry("balance", "balance"),
     Entry("balance, confidence 0", "balance", (("confidence", 0.0),)),
+    Entry("balance, confidence 0, outage 0", "balance", (("confidence", 0.0), ("outage", 0.0))),
 )
 
 
@@ -97,7 +98,7 @@ def _figures(entry: Entry, instance: Instance) -> Figures:
     started = time.perf_counter()
     plan = planner.plan(problem)
     took = time.perf_counter() - started
-    home, ends = [pod.node for pod in problem.pods], _ends(plan)
+    home, ends = [pod.node for pod in problem.pods], ends_of(plan)
     at = [ends[pod.key] for pod in problem.pods]
     now = np.array([pod.usage for pod in problem.pods]).T[:, :, None]
     limit = 1 - problem.options.headroom
@@ -106,21 +107,21 @@ def _figures(entry: Entry, instance: Instance) -> Figures:
         after=_deviation(instance, at, now),
         before_next=_deviation(instance, home, instance.future),
         after_next=_deviation(instance, at, instance.future),
-        overloaded_before=float((_shares(instance, home, instance.future).max(axis=(0, 2)) > limit).sum()),
-        overloaded=float((_shares(instance, at, instance.future).max(axis=(0, 2)) > limit).sum()),
+        overloaded_before=float((shares_of_nodes(instance, home, instance.future).max(axis=(0, 2)) > limit).sum()),
+        overloaded=float((shares_of_nodes(instance, at, instance.future).max(axis=(0, 2)) > limit).sum()),
         moves=float(len(plan.moves)),
         blocking_pairs=float(plan.certificate.blocking_pairs),
         milliseconds=took * 1000,
     )
 
 
-def _ends(plan: Plan) -> dict[str, str | None]:
+def ends_of(plan: Plan) -> dict[str, str | None]:
     ends: dict[str, str | None] = {stay.pod: stay.node for stay in plan.stays}
     ends.update({move.pod: move.target for move in plan.moves})
     return ends
 
 
-def _shares(instance: Instance, at: Sequence[str | None], used: Floats) -> Floats:
+def shares_of_nodes(instance: Instance, at: Sequence[str | None], used: Floats) -> Floats:
     """(axes, nodes, steps)"""
     nodes = instance.problem.nodes
     on_node = np.array([[node.name == where for where in at] for node in nodes], dtype=np.float64)
@@ -131,7 +132,7 @@ def _shares(instance: Instance, at: Sequence[str | None], used: Floats) -> Float
 
 
 def _deviation(instance: Instance, at: Sequence[str | None], used: Floats) -> float:
-    variances = _shares(instance, at, used).var(axis=1)
+    variances = shares_of_nodes(instance, at, used).var(axis=1)
     return float(np.sqrt(variances.mean(axis=0)).mean())
 
 
@@ -167,7 +168,7 @@ def main() -> None:
     size = Size(arguments.nodes, arguments.pods)
     rows: list[Row] = []
     curves: dict[str, list[tuple[float, float]]] = {}
-    for source in SOURCES:
+    for source in (*SOURCES, HELD_OUT):
         series = read_series(arguments.data, source)
         instances = [draw(series, size, seed) for seed in range(arguments.instances)]
         rows += compare(source.name, instances)

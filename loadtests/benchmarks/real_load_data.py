@@ -41,6 +41,10 @@ SOURCES = (
     Source("google", (("cpu", "google2011_job_cpu_pct.csv.gz"), ("memory", "google2011_job_mem_pct.csv.gz")), 300),
     Source("nezha", (("cpu", "nezha_k8s_pod_cpu_millicores.csv.gz"), ("memory", "nezha_k8s_pod_mem_mib.csv.gz")), 60),
 )
+HELD_OUT = Source(
+    "cloudcluster", (("cpu", "cloudcluster_pool_cpu.csv.gz"), ("memory", "cloudcluster_pool_mem.csv.gz")), 300
+)
+"""Nothing in a planner was chosen by looking at it."""
 
 
 @dataclass(frozen=True, slots=True)

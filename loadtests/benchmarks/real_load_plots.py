@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from loadtests.benchmarks.real_load import Row
 
 mpl.rcParams["svg.hashsalt"] = "rematch"
-_MARKS = ("o", "s", "^")
+_MARKS = ("o", "s", "^", "v")
 
 
 def plot_all(rows: Sequence[Row], curves: Mapping[str, Sequence[tuple[float, float]]], folder: Path) -> None:
@@ -24,7 +24,7 @@ def plot_all(rows: Sequence[Row], curves: Mapping[str, Sequence[tuple[float, flo
 
 def _planners(rows: Sequence[Row], path: Path) -> None:
     """How even the next steps were against the moves that it took; towards the lower left is better."""
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = Figure(figsize=(11, 4), layout="constrained")
     sources = list(dict.fromkeys(row.source for row in rows))
     titles = list(dict.fromkeys(row.title for row in rows))
     for axes, source in zip(figure.subplots(1, len(sources), sharey=True), sources, strict=True):

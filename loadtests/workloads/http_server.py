@@ -6,6 +6,7 @@ Written on asyncio's protocols because the lab serves hundreds of requests per s
 from __future__ import annotations
 
 import asyncio
+import socket
 
 from loadtests.workloads.webapp import Request, WebApp
 
@@ -23,8 +24,12 @@ class AppServer:
         self._open: set[_Connection] = set()
 
     async def listen(self, host: str, port: int) -> None:
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self._app, self._open), host, port, backlog=512)
+        """In two steps, so that a pod that is deleted in between still knows the server that has to be closed."""
+        loop, listening = asyncio.get_running_loop(), socket.create_server((host, port), backlog=512)
+        self._server = await loop.create_server(
+            lambda: _Connection(self._app, self._open), sock=listening, backlog=512, start_serving=False
+        )
+        await self._server.start_serving()
 
     def stop_accepting(self) -> None:
         if self._server is not None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from matching.plan import Move
+from matching.plan import Move, Unplaced
 from matching.problem import Problem
 
 
-def over_budget(problem: Problem, moves: Sequence[Move]) -> Iterator[str]:
-    """A pending pod's placement counts nowhere; a node is charged for what leaves it and for what enters it."""
+def over_budget(problem: Problem, moves: Sequence[Move], unplaced: Sequence[Unplaced] = ()) -> Iterator[str]:
+    """A pending pod's placement counts nowhere; a node is charged for what leaves it and for what enters it. A pod
+    that is dumped is disturbed like one that is moved."""
     options = problem.options
     workloads = {pod.key: pod.workload for pod in problem.pods}
-    disturbed = [move for move in moves if move.source is not None]
+    everybody: list[Move | Unplaced] = [*moves, *unplaced]
+    disturbed = [each for each in everybody if each.source is not None]
     namespaces = [move.pod.split("/", 1)[0] for move in disturbed]
     replicas_of = [
         f"workload {namespace}/{workload}" if (workload := workloads.get(move.pod)) else f"pod {move.pod}"
@@ -22,7 +24,11 @@ def over_budget(problem: Problem, moves: Sequence[Move]) -> Iterator[str]:
     yield from _over(options.max_moves, ["plan"] * len(disturbed))
     yield from _over(options.max_moves_per_workload, replicas_of)
     yield from _over(options.max_moves_per_namespace, (f"namespace {name}" for name in namespaces))
-    yield from _over(options.max_moves_per_node, (f"node {end}" for m in disturbed for end in (m.source, m.target)))
+    yield from _over(options.max_moves_per_node, (f"node {end}" for each in disturbed for end in _ends(each)))
+
+
+def _ends(disturbed: Move | Unplaced) -> list[str | None]:
+    return [disturbed.source, disturbed.target] if isinstance(disturbed, Move) else [disturbed.source]
 
 
 def _over(limit: int | None, counted: Iterable[str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from matching.certificate.rules import satisfied
 from matching.problem import Node, Pod, PodTerm, Problem, Rules, Selector
@@ -18,6 +18,11 @@ class Look:
     labels: tuple[tuple[str, str], ...]
     rules: Rules
     leaving: bool
+    code: int = field(compare=False)
+    """Looks are looked up all the time, and the hash of rules takes long."""
+
+    def __hash__(self) -> int:
+        return self.code
 
 
 class Crowd:
@@ -28,7 +33,8 @@ class Crowd:
         self.nodes = {node.name: node for node in problem.nodes}
         self._namespaces = problem.namespaces
         self._matches: dict[tuple[PodTerm, str, Look], bool] = {}
-        ruling = {id(pod.rules): pod.rules for pod in problem.pods if _has_rules(pod.rules)}
+        distinct = {id(pod.rules): pod.rules for pod in problem.pods}
+        ruling = {key: rules for key, rules in distinct.items() if _has_rules(rules)}
         terms = [term for rules in ruling.values() for term in (*rules.pod_affinity, *rules.pod_anti_affinity)]
         spreads = [spread for rules in ruling.values() for spread in rules.spread]
         self._keys = {term.topology_key for term in terms} | {spread.topology_key for spread in spreads}
@@ -85,7 +91,7 @@ class Crowd:
         seen: dict[tuple[int, int, str, bool], Look | None] = {}
         looks = {}
         for pod in problem.pods:
-            kind = (id(pod.labels), id(pod.rules), pod.namespace, pod.leaving)
+            kind = (id(pod.labels), id(pod.rules), pod.key.partition("/")[0], pod.leaving)
             if kind not in seen:
                 seen[kind] = self._look(pod)
             look = seen[kind]
@@ -97,7 +103,8 @@ class Crowd:
         """The namespace is left out of the question who is seen: a pod too many does no harm."""
         if not _has_rules(pod.rules) and not any(selected(selector, pod.labels) for selector in self._selectors):
             return None
-        return Look(pod.namespace, tuple(sorted(pod.labels.items())), pod.rules, pod.leaving)
+        labels = tuple(sorted(pod.labels.items()))
+        return Look(pod.namespace, labels, pod.rules, pod.leaving, hash((pod.namespace, labels, pod.rules)))
 
 
 def selected(selector: Selector | None, labels: Mapping[str, str]) -> bool:

@@ -14,19 +14,15 @@ class Table:
         self.spread = spread
         self._owner = owner
         self._place = {
-            name: node.labels[spread.topology_key] for name, node in nodes.items() if _looked_at(owner, spread, node)
+            name: node.labels[spread.topology_key] for name, node in nodes.items() if looked_at(owner, spread, node)
         }
         self._counts = dict.fromkeys(self._place.values(), 0)
         self._counted: dict[Look, bool] = {}
 
     def counts(self, look: Look) -> bool:
-        """Whether such pods are counted: same namespace, not being deleted; an empty selector counts nobody."""
         known = self._counted.get(look)
         if known is None:
-            selector = self.spread.selector
-            staying = look.namespace == self._owner.namespace and not look.leaving
-            chosen = selector is not None and bool(selector.requirements) and selected(selector, dict(look.labels))
-            known = self._counted[look] = staying and chosen
+            known = self._counted[look] = counted(self._owner, self.spread, look)
         return known
 
     def count(self, look: Look, node: str | None, by: int) -> None:
@@ -49,7 +45,14 @@ class Table:
         return min(self._counts.values()) if enough else 0
 
 
-def _looked_at(owner: Look, spread: Spread, node: Node) -> bool:
+def counted(owner: Look, spread: Spread, look: Look) -> bool:
+    """Pods of the same namespace that are not being deleted; an empty selector counts nobody."""
+    selector = spread.selector
+    staying = look.namespace == owner.namespace and not look.leaving
+    return staying and selector is not None and bool(selector.requirements) and selected(selector, dict(look.labels))
+
+
+def looked_at(owner: Look, spread: Spread, node: Node) -> bool:
     return (
         all(each.topology_key in node.labels for each in owner.rules.spread)
         and (not spread.honor_affinity or admits_by_labels(owner.rules, node))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from matching.certificate.crowd import Crowd, Look
 from matching.certificate.evenness import Table
@@ -12,9 +12,10 @@ from matching.problem import HostPort, Node, PodTerm, Problem
 _EVERY_ADDRESS = "0.0.0.0"
 
 
-def broken_rules(problem: Problem, moves: Sequence[Move]) -> Iterator[str]:
-    """In the order of the plan, as if room were no matter: each pod is gone from where it was, then asks."""
-    crowd = Crowd(problem, {pod.key: pod.node for pod in problem.pods})
+def broken_rules(problem: Problem, moves: Sequence[Move], gone: Sequence[str] = ()) -> Iterator[str]:
+    """In the order of the plan, as if room were no matter: each pod is gone from where it was, then asks. Those `gone`
+    leave before the first move."""
+    crowd = Crowd(problem, {pod.key: pod.node for pod in problem.pods} | dict.fromkeys(gone))
     if not crowd.looks:
         return
     neighbourhood = Neighbourhood(crowd)
@@ -63,16 +64,6 @@ class Neighbourhood:
         self.move(pod, home)
         return found
 
-    def fits_beside(self, pod: str, node: Node, without: Iterable[str]) -> bool:
-        """Whether there is none once some others are gone from the scene."""
-        gone = {key: self._crowd.where[key] for key in without if key in self._crowd.looks}
-        for key in gone:
-            self.move(key, None)
-        fits = not self.objection(pod, node)
-        for key, name in gone.items():
-            self.move(key, name)
-        return fits
-
     def _note(self, pod: str, node: str | None, by: int) -> None:
         for table in self._tables.values():
             table.count(self._crowd.looks[pod], node, by)
@@ -91,7 +82,7 @@ class Neighbourhood:
             if not self._tables[look, spread].takes(look, node):
                 return f"its spread over {spread.topology_key}"
         taken = [port for other in crowd.on_node[node.name] for port in other.rules.ports]
-        if any(_clash(port, other) for port in look.rules.ports for other in taken):
+        if any(clash(port, other) for port in look.rules.ports for other in taken):
             return "a host port is taken"
         return ""
 
@@ -138,7 +129,7 @@ class Neighbourhood:
         return ""
 
 
-def _clash(wanted: HostPort, taken: HostPort) -> bool:
+def clash(wanted: HostPort, taken: HostPort) -> bool:
     if (wanted.port, wanted.protocol) != (taken.port, taken.protocol):
         return False
     return wanted.ip == taken.ip or _EVERY_ADDRESS in {wanted.ip, taken.ip}

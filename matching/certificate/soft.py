@@ -17,27 +17,33 @@ from matching.problem import Node, Pod, PodTerm, Preferred, Problem, Spread
 
 Matrix = npt.NDArray[np.float64]
 _Part = tuple[float, Matrix]
+_MOST_KNOWN = 1000
 
 
-def missed_wishes(problem: Problem, pods: Sequence[Pod], nodes: Sequence[Node]) -> tuple[npt.NDArray[np.int_], Matrix]:
-    """A group for each pod, and for each group what it misses on each node. Group 0 misses nothing anywhere."""
-    view = _View(problem, nodes)
-    shy = any(taint.effect == "PreferNoSchedule" for node in nodes for taint in node.taints)
-    groups: dict[tuple[object, ...], int] = {}
-    rows = [np.zeros(len(nodes))]
-    of_pod = []
-    for pod in pods:
+class Missed:
+    """Of the pods in the order given."""
+
+    def __init__(self, problem: Problem, pods: Sequence[Pod], nodes: Sequence[Node]) -> None:
+        self._pods, self._view = pods, _View(problem, nodes)
+        shy = any(taint.effect == "PreferNoSchedule" for node in nodes for taint in node.taints)
+        distinct = {id(pod.rules): pod.rules for pod in pods}
+        wishing = {key for key, rules in distinct.items() if shy or rules.preferred != Preferred()}
+        some = bool(problem.options.soft_weight) and bool(wishing)
+        self.any: npt.NDArray[np.bool_] = np.array([some and id(pod.rules) in wishing for pod in pods], dtype=bool)
+        self._known: dict[tuple[object, ...], Matrix] = {}
+
+    def of(self, row: int) -> Matrix:
+        """By node. Pods that are alike to their own wishes share an answer."""
+        pod = self._pods[row]
         wanted = pod.rules.preferred
-        if not problem.options.soft_weight or (not shy and wanted == Preferred()):
-            of_pod.append(0)
-            continue
-        pod_wishes = wanted.with_pods or wanted.apart_from or wanted.spread
-        key = (id(pod.rules), (id(pod.labels), pod.namespace, pod.leaving, pod.node) if pod_wishes else None)
-        if key not in groups:
-            groups[key] = len(rows)
-            rows.append(view.missed(pod))
-        of_pod.append(groups[key])
-    return np.array(of_pod, dtype=int), np.array(rows)
+        by_company = wanted.with_pods or wanted.apart_from or wanted.spread
+        key = (id(pod.rules), (id(pod.labels), pod.namespace, pod.leaving, pod.node) if by_company else None)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            found = self._known[key] = self._view.missed(pod)
+        return found
 
 
 class _View:

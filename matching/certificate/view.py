@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
@@ -29,13 +28,11 @@ class View:
         largest = np.array([node.allocatable for node in self.nodes], dtype=float).max(axis=0, initial=0.0)
         self._unit = np.where(largest > 0, largest, 1.0)
         self.pods: list[Pod] = []
-        self._others: defaultdict[int, list[Pod]] = defaultdict(list)
+        self._others: list[Pod] = []
         for pod in problem.pods:
-            if self._may_move(pod):
-                self.pods.append(pod)
-            else:
-                self._others[self._at(pod.node)].append(pod)
+            (self.pods if self._may_move(pod) else self._others).append(pod)
         self.pods.sort(key=_rank)
+        self._where = np.array([self._at(self._standing_still(pod, ends)) for pod in self._others], dtype=int)
         self.end = np.array([self._at(ends.get(pod.key)) for pod in self.pods], dtype=int)
         self.home = np.array([self._at(pod.node) for pod in self.pods], dtype=int)
         self.unhappy = np.array([not pod.happy for pod in self.pods], dtype=bool) & (self.home != NOWHERE)
@@ -75,7 +72,7 @@ class View:
 
     @cached_property
     def fixed_count(self) -> Ints:
-        return np.array([len(self._others[at]) for at in range(len(self.nodes))], dtype=int)
+        return np.bincount(self._where[self._where != NOWHERE], minlength=len(self.nodes)).astype(int)
 
     @cached_property
     def _background(self) -> Matrix:
@@ -84,9 +81,8 @@ class View:
 
     def _of_others(self, amounts: Callable[[Pod], Sequence[float]]) -> Matrix:
         total = np.zeros((len(self.nodes), len(self._unit)))
-        for at in range(len(self.nodes)):
-            if self._others[at]:
-                total[at] = self._shares([amounts(pod) for pod in self._others[at]]).sum(axis=0)
+        there = self._where != NOWHERE
+        np.add.at(total, self._where[there], self._shares([amounts(pod) for pod in self._others])[there])
         return total
 
     def _may_move(self, pod: Pod) -> bool:
@@ -94,7 +90,11 @@ class View:
             return False
         if pod.node is None or self.options.scope is Scope.CLUSTER:
             return True
-        return self.options.scope is Scope.UNHAPPY and not pod.happy
+        return self.options.scope in {Scope.UNHAPPY, Scope.AFFECTED} and not pod.happy
+
+    def _standing_still(self, pod: Pod, ends: Mapping[str, str | None]) -> str | None:
+        """A happy pod claims nothing in the scope affected, but it may have made room."""
+        return ends.get(pod.key, pod.node) if self.options.scope is Scope.AFFECTED else pod.node
 
     def _at(self, name: str | None) -> int:
         return NOWHERE if name is None else self._names.get(name, NOWHERE)

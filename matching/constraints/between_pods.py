@@ -87,6 +87,11 @@ class BetweenPods:
             self._change(pod, node, 1)
         self._at[pod] = node
 
+    def put_plain(self, pods: Ints, nodes: Ints) -> None:
+        """Several at once that no rule is about; one that found no node stays where it was."""
+        if self._rules is not None:
+            self._at[pods] = np.where(nodes == NOWHERE, self._at[pods], nodes)
+
     def take(self, pod: int) -> None:
         """A pod without a home is gone at once; one that runs counts where it is until it is put somewhere else."""
         if self._home[pod] == NOWHERE:

@@ -61,8 +61,10 @@ class Verdicts:
         kept: Mask = np.ones(len(pods), dtype=bool)
         classes = self.pod_class[pods]
         for pod_class in np.unique(classes).tolist():
-            of_class = classes == pod_class
-            kept[of_class] = self.row(pod_class).tolerated[nodes[of_class]]
+            tolerated = self.row(pod_class).tolerated
+            if not tolerated.all():
+                of_class = classes == pod_class
+                kept[of_class] = tolerated[nodes[of_class]]
         return kept
 
     def reason(self, pod: int, node: int) -> str:

@@ -35,8 +35,10 @@ class Neighbours:
         self.has_rules: Mask = own[kinds.of_pod]
         self.concerned: Mask = ((counted | asked) & ~own)[kinds.of_pod]
 
+        self.involved: Mask = self.has_rules | self.concerned
+
     def matters_to(self, pod: int) -> bool:
-        return bool(self.has_rules[pod] or self.concerned[pod])
+        return bool(self.involved[pod])
 
 
 def neighbours(pods: Sequence[Pod], nodes: Sequence[Node], namespaces: Namespaces) -> Neighbours | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matching.arrays import Ints, Mask
+from matching.shapes import Ints, Mask
 
 REASON = "its limit of pods is reached"
 

@@ -30,30 +30,28 @@ class PodKinds:
 
 
 def pod_kinds(pods: Sequence[Pod], has_rules: Callable[[Rules], bool], label_keys: Sequence[str]) -> PodKinds:
-    """`label_keys` are the labels that some rule looks at; all others make no difference."""
+    """`label_keys` are the labels that some rule looks at; all others make no difference. Rules and labels are mostly
+    shared values, so what is known of them is kept by identity."""
     sorter = _Sorter(has_rules, label_keys)
-    of_pod = np.array([sorter.number(pod) for pod in pods], dtype=np.int64)
-    return PodKinds(tuple(sorter.kinds), of_pod)
+    known: dict[tuple[int, int, str, bool], int] = {}
+    of_pod = []
+    for pod in pods:
+        look = (id(pod.rules), id(pod.labels), pod.key.partition("/")[0], pod.leaving)
+        number = known.get(look)
+        if number is None:
+            number = known[look] = sorter.number(pod)
+        of_pod.append(number)
+    return PodKinds(tuple(sorter.kinds), np.array(of_pod, dtype=np.int64))
 
 
 class _Sorter:
-    """Rules and labels are mostly shared values, so what is known of them is kept by identity."""
-
     def __init__(self, has_rules: Callable[[Rules], bool], label_keys: Sequence[str]) -> None:
         self._has_rules, self._keys = has_rules, label_keys
-        self._known: dict[tuple[int, int, str, bool], int] = {}
         self._equal_rules: dict[Rules, int] = {_NO_RULES: 0}
         self._numbers: dict[_Key, int] = {}
         self.kinds: list[PodKind] = []
 
     def number(self, pod: Pod) -> int:
-        look = (id(pod.rules), id(pod.labels), pod.namespace, pod.leaving)
-        number = self._known.get(look)
-        if number is None:
-            number = self._known[look] = self._number(pod)
-        return number
-
-    def _number(self, pod: Pod) -> int:
         ruling = self._has_rules(pod.rules)
         rules = self._equal_rules.setdefault(pod.rules, len(self._equal_rules)) if ruling else 0
         labels = tuple(pod.labels.get(key) for key in self._keys)

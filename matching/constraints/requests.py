@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matching.arrays import TOLERANCE, Floats, Mask
+from matching.shapes import TOLERANCE, Floats, Mask
 
 
 def least_free(request: Floats) -> Floats:

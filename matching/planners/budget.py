@@ -2,7 +2,8 @@
 
 A move is counted from where the pod runs to where the plan ends it, so trying several targets costs one move, and
 coming back home costs none. Binding a pending pod disturbs nobody and is never counted. Per node counts what leaves
-it and what enters it together. Pods without a workload are each their own.
+it and what enters it together. Pods without a workload are each their own. A pod that is dumped (its target is
+NOWHERE) is disturbed, too.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Budget:
         home = int(self._home[pod])
         if home in (NOWHERE, target):
             return True
-        return bool(self.may_leave(np.array([pod]))[0] and self._of_node[target] > 0)
+        enters = target == NOWHERE or self._of_node[target] > 0
+        return bool(self.may_leave(np.array([pod]))[0] and enters)
 
     def may_leave(self, pods: Ints) -> Mask:
         """Which of those running, not yet counted pods could be moved to a node that may still receive one."""
@@ -68,7 +70,8 @@ class Budget:
             return
         self._total += change
         self._of_node[home] += change
-        self._of_node[target] += change
+        if target != NOWHERE:
+            self._of_node[target] += change
         if self._workload is not None:
             self._of_workload[self._workload[pod]] += change
         if self._namespace is not None:
@@ -76,7 +79,7 @@ class Budget:
 
 
 def movers(arrays: Arrays, at: Ints) -> Ints:
-    """Running pods that end on another node."""
+    """Running pods that end on another node, or on none."""
     return np.flatnonzero((arrays.home != NOWHERE) & (at != arrays.home))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 
-from matching.arrays import Arrays, Ints, Mask
+from matching.arrays import NOWHERE, Arrays, Ints, Mask
 from matching.case import Case
 from matching.ledger import Ledger
 from matching.objective import overload_added
@@ -17,10 +17,11 @@ from matching.planners.serial_choice import serial_choice
 
 def cut_to_budget(case: Case, choice: Choice) -> Choice:
     """Unhappy pods' moves first, then by rank. A move is kept when the budget has one left for it and when, with all
-    kept before it done and the rest left out, it fits by requests and adds no overload. Pending pods then choose anew
-    on what results."""
+    kept before it done and the rest left out, it fits by requests and adds no overload. Nobody is dumped: what room
+    that is for is not known any more. Pending pods then choose anew on what results."""
     arrays = case.arrays
-    at = _kept(arrays, by_value(arrays, case.ranking, movers(arrays, choice.at)), choice.at)
+    moving = movers(arrays, choice.at)
+    at = _kept(arrays, by_value(arrays, case.ranking, moving[choice.at[moving] != NOWHERE]), choice.at)
     settled = serial_choice(case, arrays.pending, at)
     chose = arrays.pending | (at != arrays.home)
     return Choice(settled.at, chose, {**_of(choice.headroom, chose & ~arrays.pending), **settled.headroom})

@@ -8,6 +8,7 @@ pod and is left out of the variance.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -70,7 +71,15 @@ class _Placing:
             self._place(pod)
         for pod in self._running().tolist():
             self._move(pod, gain)
-        return Wish(Placed(self._at), self._why, self._ranks, STAY)
+        return Wish(Placed(self._at), self._why, self._ranks, STAY, notes=tuple(self._not_judged()))
+
+    def _not_judged(self) -> Iterator[str]:
+        """Without this a plan without moves would read as if all were well."""
+        for what, things in (("pods", self._case.problem.pods), ("nodes", self._case.problem.nodes)):
+            unknown = sum(self._axis in thing.unknown for thing in things)
+            if unknown:
+                missing = f"their {self._axis} is neither stated nor measured"
+                yield f"{unknown} of {len(things)} {what} cannot be judged: {missing}"
 
     def _deployed(self) -> Ints:
         pods = np.flatnonzero(self._case.arrays.pending)

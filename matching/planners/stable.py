@@ -12,6 +12,9 @@ the matching. Around it stand four promises:
   pod does not make ten happy ones move.
 - Never more moves than the budget.
 
+The scope `affected` asks for something else, the fewest moves that make the unhappy pods happy (`affected`). With
+`dumping: allow` the first promise is given up (`dumping`).
+
 With inertia 0, as in the paper, moves have no price: the whole cluster's matching is taken whenever it is worth it.
 """
 
@@ -26,11 +29,14 @@ from matching.case import Case, open_case
 from matching.objective import Score, helped, is_better, price, score, why_not_better
 from matching.outcome import Choice, Outcome
 from matching.plan import Cause, Plan, Promise
+from matching.planners.affected import fewest_moves
 from matching.planners.budget import budget_words, movers, within_budget
 from matching.planners.cutting import cut_to_budget
+from matching.planners.dumping import choice_with_dumping
 from matching.planners.serial_choice import choice_for_all, serial_choice
+from matching.planners.small_search import steadier
 from matching.possible import keep_possible
-from matching.problem import Problem, Scope
+from matching.problem import Availability, Dumping, Options, Problem, Scope
 from matching.reasons.wording import plural
 from matching.writing import write_plan
 
@@ -49,14 +55,28 @@ _WHOM = {
 
 @dataclass(frozen=True, slots=True)
 class StablePlanner:
+    dumping: Dumping = Dumping.NEVER
+    """`allow`: who fits nowhere with the full headroom is left without a node, as in the paper."""
+    availability: Availability = Availability.BEFORE
+    """`after`: a node's room is what the pods that were matched before have left of it."""
+
     name: ClassVar[str] = "stable"
     waives: ClassVar[frozenset[Promise]] = frozenset()
 
     def plan(self, problem: Problem) -> Plan:
-        case = open_case(problem)
-        alone = serial_choice(case, case.arrays.pending, case.arrays.home)
-        before = score(case.arrays, alone.at)
-        return write_plan(self.name, case, _best(case, alone, before))
+        options = self._with_parameters(problem.options)
+        case = open_case(problem if options == problem.options else replace(problem, options=options))
+        choose = choice_with_dumping if _dumps(case) else serial_choice
+        alone = choose(case, case.arrays.pending, case.arrays.home)
+        if problem.options.scope is Scope.AFFECTED:
+            return write_plan(self.name, case, fewest_moves(case, alone))
+        return write_plan(self.name, case, _best(case, alone, score(case.arrays, alone.at)))
+
+    def _with_parameters(self, options: Options) -> Options:
+        """What either the planner or the problem asks for."""
+        dumping = options.dumping if self.dumping is Dumping.NEVER else self.dumping
+        availability = options.availability if self.availability is Availability.BEFORE else self.availability
+        return replace(options, dumping=dumping, availability=availability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +128,10 @@ def _settled(case: Case, best: _Found) -> bool:
     return not best.cut and (best.moves == 0 or not _moves_cost(case))
 
 
+def _dumps(case: Case) -> bool:
+    return case.problem.options.dumping is Dumping.ALLOW
+
+
 def _moves_cost(case: Case) -> bool:
     return case.problem.options.inertia > 0 and case.problem.options.only_if_better
 
@@ -138,11 +162,15 @@ def _why_dropped(before: Score, found: _Found) -> str:
 
 def _matchings(case: Case, dropped: list[str]) -> Iterator[tuple[Scope, Choice]]:
     for scope in _NARROWING[case.problem.options.scope]:
-        choice = choice_for_all(case, movable(case.arrays, scope))
+        choosers = movable(case.arrays, scope)
+        if _dumps(case):
+            yield scope, choice_with_dumping(case, choosers, case.arrays.home)
+            continue
+        choice = choice_for_all(case, choosers)
         if choice is None:
             dropped.append(f"matching of {_WHOM[scope]} dropped: some pods would find no room by their requests")
         else:
-            yield scope, choice
+            yield scope, steadier(case, choosers, choice)
 
 
 def _worth_it(case: Case, found: _Found, before: Score) -> bool:

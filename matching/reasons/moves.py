@@ -9,19 +9,38 @@ import numpy as np
 from matching.arrays import NOWHERE
 from matching.case import Case
 from matching.ledger import Ledger
+from matching.order import by_value
 from matching.outcome import Choice
 from matching.plan import Measures, Move, Rejected, Unplaced
+from matching.reasons.brief import brief_moves
+from matching.reasons.missing import ALL_NODES, kind_of_nodes
 from matching.reasons.obstacles import Kind, Obstacles
 from matching.reasons.turns import Turn, turns
-from matching.reasons.wording import percent, plural, shares
+from matching.reasons.wording import (
+    PENDING,
+    degraded,
+    makes_room,
+    may_not_stay,
+    nearer_fit,
+    plural,
+    shares,
+    unhappy_on,
+)
+
+MOST_EXPLAINED = 100
+"""Moves of one plan whose other nodes are listed: nobody reads ten thousand lists, and each costs time."""
 
 
 def explained(case: Case, choice: Choice, before: Measures) -> tuple[dict[int, Move], list[Unplaced]]:
-    moves: dict[int, Move] = {}
+    """The most valuable moves with what was rejected, the others in brief."""
     unplaced: list[Unplaced] = []
     asked = choice.chose & ((choice.at != case.arrays.home) | (choice.at == NOWHERE))
     ends = _ends(case, choice, choice.at[asked].tolist())
-    for turn in turns(case, choice, asked):
+    in_brief = np.zeros_like(asked)
+    moving = np.flatnonzero(asked & (choice.at != NOWHERE))
+    in_brief[by_value(case.arrays, case.ranking, moving)[MOST_EXPLAINED:]] = True
+    moves = brief_moves(case, choice, in_brief, before, ends) if in_brief.any() else {}
+    for turn in turns(case, choice, asked & ~in_brief):
         target = int(choice.at[turn.pod])
         if target == NOWHERE:
             unplaced.append(no_node(case, turn.ledger, turn.pod))
@@ -48,7 +67,7 @@ class _Explanation:
         self._place = np.zeros(len(case.arrays.nodes), dtype=np.int64)
         self._place[self._order] = np.arange(1, len(self._order) + 1)
         self._rank = int(self._place[target])
-        self._distances = case.preferences.distances(turn.pod)
+        self._distances = case.preferences.distances(turn.pod, turn.standing)
 
     def move(self, choice: Choice, before: Measures, after: str) -> Move:
         arrays = self._case.arrays
@@ -65,19 +84,16 @@ class _Explanation:
     def _why_pod(self, before: Measures) -> str:
         arrays, home = self._case.arrays, self._home
         if home == NOWHERE:
-            return "pending: it has no node"
+            return PENDING
         name = arrays.nodes[home].name
         if not self._obstacles.allowed[home]:
-            return f"may not stay on {name}: {self._obstacles.text(home)}"
+            return may_not_stay(name, self._obstacles.text(home))
         if arrays.unhappy[self._pod]:
-            return f"unhappy on {name}, which is at {percent(before.node_load[name])} at peak"
+            return unhappy_on(name, before)
         if self._rank < self._place[home]:
             here, there = self._distances[home], self._distances[self._target]
-            return (
-                f"nearer fit than {name}: distance {there:.2f} against {here:.2f}, inertia {arrays.options.inertia:g}"
-            )
-        found = self._obstacles.text(home) or "it would be more crowded"
-        return f"makes room: {name} is left to pods that rank higher ({found})"
+            return nearer_fit(name, there, here, arrays.options.inertia)
+        return makes_room(name, self._obstacles.text(home) or "it would be more crowded")
 
     def _rejected(self) -> tuple[Rejected, ...]:
         refused = np.flatnonzero(~self._obstacles.allowed)
@@ -92,12 +108,6 @@ class _Explanation:
         return f"choice {place}, distance {self._distances[node]:.2f}"
 
 
-def degraded(given: float | None, wanted: float) -> str:
-    if given is None:
-        return "degraded: no node has room for its peak, this one ends least overloaded"
-    return f"degraded: no node leaves {percent(wanted)} headroom, this one leaves {percent(given)}"
-
-
 def no_node(case: Case, ledger: Ledger, pod: int) -> Unplaced:
     arrays, obstacles = case.arrays, Obstacles(case, ledger, pod)
     nodes = np.argsort(obstacles.kind, kind="stable")
@@ -105,6 +115,8 @@ def no_node(case: Case, ledger: Ledger, pod: int) -> Unplaced:
     near = np.flatnonzero(obstacles.kind == Kind.TOO_LITTLE).tolist()
     if near:
         nearest = near[int(obstacles.shortfall(near).sum(axis=0).argmin())]
-        reason += f"; nearest: {arrays.nodes[nearest].name} lacks {obstacles.missing(nearest)}"
+        kind = kind_of_nodes(arrays.pods[pod].rules)
+        of_kind = "" if kind == ALL_NODES else f" of {kind}"
+        reason += f"; nearest{of_kind}: {arrays.nodes[nearest].name} lacks {obstacles.missing(nearest)}"
     left = arrays.pods[pod]
-    return Unplaced(left.key, left.uid, reason, obstacles.listed(nodes, obstacles.text))
+    return Unplaced(left.key, left.uid, reason, obstacles.listed(nodes, obstacles.text), source=left.node)

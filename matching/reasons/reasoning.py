@@ -16,11 +16,8 @@ from matching.ledger import Ledger
 from matching.order import by_value
 from matching.outcome import Choice
 from matching.plan import Move, Rejected, Unplaced
-from matching.reasons.moves import no_node
+from matching.reasons.moves import MOST_EXPLAINED, no_node
 from matching.reasons.obstacles import Kind, Obstacles
-
-MOST_EXPLAINED = 300
-"""Moves of one plan whose other nodes are listed: nobody reads ten thousand lists, and each costs time."""
 
 
 class Reasoning(Protocol):

@@ -38,13 +38,18 @@ def turns(case: Case, choice: Choice, asked: Mask) -> Iterator[Turn]:
 
 
 def _settle(case: Case, choice: Choice, ledger: Ledger, standing: Standing, pods: Ints) -> None:
-    """A few one by one, many at once: where most pods move there is only one between two turns."""
-    home = case.arrays.home
+    """A few one by one, many at once but for those that rules between pods are about."""
     if len(pods) > _MANY:
-        at_home = pods[(choice.at[pods] == home[pods]) & (home[pods] != NOWHERE)]
-        ledger.put_all(at_home, home[at_home])
-        pods = pods[choice.at[pods] != home[pods]]
+        rules = case.arrays.neighbours
+        together = choice.at[pods] != NOWHERE
+        if rules is not None:
+            together &= ~rules.involved[pods]
+        ledger.put_all(pods[together], choice.at[pods[together]])
+        standing.went_all(pods[together], choice.at[pods[together]])
+        pods = pods[~together]
     for pod, node in zip(pods.tolist(), choice.at[pods].tolist(), strict=True):
         if node != NOWHERE:
             ledger.put(pod, node)
             standing.went(pod, node)
+        else:
+            standing.left(pod)

@@ -1,9 +1,12 @@
-"""Amounts and shares as people write them."""
+"""Amounts and shares as people write them, and why a pod is moved."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from matching.plan import Measures
+
+PENDING = "pending: it has no node"
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
@@ -25,6 +28,29 @@ def shares(axes: Iterable[str], values: Iterable[float]) -> str:
 
 def plural(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def may_not_stay(node: str, why: str) -> str:
+    return f"may not stay on {node}: {why}"
+
+
+def unhappy_on(node: str, before: Measures) -> str:
+    return f"unhappy on {node}, which is at {percent(before.node_load[node])} at peak"
+
+
+def nearer_fit(node: str, there: float, here: float, inertia: float) -> str:
+    return f"nearer fit than {node}: distance {there:.2f} against {here:.2f}, inertia {inertia:g}"
+
+
+def makes_room(node: str, found: str = "") -> str:
+    """`found`: what would stand in the way there."""
+    return f"makes room: {node} is left to pods that rank higher" + (f" ({found})" if found else "")
+
+
+def degraded(given: float | None, wanted: float) -> str:
+    if given is None:
+        return "degraded: no node has room for its peak, this one ends least overloaded"
+    return f"degraded: no node leaves {percent(wanted)} headroom, this one leaves {percent(given)}"
 
 
 def _bytes(value: float) -> str:

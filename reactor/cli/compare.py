@@ -112,7 +112,7 @@ def _cells(row: Compared, unhappy: int) -> Sequence[str]:
     return (
         row.planner,
         str(len(row.plan.moves)),
-        str(len(row.plan.unplaced)),
+        str(len(row.plan.unplaced)) + (f" ({len(row.plan.dumped)} dumped)" if row.plan.dumped else ""),
         f"{before.spread:.0%} -> {after.spread:.0%}",
         f"{len(before.overloaded)} -> {len(after.overloaded)}",
         str(row.plan.certificate.blocking_pairs),
@@ -135,6 +135,7 @@ def _entry(row: Compared | NotCompared) -> dict[str, Any]:
         "planner": row.planner,
         "moves": len(plan.moves),
         "unplaced": len(plan.unplaced),
+        "dumped": len(plan.dumped),
         "spread": {"before": plan.before.spread, "after": plan.after.spread},
         "overloaded": {"before": len(plan.before.overloaded), "after": len(plan.after.overloaded)},
         "blockingPairs": plan.certificate.blocking_pairs,

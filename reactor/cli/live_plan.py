@@ -70,7 +70,7 @@ async def _work(controller: Controller, request: Request) -> None:
         return
     planned = make_plan(snapshot, settings)
     click.echo(render(planned, request.output))
-    if not request.apply or not planned.plan.moves:
+    if not request.apply or not (planned.plan.moves or planned.plan.dumped):
         return
     if not request.yes:
         click.confirm(_question(planned.plan), abort=True, err=True)
@@ -82,6 +82,8 @@ def _question(plan: Plan) -> str:
     parts = [f"evict {running} pod(s) and bind their replacements"] if running else []
     if running < len(plan.moves):
         parts.append(f"bind {len(plan.moves) - running} pending pod(s)")
+    if plan.dumped:
+        parts.append(f"evict {len(plan.dumped)} pod(s) that get no node")
     return " and ".join(parts).capitalize() + " as planned?"
 
 

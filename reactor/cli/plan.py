@@ -25,7 +25,11 @@ from reactor.cli.options import cluster_options, settings_option
     help="A parameter of the planner, such as overload=1.1 or weights.cpu=2; may be repeated.",
 )
 @click.option("--compare", is_flag=True, help="All planners side by side, instead of one plan.")
-@click.option("--scope", type=click.Choice(["cluster", "unhappy"]), help="Instead of planner.scope of the settings.")
+@click.option(
+    "--scope",
+    type=click.Choice(["cluster", "affected", "unhappy"]),
+    help="Instead of planner.scope of the settings.",
+)
 @click.option("--scheduler-name", help="Plan as if pods with this schedulerName were ours (settings: schedulerName).")
 @click.option("--now", help="RFC 3339 time to plan for; default: the newest timestamp in the files.")
 @click.option("--needs", type=click.Choice(["metrics", "requests"]), help="Default: metrics where there are any.")

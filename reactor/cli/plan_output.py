@@ -61,7 +61,8 @@ def _for_people(planned: Planned, *, wide: bool) -> str:
         rows = [(move.pod, move.source or "<pending>", move.target, "; ".join(move.reasons)) for move in plan.moves]
         parts.append(table(("pod", "from", "to", "why"), rows))
     if plan.unplaced and not wide:
-        parts.append(table(("unplaced", "reason"), [(left.pod, left.reason) for left in plan.unplaced]))
+        homeless = [(left.pod, left.source or "<pending>", left.reason) for left in plan.unplaced]
+        parts.append(table(("without a node", "from", "why"), homeless))
     if decision.waits:
         parts.append(table(("waits", "reason", "text"), [(w.pod, w.reason, w.text) for w in decision.waits]))
     if wide and plan.stays:
@@ -78,7 +79,8 @@ def _told(move: Move) -> str:
 
 
 def _told_unplaced(left: Unplaced) -> str:
-    return "\n".join([f"{left.pod} gets no node", f"  because {left.reason}", *_not_chosen(left.rejected)])
+    fate = f"loses its node {left.source}" if left.source else "gets no node"
+    return "\n".join([f"{left.pod} {fate}", f"  because {left.reason}", *_not_chosen(left.rejected)])
 
 
 def _not_chosen(rejected: Iterable[Rejected]) -> list[str]:
@@ -93,8 +95,9 @@ def _pairs(certificate: Certificate) -> str:
 def _summary(planned: Planned) -> str:
     plan = planned.plan
     certificate = plan.certificate
+    dumped = f", {len(plan.dumped)} of them lose one" if plan.dumped else ""
     lines = [
-        f"{len(plan.moves)} to move, {len(plan.stays)} stay, {len(plan.unplaced)} without a node"
+        f"{len(plan.moves)} to move, {len(plan.stays)} stay, {len(plan.unplaced)} without a node{dumped}"
         f" (planner {plan.planner}: {'feasible' if certificate.feasible else 'NOT feasible'},"
         f" {_pairs(certificate)})",
         f"spread of node loads {plan.before.spread:.0%} -> {plan.after.spread:.0%}",

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from matching.plan import Planner
 from matching.problem import ProblemError
 from matching.registry import load_planner
 from reactor.cli.compare import compare, render_comparison
@@ -102,7 +103,14 @@ def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:
         plan = planner.plan(rematch_problem(snapshot, decision, settings))
     except ProblemError as error:
         raise InputError(f"planner {planner.name}: {error}") from error
-    return Planned(snapshot, decision, replace(plan, notes=(*plan.notes, *_foreign(snapshot, settings))))
+    notes = (*plan.notes, *_waived(planner), *_foreign(snapshot, settings))
+    return Planned(snapshot, decision, replace(plan, notes=notes))
+
+
+def _waived(planner: Planner) -> Iterator[str]:
+    if planner.waives:
+        waived = ", ".join(sorted(planner.waives))
+        yield f"{planner.name} does not promise {waived}; it acts only with planner.allowUnsafe"
 
 
 def _foreign(snapshot: Snapshot, settings: Settings) -> Iterator[str]:

@@ -13,7 +13,7 @@ from matching.plan import Move, Plan
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter, Eviction, EvictionAnswer
 from reactor.execution.follow import follow, siblings
-from reactor.execution.journal import Lineage, MoveRun, Ongoing, Rest, Stage
+from reactor.execution.journal import Lineage, MoveRun, Ongoing, Rest, Stage, dumping
 from reactor.execution.some_at_once import some_at_once
 from reactor.execution.start import choose_starts
 from reactor.reasons import Reason
@@ -72,9 +72,10 @@ class Executor:
         self._resting[uid] = rest
 
     def adopt(self, plan: Plan, plan_id: str, snapshot: Snapshot) -> list[MoveRun]:
-        """Take over the plan's moves of running pods; they start one by one as `start` finds them possible."""
+        """Take over the plan's moves of running pods; they start one by one as `start` finds them possible. Whoever is
+        dumped goes first: the others may need the room."""
         adopted = []
-        for move in plan.moves:
+        for move in (*map(dumping, plan.dumped), *plan.moves):
             pod = snapshot.cluster.pods.get(move.uid)
             if move.source is None or pod is None:
                 continue
@@ -129,6 +130,9 @@ class Executor:
     def _evicted(self, run: MoveRun, answer: EvictionAnswer, snapshot: Snapshot, settings: Settings) -> MoveRun:
         now, run = snapshot.at, replace(run, answer=answer.outcome)
         if answer.outcome in (Eviction.ACCEPTED, Eviction.UNKNOWN):
+            if run.dumps:
+                text = f"dumped from {run.move.source}: its replacement waits until a node takes it"
+                return self._end(replace(run, evicted=now), Stage.DONE, now, text)
             there = siblings(run.pod, snapshot.cluster)
             return self._settle(replace(run, stage=Stage.EVICTED, evicted=now, siblings=there))
         if answer.outcome in (Eviction.GONE, Eviction.REPLACED):

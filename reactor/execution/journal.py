@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from matching.plan import Move
+from matching.plan import Move, Unplaced
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Eviction
 from reactor.reasons import Reason
 
 LONGEST_COOLDOWN = 3600.0
 MOST_DOUBLINGS = 32
+NO_NODE = "<none>"
+"""Instead of the target of a pod that a plan dumps; no node can be called so."""
 
 
 class Stage(StrEnum):
@@ -56,8 +58,18 @@ class MoveRun:
         return self.stage not in ENDED
 
     @property
+    def dumps(self) -> bool:
+        """Ends with the eviction: no node is held for the replacement, which waits until one takes it."""
+        return self.move.target == NO_NODE
+
+    @property
     def in_flight(self) -> bool:
         return self.stage in (Stage.EVICTED, Stage.BOUND, Stage.LATE)
+
+
+def dumping(left: Unplaced) -> Move:
+    """The dumping of a running pod as a move to nowhere."""
+    return Move(left.pod, left.uid, left.source, NO_NODE, 1, (left.reason,), left.rejected)
 
 
 @dataclass(frozen=True, slots=True)

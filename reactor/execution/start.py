@@ -46,7 +46,7 @@ def choose_starts(snapshot: Snapshot, settings: Settings) -> Starts:
                 hindered.append((run, hindrance))
             else:
                 begin.append(run)
-                held.append(run)
+                held += () if run.dumps else (run,)
                 busy.add(run.workload)
     settled = snapshot.at - ongoing.last_end >= SETTLES
     if settled and not begin and not flying:
@@ -67,6 +67,8 @@ def why_obsolete(run: MoveRun, snapshot: Snapshot, settings: Settings, managemen
     veto = protection(pod, snapshot.cluster, settings)
     if veto is not None:
         return f"protected by now ({veto.veto}: {veto.evidence})"
+    if run.dumps:
+        return ""
     target = snapshot.cluster.nodes.get(run.move.target)
     if target is None or not target.ready or target.unschedulable:
         return f"{run.move.target} does not take pods now"
@@ -79,6 +81,6 @@ def _why_not_now(run: MoveRun, snapshot: Snapshot, held: Sequence[MoveRun]) -> s
     budget = why_not_evictable(pod, snapshot.cluster)
     if budget:
         return budget
-    if not fits_now(pod, run.move.target, snapshot, held):
+    if not run.dumps and not fits_now(pod, run.move.target, snapshot, held):
         return f"{run.move.target} has no room for it now"
     return ""

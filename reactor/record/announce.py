@@ -24,10 +24,17 @@ def about_wait(pod: Pod, wait: Wait) -> Announcement:
 
 
 def about_unhappy(pod: Pod, one: Unhappy, rematch: Rematch | None) -> Announcement:
-    target = next((move.target for move in rematch.plan.moves if move.uid == one.uid), None) if rematch else None
-    end = f"plan {rematch.plan_id} moves it to {target}" if rematch and target else "no plan moves it now"
+    end = _what_becomes_of(one, rematch) if rematch else "no plan moves it now"
     happiness = f"happiness {one.mood.probability:.2f} is below {one.mood.threshold.value:g}"
     return about_pod(pod, "Unhappy", f"{happiness}; {one.cause}; {end}", warning=True)
+
+
+def _what_becomes_of(one: Unhappy, rematch: Rematch) -> str:
+    target = next((move.target for move in rematch.plan.moves if move.uid == one.uid), None)
+    if target is not None:
+        return f"plan {rematch.plan_id} moves it to {target}"
+    dumped = any(left.uid == one.uid for left in rematch.plan.dumped)
+    return f"plan {rematch.plan_id} dumps it" if dumped else "no plan moves it now"
 
 
 def about_move(run: MoveRun, snapshot: Snapshot) -> Announcement | None:
@@ -36,6 +43,8 @@ def about_move(run: MoveRun, snapshot: Snapshot) -> Announcement | None:
         return about_pod(
             run.pod, "Moving", f"evicted from {run.move.source} for {run.move.target} (plan {run.plan_id})"
         )
+    if run.stage is Stage.DONE and run.dumps:
+        return about_pod(run.pod, "Dumped", f"{run.outcome} (plan {run.plan_id})", warning=True)
     if run.stage is Stage.DONE:
         pod = snapshot.cluster.pods.get(run.replacement or "", run.pod)
         return about_pod(pod, "Moved", f"replaces {run.move.pod} of {run.move.source}: {run.outcome}")

@@ -110,11 +110,11 @@ class Recorder:
             stage=run.stage,
             outcome=run.outcome,
         )
-        if run.answer is not None and (run.stage is Stage.EVICTED or run.evicted is None):
+        if run.answer is not None and (run.stage is Stage.EVICTED or run.evicted is None or run.dumps):
             self._instruments.evictions.labels(run.answer).inc()
         if run.ended is not None:
             self._instruments.moves.labels(run.stage).inc()
-            if run.stage is Stage.DONE and run.evicted is not None:
+            if run.stage is Stage.DONE and run.evicted is not None and not run.dumps:
                 self._instruments.move_seconds.observe(run.ended - run.evicted)
         note = about_move(run, snapshot)
         if note is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any
 
 import yaml
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from reactor.errors import SettingsError
 from reactor.settings.document import Problem, Writer, read_document
 from reactor.settings.model import Settings
-from reactor.settings.planner_check import planner_problems, unknown_planner
+from reactor.settings.planner_check import planner_problems
 from reactor.settings.problems import explain
 
 CONFIG_MAP_KEY = "settings.yaml"
@@ -61,7 +62,7 @@ def _validated(tree: dict[str, Any]) -> Settings:
     try:
         settings = Settings.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise SettingsError([*explain(error), *_named_planner(tree)]) from None
+        raise SettingsError([*explain(error), *_planner_of_the_rest(tree, error)]) from None
     if problems := planner_problems(settings):
         raise SettingsError(problems)
     return settings
@@ -80,7 +81,17 @@ def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, An
     return kept
 
 
-def _named_planner(tree: dict[str, Any]) -> list[Problem]:
-    section = tree.get("planner")
-    name = section.get("name") if isinstance(section, dict) else None
-    return unknown_planner(name) if isinstance(name, str) else []
+def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[Problem]:
+    """What is wrong with the planner is told along with what is wrong elsewhere: the wrong values are left out."""
+    rest = deepcopy(tree)
+    for wrong in error.errors():
+        *sections, name = wrong["loc"]
+        inner: Any = rest
+        for section in sections:
+            inner = inner.get(section) if isinstance(inner, dict) else None
+        if isinstance(inner, dict):
+            inner.pop(name, None)
+    try:
+        return planner_problems(Settings.model_validate(rest, by_alias=True, by_name=False))
+    except ValidationError:
+        return []

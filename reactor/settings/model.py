@@ -108,6 +108,7 @@ class Decision(_Section):
 
 class Scope(StrEnum):
     CLUSTER = "cluster"
+    AFFECTED = "affected"
     UNHAPPY = "unhappy"
 
 
@@ -115,11 +116,14 @@ class Planner(_Section):
     name: str = "stable"
     """An installed planner (entry-point group rematch.planners)."""
     parameters: dict[str, Any] = {}
-    """What this planner takes besides the settings below that all share, such as `overload: 1.1` for refine."""
+    """What this planner takes besides the settings below that all share, such as `overload: 1.1` for refine or
+    `dumping: allow` for stable."""
     allow_unsafe: bool = False
     """Let a planner act that waives a promise, such as one that follows a source to the letter."""
     scope: Scope = Scope.CLUSTER
-    """`cluster` may give every managed pod another node, `unhappy` only the unhappy ones."""
+    """`cluster` may give every managed pod another node, `unhappy` only the unhappy ones; `affected` looks for the
+    fewest moves that make the unhappy pods happy, happy ones make room where they have to (only `stable` does that, the
+    others take it as `unhappy`)."""
     inertia: Annotated[float, Field(ge=0)] = 0.5
     """How much nearer (in normalised distance, 0 to 1.4) another node has to be before a happy pod leaves its own."""
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.15
@@ -129,9 +133,11 @@ class Planner(_Section):
     max_moves: Annotated[int, Field(ge=1)] | None = None
     """Most moves of running pods in one plan."""
     max_moves_per_workload: Annotated[int, Field(ge=1)] | None = None
+    """Most of them among the replicas of one workload."""
     max_moves_per_node: Annotated[int, Field(ge=1)] | None = None
     """What leaves the node and what enters it together."""
     max_moves_per_namespace: Annotated[int, Field(ge=1)] | None = None
+    """Most of them in one namespace."""
 
 
 class Execution(_Section):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from matching.parameters import ParameterError
+from matching.plan import Promise
 from matching.problem import ProblemError
-from matching.registry import known_planners, load_planner
+from matching.registry import known_planners, load_planner, planner_class
 from reactor.settings.document import Problem
 from reactor.settings.model import Mode, Settings
 from reactor.settings.problems import nearest
@@ -30,6 +33,15 @@ def planner_problems(settings: Settings) -> list[Problem]:
             " choose another planner, `mode: observe`, or set planner.allowUnsafe to true",
         )
     ]
+
+
+@lru_cache(maxsize=32)
+def waived_by(planner: str) -> frozenset[Promise]:
+    """By its name; asked for every pod, so remembered. A planner that is not there waives nothing."""
+    try:
+        return planner_class(planner).waives
+    except ProblemError:
+        return frozenset()
 
 
 def unknown_planner(name: str) -> list[Problem]:

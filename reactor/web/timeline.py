@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from reactor.decision import Decision
-from reactor.execution.journal import MoveRun, Stage
+from reactor.execution.journal import MoveRun, Stage, dumping
 from reactor.outcome import Outcome, Placement, Rematch
 from reactor.snapshot import Snapshot
 from reactor.web.view import DecisionKind, DecisionView, MoveState, MoveView, NodeSeries, Series
@@ -122,7 +122,8 @@ class Timeline:
     def _rematch(self, cycle: str, at: float, decision: Decision, rematch: Rematch) -> None:
         self._rematches.append(at)
         moves = tuple(
-            MoveView(move.pod, move.source, move.target, MoveState.PLANNED, move.reasons) for move in rematch.plan.moves
+            MoveView(move.pod, move.source, move.target, MoveState.PLANNED, move.reasons)
+            for move in (*map(dumping, rematch.plan.dumped), *rematch.plan.moves)
         )
         causes = [f"{one.pod} at {one.mood.probability:.2f}: {one.cause}" for one in decision.unhappy]
         text = "; ".join(causes) or f"asked for by {decision.trigger}"

@@ -25,9 +25,9 @@ KINDS = ("max_moves", "max_moves_per_workload", "max_moves_per_node", "max_moves
 
 
 def _crowd(pod: Pods, node: Nodes, problem: Problems, **options: Any) -> Problem:
-    """Six unhappy pods of two workloads and two namespaces on one node, three empty nodes."""
+    """Six unhappy pods of two workloads and two namespaces on one node that is far too small, three empty nodes."""
     pods = [
-        replace(pod(f"p{at}", cpu=1.5, node="a", happy=False, workload=f"w{at % 2}"), key=f"team{at % 3 // 2}/p{at}")
+        replace(pod(f"p{at}", cpu=3, node="a", happy=False, workload=f"w{at % 2}"), key=f"team{at % 3 // 2}/p{at}")
         for at in range(6)
     ]
     return problem(pods, [node(name) for name in "abcd"], **options)

@@ -225,7 +225,8 @@ def test_never_moves_what_may_not_move(name: str, data: st.DataObject, random_pr
         assert pod.node != "gone"
         if pod.node is not None and problem.options.scope is not Scope.CLUSTER:
             assert problem.options.scope is not Scope.PENDING
-            assert problem.options.scope is not Scope.UNHAPPY or not pod.happy
+            may_make_room = problem.options.scope is Scope.AFFECTED and name == "stable"
+            assert may_make_room or not pod.happy or Promise.SCOPE in planner_class(name).waives
 
 
 @every_planner
@@ -321,7 +322,7 @@ def _in_play(problem: Problem, axes: tuple[str, ...]) -> list[Node]:
         if not pod.fixed
         and pod.node in names
         and not set(axes) & set(pod.unknown)
-        and (scope is Scope.CLUSTER or (scope is Scope.UNHAPPY and not pod.happy))
+        and (scope is Scope.CLUSTER or (scope in (Scope.UNHAPPY, Scope.AFFECTED) and not pod.happy))
     ]
     return [
         node

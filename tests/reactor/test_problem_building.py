@@ -114,7 +114,8 @@ def test_pending_pods_of_ours_are_part_of_a_rematch_and_others_are_not() -> None
         make_pending("web-5", deleting=NOW),
     ]
 
-    assert [pod.key for pod in problem_of(make_snapshot(pods, [make_node()])).pods] == ["shop/web-1"]
+    found = {pod.key: pod.fixed for pod in problem_of(make_snapshot(pods, [make_node()])).pods}
+    assert found == {"shop/web-1": "", "shop/web-4": "cannot judge volumes"}
 
 
 def test_terminating_pods_hold_room_and_finished_ones_do_not() -> None:
@@ -201,7 +202,7 @@ def test_a_reservation_holds_what_the_workload_needs_after_its_last_pod_is_gone(
         ongoing=Ongoing((run,)),
     )
 
-    held = guest(placement_problem(snapshot, {}, SETTINGS), f"reservation/{run.id}")
+    held = guest(placement_problem(snapshot, {}, SETTINGS), f"reservation:{run.id}")
 
     assert held.node == "n2"
     assert held.peak == pytest.approx((3.0, 2 * GIB))

@@ -1,7 +1,7 @@
 """The board of the search: where the pods are, what each node carries, and what a change would do to the objective.
 
 The objective is a sum over axes (weighted) of the squared distances of the nodes' shares from their mean, which is
-the number of nodes times the variance, plus `OVERLOAD` times the squared peak shares above 1 - headroom.
+the number of nodes times the variance, plus `overload` times the squared peak shares above 1 - headroom.
 """
 
 from __future__ import annotations
@@ -12,27 +12,23 @@ from matching.arrays import NOWHERE, Floats, Ints, Mask, sum_by_node
 from matching.case import Case
 from matching.ledger import Ledger
 
-OVERLOAD = 4.0
-"""What a squared share of overload weighs against a squared share of spread: peaks beyond the limit cost requests."""
-
 
 class Board:
-    def __init__(self, case: Case, counted: Mask, weights: Floats, sigma: Floats) -> None:
-        """`counted` nodes have a part in the spread; `sigma` is the noise of each pod's usage."""
+    def __init__(self, case: Case, counted: Mask, weights: Floats, amount: Floats, overload: float) -> None:
+        """`counted` nodes have a part in the spread; `amount` is what each pod is expected to use."""
         arrays = case.arrays
         self.case, self.counted, self.at = case, counted, arrays.home.copy()
-        self.movable = case.movable
+        self.movable = case.movable.copy()
         self.ledger = Ledger(arrays, self.at)
         room = arrays.allocatable
         self.per = np.divide(1.0, room, out=np.zeros_like(room), where=(room > 0) & counted)
         """What one share of the largest node is on each node."""
         self.weights = weights
-        self.amount, self.sigma2 = arrays.usage, sigma**2
+        self._overload = overload
+        self.amount = amount
         self._peak = arrays.peak
         number = len(arrays.nodes)
         self.load = (arrays.background + sum_by_node(self.amount, self.at, number)) * self.per
-        self.variance = sum_by_node(self.sigma2, self.at, number) * self.per**2
-        """Of each node's load, by the noise of the pods on it."""
         self._limit = 1 - arrays.options.headroom
         self.number = max(1, int(counted.sum()))
 
@@ -47,18 +43,26 @@ class Board:
         away: Floats = np.where(self.counted, self.load - self.mean[:, None], 0.0)
         return away
 
-    def deviation(self) -> float:
+    def measured(self) -> Floats:
+        """(axes, nodes): the loads by what the pods use now, not by what they are expected to."""
+        arrays = self.case.arrays
+        used = sum_by_node(arrays.usage, self.at, len(arrays.nodes))
+        loads: Floats = (arrays.background + used) * self.per
+        return loads
+
+    def deviation(self, load: Floats) -> float:
         """Standard deviation of the loads, over nodes and axes."""
-        return float(np.sqrt((self.weights @ self.away**2).sum() / (self.number * self.weights.sum())))
+        away = np.where(self.counted, load - load.sum(axis=1, keepdims=True) / self.number, 0.0)
+        return float(np.sqrt((self.weights @ away**2).sum() / (self.number * self.weights.sum())))
 
     def value(self) -> float:
         over = self._over(self.ledger.load * self.per)
-        return float((self.weights @ (self.away**2 + OVERLOAD * over**2)).sum())
+        return float((self.weights @ (self.away**2 + self._overload * over**2)).sum())
 
     def heat(self) -> Floats:
         """How much each node has above the mean or the limit: where to look first."""
         over = self._over(self.ledger.load * self.per)
-        heat: Floats = self.weights @ (self.away.clip(min=0.0) ** 2 + OVERLOAD * over**2)
+        heat: Floats = self.weights @ (self.away.clip(min=0.0) ** 2 + self._overload * over**2)
         return heat
 
     def sources(self) -> Mask:
@@ -83,8 +87,8 @@ class Board:
                 change = won * (won + 2 * there) + lost * (lost - 2 * here) - (won - lost) ** 2 / self.number
                 total += weight * change
                 peaks, peak = self.ledger.load[axis] * per, self._peak[axis, pods][:, None]
-                total += (OVERLOAD * weight) * self._more_over(peaks[targets], peak * per_target)
-                total += (OVERLOAD * weight) * self._more_over(peaks[source][:, None], -peak * leaving)
+                total += (self._overload * weight) * self._more_over(peaks[targets], peak * per_target)
+                total += (self._overload * weight) * self._more_over(peaks[source][:, None], -peak * leaving)
         return total
 
     def swap_changes(self, ours: Ints, theirs: Ints) -> Floats:
@@ -101,8 +105,8 @@ class Board:
                 total += weight * (change - (won - lost) ** 2 / self.number)
                 peaks = self.ledger.load[axis] * per
                 shifted = self._peak[axis, ours][:, None] - self._peak[axis, theirs]
-                total += (OVERLOAD * weight) * self._more_over(peaks[target], shifted * per[target])
-                total += (OVERLOAD * weight) * self._more_over(peaks[source], -shifted * per[source])
+                total += (self._overload * weight) * self._more_over(peaks[target], shifted * per[target])
+                total += (self._overload * weight) * self._more_over(peaks[source], -shifted * per[source])
         return total
 
     def put(self, pod: int, target: int) -> None:
@@ -110,7 +114,6 @@ class Board:
         for node, sign in ((int(self.at[pod]), -1), (target, 1)):
             if node != NOWHERE:
                 self.load[:, node] += sign * self.amount[:, pod] * self.per[:, node]
-                self.variance[:, node] += sign * self.sigma2[:, pod] * self.per[:, node] ** 2
                 (self.ledger.put if sign > 0 else self.ledger.take)(pod, node)
         self.at[pod] = target
 

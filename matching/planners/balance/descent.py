@@ -1,38 +1,21 @@
-"""Single moves: from the hottest nodes, again and again, what gains most for sure."""
+"""Single moves: from the hottest nodes, again and again, what gains most."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from matching.arrays import NOWHERE, Floats, Ints, Mask
+from matching.arrays import Ints, Mask
 from matching.planners.balance.board import Board
 from matching.planners.balance.gate import Gate
-from matching.planners.balance.noise import move_errors
+from matching.planners.balance.terms import LEAST_GAIN, Terms
 
-LEAST_GAIN = 1e-12
-"""Below it a gain is rounding."""
 FEW = 64
 """Up to so many nodes all are looked at in every way; beyond, so many of the hottest at a time."""
 _TARGETS = 32
 """The coldest nodes that are weighed for a pod."""
-_MOST_SWEEPS = 3
+_MOST_SWEEPS = 2
 _PARTS_OF_BUDGET = 16
 _TRIES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What a change must earn, per pod."""
-
-    price: Floats
-    errors: Floats
-    """So many standard errors of its gain."""
-
-    def prices(self, board: Board, pods: Ints) -> Floats:
-        """A pod that has left home already has paid."""
-        return np.where(board.at[pods] == board.case.arrays.home[pods], self.price[pods], 0.0)
 
 
 class Descent:
@@ -82,7 +65,7 @@ class _Round:
         self._pods = gate.affordable(np.flatnonzero(board.movable & on_source[board.at]))
         self._targets = gate.targets(self._pods, _TARGETS)
         possible = gate.possible(self._pods, self._targets)
-        gains = -board.changes(self._pods, self._targets) - terms.prices(board, self._pods)[:, None]
+        gains = -board.changes(self._pods, self._targets) - terms.due(board, self._pods, self._targets)
         self._gains = np.where(possible, gains, -np.inf)
 
     def run(self, most: int) -> int:
@@ -91,26 +74,25 @@ class _Round:
             return 0
         every = np.arange(len(self._pods))
         best = self._gains.argmax(axis=1)
-        sure = self._sure(every, best)
-        promising = np.flatnonzero(sure > LEAST_GAIN)
+        gained = self._gains[every, best]
+        promising = np.flatnonzero(gained > LEAST_GAIN)
         self.hopeful[self._board.at[self._pods[promising]]] = True
         made = 0
-        for row in promising[np.argsort(-sure[promising], kind="stable")].tolist():
-            made += self._move(row)
-            if made == most:
-                break
+        rows = promising[np.argsort(-gained[promising], kind="stable")]
+        for row, source in zip(rows.tolist(), self._board.at[self._pods[rows]].tolist(), strict=True):
+            if not self._touched[source]:
+                made += self._move(row, source)
+                if made == most:
+                    break
         return made
 
-    def _move(self, row: int) -> bool:
+    def _move(self, row: int, source: int) -> bool:
         pod, targets = int(self._pods[row]), self._targets[row]
-        source = int(self._board.at[pod])
-        if source != NOWHERE and self._touched[source]:
-            return False
         self._gains[row, self._touched[targets]] = -np.inf
         for _ in range(_TRIES):
             column = int(self._gains[row].argmax())
             target = int(targets[column])
-            if not self._sure(np.array([row]), np.array([column]))[0] > LEAST_GAIN:
+            if not self._gains[row, column] > LEAST_GAIN:
                 return False
             if self._gate.lets(pod, target):
                 self._gate.go(pod, target)
@@ -118,9 +100,3 @@ class _Round:
                 return True
             self._gains[row, column] = -np.inf
         return False
-
-    def _sure(self, rows: Ints, columns: Ints) -> Floats:
-        pods = self._pods[rows]
-        doubt = self._terms.errors[pods] * move_errors(self._board, pods, self._targets[rows, columns])
-        sure: Floats = self._gains[rows, columns] - doubt
-        return sure

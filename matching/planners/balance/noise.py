@@ -1,22 +1,24 @@
-"""What the noise of the measurements can feign: the standard error of a predicted gain, and how many of them to ask.
+"""What pods are expected to use while a plan holds, when what they used now is a sample with noise.
 
-A pod's usage now is a sample; what it will use while the plan holds differs from it by about `sigma`. The objective
-is a sum of squares, so the error of a change is, to first order, the sum over the pods of what the change depends on
-each of them: the pods that move by the difference of the two nodes' distances from the mean, the pods that stay by
-how much their node's load changes.
+The loads of the nodes differ in truth and by noise. Noise alone would give the sum of their squared distances, each in
+units of its own variance, a chi-squared distribution; the true differences are those (of variance tau²) that explain
+the rest at the given confidence (the lower end of the Q-profile interval of meta-analysis). A node's distance from the
+mean is then expected to last by tau² / (tau² + its variance), and the rest is taken off its pods by their variances.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
-from matching.arrays import NOWHERE, Arrays, Floats, Ints
-from matching.planners.balance.board import Board
+from matching.arrays import NOWHERE, Arrays, Floats, Mask, sum_by_node
 
 SIGMAS_TO_PEAK = 3.0
 """A peak is estimated as the mean plus three standard deviations, so a third of the way there is one."""
+_HALVINGS = 60
 
 
 def sigma_of(arrays: Arrays, relative: float | None) -> Floats:
@@ -27,36 +29,66 @@ def sigma_of(arrays: Arrays, relative: float | None) -> Floats:
     return sigma
 
 
-def errors_to_pass(confidence: float, nodes: int) -> float:
-    """How many standard errors a gain must be above nothing. The best of many nodes looks better than it is, so the
-    doubt is divided among them."""
-    return NormalDist().inv_cdf(1 - (1 - confidence) / max(2, nodes)) if confidence > 0 else 0.0
+@dataclass(frozen=True, slots=True)
+class Expected:
+    usage: Floats
+    """(axes, pods)"""
+    variance: Floats
+    """(axes, nodes): of the nodes' loads, as shares, around what is expected of them."""
 
 
-def move_errors(board: Board, pods: Ints, targets: Ints) -> Floats:
-    """The standard error of each pod's change if it went to the target beside it."""
-    source = board.at[pods]
-    per_here = np.where(source == NOWHERE, 0.0, board.per[:, source])
-    per_there = board.per[:, targets]
-    amount, sigma2, away = board.amount[:, pods], board.sigma2[:, pods], board.away
-    won, lost = amount * per_there, amount * per_here
-    of_pod = ((away[:, targets] + won) * per_there - away[:, source] * per_here) ** 2 * sigma2
-    of_source = lost**2 * (board.variance[:, source] - sigma2 * per_here**2).clip(min=0.0)
-    of_target = won**2 * board.variance[:, targets]
-    errors: Floats = 2 * np.sqrt(board.weights**2 @ (of_pod + of_source + of_target))
-    return errors
+def expect(arrays: Arrays, counted: Mask, sigma: Floats, confidence: float) -> Expected:
+    """`confidence` is that of each axis."""
+    room, nodes = arrays.allocatable, len(arrays.nodes)
+    per = np.divide(1.0, room, out=np.zeros_like(room), where=(room > 0) & counted)
+    load = (arrays.background + sum_by_node(arrays.usage, arrays.home, nodes)) * per
+    variance = sum_by_node(sigma**2, arrays.home, nodes) * per**2
+    mean = load.sum(axis=1, keepdims=True) / max(1, int(counted.sum()))
+    away = np.where(counted, load - mean, 0.0)
+    lasting = np.ones_like(away)
+    for axis in range(len(away)):
+        lasting[axis, counted] = lasting_parts(away[axis, counted], variance[axis, counted], confidence)
+    passing = np.divide((1 - lasting) * away * per, variance, out=np.zeros_like(away), where=variance > 0)
+    usage, running = arrays.usage.copy(), np.flatnonzero(arrays.home != NOWHERE)
+    usage[:, running] -= passing[:, arrays.home[running]] * sigma[:, running] ** 2
+    return Expected(usage.clip(min=0.0), lasting * variance)
 
 
-def swap_error(board: Board, pod: int, partner: int) -> float:
-    """The standard error of the change if the two exchanged nodes."""
-    source, target = int(board.at[pod]), int(board.at[partner])
-    moved = board.amount[:, pod] - board.amount[:, partner]
-    per_here, per_there = board.per[:, source], board.per[:, target]
-    won, lost = moved * per_there, moved * per_here
-    here, there = board.away[:, source], board.away[:, target]
-    ours, theirs = board.sigma2[:, pod], board.sigma2[:, partner]
-    variance = ((there + won) * per_there - here * per_here) ** 2 * ours
-    variance += ((here - lost) * per_here - there * per_there) ** 2 * theirs
-    variance += lost**2 * (board.variance[:, source] - ours * per_here**2).clip(min=0.0)
-    variance += won**2 * (board.variance[:, target] - theirs * per_there**2).clip(min=0.0)
-    return 2 * float(np.sqrt(board.weights**2 @ variance))
+def lasting_parts(away: Floats, variance: Floats, confidence: float) -> Floats:
+    """Per node, the part of its distance from the mean that is expected to last: by the spread of all of them, or by
+    what it alone stands out."""
+    if confidence <= 0:
+        return np.ones_like(variance)
+    largest = _largest_by_chance(confidence, len(away))
+    true = _true_variance(away, variance, chi_squared(confidence, len(away) - 1), largest)
+    total = np.maximum(true + variance, np.finfo(np.float64).tiny)
+    together = np.where(variance > 0, true / total, 1.0)
+    alone = 1 - np.divide(largest * variance, away**2, out=np.ones_like(away), where=away != 0)
+    lasting: Floats = np.maximum(together, alone)
+    return lasting
+
+
+def _true_variance(away: Floats, variance: Floats, explained: float, largest: float) -> float:
+    """The least variance of the true distances that is compatible with the ones seen. Few nodes that stand out say
+    nothing about the others, so none counts for more than the `largest` square that chance would give one of them."""
+    low, high = 0.0, float((away**2).sum()) / max(explained, np.finfo(np.float64).tiny)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        total = middle + variance
+        squares = np.divide(away**2, total, out=np.zeros_like(away), where=total > 0)
+        low, high = (middle, high) if float(squares.clip(max=largest).sum()) > explained else (low, middle)
+    return low
+
+
+def _largest_by_chance(confidence: float, nodes: int) -> float:
+    """The square, in variances, that the largest of so many distances by noise stays below."""
+    return NormalDist().inv_cdf(1 - (1 - confidence) / (2 * max(1, nodes))) ** 2
+
+
+def chi_squared(confidence: float, freedom: int) -> float:
+    """Its quantile, by Wilson and Hilferty's approximation."""
+    if confidence <= 0 or freedom < 1:
+        return 0.0
+    part = 2 / (9 * freedom)
+    root = max(0.0, 1 - part + NormalDist().inv_cdf(confidence) * math.sqrt(part))
+    return freedom * root * root * root

@@ -8,9 +8,8 @@ import numpy as np
 
 from matching.arrays import NOWHERE, Arrays, Floats, Ints
 from matching.planners.balance.board import Board
-from matching.planners.balance.descent import Terms
 from matching.planners.balance.gate import Gate
-from matching.planners.balance.noise import move_errors
+from matching.planners.balance.terms import Terms
 from matching.reasons.wording import percent, shares
 
 
@@ -22,7 +21,9 @@ class BalanceReasoning:
     gate: Gate
     terms: Terms
     before: Floats
-    """(axes, nodes): loads with only the pending pods placed."""
+    """(axes, nodes): measured loads with only the pending pods placed."""
+    after: Floats
+    """Measured loads with the plan."""
 
     def rank(self, pod: int) -> int:
         costs = np.where(self.gate.possible(np.array([pod]), self._every)[0], self.costs(pod), np.inf)
@@ -31,7 +32,7 @@ class BalanceReasoning:
     def why_moved(self, pod: int) -> tuple[str, ...]:
         arrays, target = self._arrays, int(self.board.at[pod])
         end = f"{arrays.nodes[target].name} goes from {self._at(self.before, target)} to"
-        there = f"{end} {self._at(self.board.load, target)}"
+        there = f"{end} {self._at(self.after, target)}"
         home = int(arrays.home[pod])
         if home == NOWHERE:
             return "pending: it has no node", f"the loads end most even with it there: {there}"
@@ -39,8 +40,7 @@ class BalanceReasoning:
         return who, there, self._earns(pod, home)
 
     def why_stayed(self, pod: int) -> str:
-        above = self.board.load[:, self._arrays.home[pod]] > self.board.mean
-        if not above.any():
+        if not (self.after[:, self._arrays.home[pod]] > self._means()).any():
             return "its node is not loaded above the mean"
         return "no move of it is sure to earn more than its price and the noise of the measurements"
 
@@ -55,15 +55,18 @@ class BalanceReasoning:
     def _earns(self, pod: int, home: int) -> str:
         """Against the same plan without this move."""
         gain = float(self.board.changes(np.array([pod]), np.array([[home]]))[0, 0]) * 1e4
-        noise = float(move_errors(self.board, np.array([pod]), np.array([home]))[0]) * 1e4
-        price = self.terms.price[pod] * 1e4
-        return f"earns {gain:.3g} %²: standard error {noise:.2g}, price {price:.2g}"
+        doubt = float(self.terms.doubt[home] + self.terms.doubt[self.board.at[pod]]) * 1e4
+        return f"is expected to earn {gain:.3g} %²: price {self.terms.price[pod] * 1e4:.2g}, doubt {doubt:.2g}"
 
     def _at(self, load: Floats, node: int) -> str:
         return shares(self._arrays.axes, load[:, node].tolist())
 
     def _mean(self) -> str:
-        return ", ".join(percent(share) for share in self.board.mean.tolist())
+        return ", ".join(percent(share) for share in self._means().tolist())
+
+    def _means(self) -> Floats:
+        means: Floats = self.after.sum(axis=1) / self.board.number
+        return means
 
     @property
     def _every(self) -> Ints:

@@ -80,3 +80,17 @@ async def test_what_is_not_http_gets_a_400(cpu: LiveCpu, head: bytes) -> None:
     assert (await reader.read(20)).startswith(b"HTTP/1.1 400")
     writer.close()
     server.abort()
+
+
+@pytest.mark.parametrize("steps", range(1, 6))
+async def test_a_start_that_is_cut_short_leaves_no_port_open(steps: int, cpu: LiveCpu) -> None:
+    server = AppServer(WebApp(AppSpec(), cpu, "pod", seed=1))
+    starting = asyncio.create_task(server.listen(HOST, PORT))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    starting.cancel()
+    await asyncio.wait([starting])
+    server.abort()
+    again = await serve(cpu, AppSpec(work_ms=1))
+    assert (await http_get(HOST, PORT, "/", 2)).ok
+    again.abort()

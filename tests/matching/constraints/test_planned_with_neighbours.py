@@ -59,9 +59,9 @@ def test_blocking_pairs_that_are_left_are_of_pods_that_rules_between_pods_are_ab
     assert Cause.NO_STABLE_MATCHING not in causes
 
 
-@pytest.mark.parametrize("seed", [191, 255, 263])
+@pytest.mark.parametrize("seed", [191, 194, 206])
 def test_moves_that_no_order_makes_possible_are_given_up_and_said(seed: int, crowd: Callable[..., Problem]) -> None:
-    plan = StablePlanner().plan(crowd(seed, pods=10))
+    plan = StablePlanner().plan(crowd(seed, pods=24))
     assert plan.certificate.feasible
     assert any(note.startswith("kept where they are by rules between pods") for note in plan.notes)
 

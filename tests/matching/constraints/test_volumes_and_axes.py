@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from matching.arrays import arrays_of
 from matching.certificate.rules import may_come
-from matching.certificate.soft import missed_wishes
+from matching.certificate.soft import Missed
 from matching.constraints.classes import VETOES
 from matching.planners.stable import StablePlanner
 from matching.problem import (
@@ -143,8 +143,7 @@ def test_soft_wishes_are_priced_between_0_and_1(rules: Rules, expected: list[flo
     found = arrays_of(problem).wishes
     assert found is not None
     assert found.unmet(0).tolist() == pytest.approx(expected)
-    groups, missed = missed_wishes(problem, problem.pods, nodes)
-    assert missed[groups[0]].tolist() == pytest.approx(expected)
+    assert Missed(problem, problem.pods, nodes).of(0).tolist() == pytest.approx(expected)
 
 
 def test_a_wish_decides_between_equals_and_weight_0_ignores_it() -> None:
@@ -178,9 +177,9 @@ def test_both_readings_of_the_wishes_agree(seed: int, crowd: Callable[..., Probl
     }
     problem = replace(problem, pods=tuple(replace(pod, rules=wished[pod.rules]) for pod in problem.pods))
     arrays = arrays_of(problem)
-    groups, missed = missed_wishes(problem, arrays.pods, arrays.nodes)
+    missed = Missed(problem, arrays.pods, arrays.nodes)
     for number in range(len(arrays.pods)):
-        expected = missed[groups[number]]
+        expected = missed.of(number)
         assert ((expected >= 0) & (expected <= 1)).all()
         found = expected * 0 if arrays.wishes is None else arrays.wishes.unmet(number)
         assert found.tolist() == pytest.approx(expected.tolist())

@@ -82,6 +82,21 @@ def test_several_axes_at_once_by_exchange() -> None:
     assert all(move.reasons for move in plan.moves)
 
 
+def test_two_small_pods_for_a_large_one() -> None:
+    """Neither a move nor an exchange of two pods helps; three moves at once do."""
+    sizes = {"a": (7, 7), "b": (3, 3, 3, 3)}
+    pods = [
+        Pod(f"d/{node}{at}", f"{node}{at}", (size,), (0,), (size,), node=node)
+        for node, every in sizes.items()
+        for at, size in enumerate(every)
+    ]
+    problem = Problem(("cpu",), tuple(pods), (Node("a", (20,)), Node("b", (20,))))
+    plan = EXACT.plan(problem)
+    assert plan.after.node_load == {"a": pytest.approx(0.65), "b": pytest.approx(0.65)}
+    assert len(plan.moves) == 3
+    assert not EXACT.plan(replace(problem, options=Options(max_moves=2))).moves
+
+
 def test_weights_choose_the_axes() -> None:
     pods = tuple(Pod(f"d/{at}", f"{at}", (1, 3), (0, 0), (1, 3), node="a" if at < 3 else "b") for at in range(4))
     nodes = (Node("a", (10, 20)), Node("b", (10, 20), background=(2, 0)))
@@ -96,9 +111,11 @@ def test_overload_at_peak_is_taken_off_first() -> None:
     pods = tuple(
         Pod(f"d/{at}", f"{at}", (2,), (0,), (6 if at < 2 else 2,), node="a" if at < 2 else "b") for at in range(4)
     )
-    plan = BalancePlanner(noise=0).plan(Problem(("cpu",), pods, (Node("a", (10,)), Node("b", (10,)))))
+    problem = Problem(("cpu",), pods, (Node("a", (10,)), Node("b", (10,))))
+    plan = BalancePlanner(noise=0).plan(problem)
     assert plan.before.overloaded == ("a",)
     assert plan.after.overloaded == ()
+    assert not BalancePlanner(noise=0, overload=0).plan(problem).moves
 
 
 def test_a_node_that_nobody_may_use_is_not_out_of_balance() -> None:
@@ -141,6 +158,7 @@ def test_a_budget_gets_the_best_moves() -> None:
         ({"confidence": -0.1}, "confidence"),
         ({"noise": -1.0}, "noise"),
         ({"outage": -1.0}, "outage"),
+        ({"overload": -1.0}, "overload"),
         ({"horizon": 0.0}, "horizon"),
         ({"weights": {"cpu": -1.0}}, "weights.cpu"),
     ],
@@ -183,7 +201,7 @@ def test_small_clusters_end_near_the_best_of_all_placements(seed: int, pods: int
     now = _deviation(problem, {pod.key: pod.node for pod in problem.pods})
     assert min(every) - 1e-9 <= found <= now + 1e-9
     better = sum(value < found - 1e-9 for value in every)
-    assert better <= len(every) * 0.08
+    assert better <= len(every) * 0.01
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,4 +1,4 @@
-"""`balance` knows when not to act: noise, price, and the doubt that grows with the number of nodes."""
+"""`balance` knows when not to act: the noise of all nodes together, of one alone, and the price."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from matching.arrays import sum_by_node
 from matching.case import open_case
 from matching.plan import Plan
 from matching.planners.balance import BalancePlanner
 from matching.planners.balance.board import Board
-from matching.planners.balance.noise import errors_to_pass, move_errors, swap_error
+from matching.planners.balance.noise import chi_squared, expect, lasting_parts
 from matching.problem import Node, Options, Pod, Problem
 
 Ends = Callable[[Plan], dict[str, str | None]]
@@ -65,13 +68,53 @@ def test_given_noise_takes_the_place_of_the_peaks() -> None:
     assert not BalancePlanner(noise=0.6).plan(quiet).moves
 
 
-def test_doubt_is_shared_by_the_nodes() -> None:
-    asked = [errors_to_pass(0.95, nodes) for nodes in (2, 4, 1000)]
-    assert asked == [pytest.approx(1.96, abs=0.01), pytest.approx(2.24, abs=0.01), pytest.approx(3.89, abs=0.01)]
-    assert errors_to_pass(0.0, 1000) == 0.0
+def test_what_noise_may_explain_is_the_chi_squared_of_the_tables() -> None:
+    told = [chi_squared(0.95, freedom) for freedom in (3, 19, 999)]
+    assert told == [pytest.approx(7.81, abs=0.05), pytest.approx(30.14, abs=0.02), pytest.approx(1073.6, abs=0.1)]
+    assert chi_squared(0.5, 19) == pytest.approx(18.34, abs=0.01)
+    assert chi_squared(0.0, 19) == chi_squared(0.95, 0) == 0.0
 
 
-def _board(sigma: float) -> Board:
+def test_small_differences_of_many_nodes_count_together() -> None:
+    """None of them stands out alone; by chance they would not all be so large."""
+    together = lasting_parts(np.array([1.8, -1.8] * 10), np.ones(20), 0.95)
+    assert (together > 0.4).all()
+    assert (lasting_parts(np.array([1.8, -1.8] + [0.1, -0.1] * 9), np.ones(20), 0.95) == 0).all()
+
+
+def test_a_node_that_stands_out_says_nothing_about_the_others() -> None:
+    away = np.array([20.0] + [1.0, -1.0] * 50)
+    lasting = lasting_parts(away, np.ones(len(away)), 0.95)
+    assert lasting[0] > 0.9
+    assert (lasting[1:] == 0).all()
+
+
+def test_what_is_known_exactly_lasts() -> None:
+    lasting = lasting_parts(np.array([0.5, -0.5, 0.0]), np.array([0.0, 1.0, 0.0]), 0.95)
+    assert lasting[0] == lasting[2] == 1.0
+    assert lasting[1] < 0.5
+    assert (lasting_parts(np.array([0.5, -0.5]), np.ones(2), 0.0) == 1).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**31), confidence=st.sampled_from((0.0, 0.5, 0.95)))
+def test_expected_loads_are_the_lasting_parts_of_the_measured_ones(seed: int, confidence: float) -> None:
+    draw = np.random.default_rng(seed)
+    pods = tuple(
+        Pod(f"d/{at:02}", f"{at}", (float(draw.uniform(5, 9)),), (0,), (12,), node=f"n{draw.integers(4)}")
+        for at in range(16)
+    )
+    arrays = open_case(Problem(("cpu",), pods, tuple(Node(f"n{at}", (90,)) for at in range(4)))).arrays
+    sigma, everywhere = np.full((1, 16), 90 / 900), np.ones(4, dtype=bool)
+    expected = expect(arrays, everywhere, sigma / 90, confidence)
+    before, after = (sum_by_node(usage, arrays.home, 4)[0] for usage in (arrays.usage, expected.usage))
+    variance = sum_by_node((sigma / 90) ** 2, arrays.home, 4)[0]
+    lasting = lasting_parts(before - before.mean(), variance, confidence)
+    assert after - before.mean() == pytest.approx(lasting * (before - before.mean()), abs=1e-12)
+    assert expected.variance[0] == pytest.approx(lasting * variance)
+
+
+def _board() -> Board:
     draw = np.random.default_rng(5)
     pods = tuple(
         Pod(f"d/{at:02}", f"{at}", (float(draw.uniform(1, 4)), 1.0), (0, 0), (5, 1), node=f"n{at % 3}")
@@ -79,11 +122,11 @@ def _board(sigma: float) -> Board:
     )
     nodes = (Node("n0", (40, 10)), Node("n1", (20, 10)), Node("n2", (30, 10)))
     case = open_case(Problem(("cpu", "memory"), pods, nodes, Options(headroom=0.9)))
-    return Board(case, np.ones(3, dtype=bool), np.array([1.0, 0.5]), np.full((2, 12), sigma))
+    return Board(case, np.ones(3, dtype=bool), np.array([1.0, 0.5]), case.arrays.usage, 4.0)
 
 
 def test_predicted_changes_are_the_changes_of_the_objective() -> None:
-    board = _board(0.1)
+    board = _board()
     every = np.arange(3)[None, :]
     for pod in range(12):
         told = board.changes(np.array([pod]), every)[0]
@@ -97,21 +140,3 @@ def test_predicted_changes_are_the_changes_of_the_objective() -> None:
     board.put(3, 1)
     board.put(4, 0)
     assert board.value() - before == pytest.approx(told[1, 2], abs=1e-12)
-
-
-def test_the_standard_error_is_that_of_many_samples() -> None:
-    """The spread of the predicted change when the usage of every pod is drawn anew."""
-    sigma, draw = 0.02, np.random.default_rng(11)
-    board = _board(sigma)
-    told, told_swap = float(move_errors(board, np.array([3]), np.array([1]))[0]), swap_error(board, 3, 1)
-    amount, load = board.amount, board.load
-    board.ledger.load[:] = 0.0
-    moves, swaps = [], []
-    for _ in range(2000):
-        noise = draw.normal(0, sigma, amount.shape)
-        by_node = np.stack([noise[:, board.at == node].sum(axis=1) for node in range(3)], axis=1)
-        board.amount, board.load = amount + noise, load + by_node * board.per
-        moves.append(board.changes(np.array([3]), np.array([[1]]))[0, 0])
-        swaps.append(board.swap_changes(np.array([3]), np.array([1]))[0, 0])
-    assert np.std(moves) == pytest.approx(told, rel=0.1)
-    assert np.std(swaps) == pytest.approx(told_swap, rel=0.1)

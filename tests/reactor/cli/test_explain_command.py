@@ -71,7 +71,7 @@ JOB = [{"apiVersion": "batch/v1", "kind": "Job", "name": "import", "uid": "uid-i
         ({"priorityClassName": "system-cluster-critical"}, "systemCritical"),
         ({"volumes": [{"name": "cache", "emptyDir": {}}]}, "localData: emptyDir:cache"),
         ({"volumes": [{"name": "logs", "hostPath": {"path": "/var/log"}}]}, "localData: hostPath:logs"),
-        ({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]}, "volumes"),
+        ({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]}, "claim shop/d (it is not there)"),
         ({"schedulerName": "default-scheduler"}, "otherScheduler"),
         ({"namespace": "kube-system"}, "kube-system is never managed"),
     ],

@@ -41,6 +41,8 @@ def request(kubeconfig: str, **options: Any) -> Request:
         "settings_file": None,
         "output": "json",
         "planner": None,
+        "parameters": (),
+        "compare": False,
         "scope": None,
         "scheduler_name": None,
         "now": None,

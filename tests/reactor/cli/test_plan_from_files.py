@@ -273,7 +273,7 @@ def test_a_wrong_file_gets_one_line_with_the_place_and_nothing_else(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--planner", "nope"], "unknown planner 'nope'"),
+        (["--planner", "nope"], "no planner 'nope' is installed"),
         (["--now", "yesterday"], "--now"),
         (["--now", "2026-11-16T12:00:00"], "time zone"),
         (["--settings", "missing.yaml"], "missing.yaml"),

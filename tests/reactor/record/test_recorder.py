@@ -191,7 +191,7 @@ def test_a_constraint_that_is_not_judged_is_named_in_an_event(record: Record) ->
 
     record(cluster(pod), placement=Placement(None, (), (pod,)))
 
-    assert record.said() == ["Warning web-2 FailedScheduling: cannot judge podAntiAffinity, hostPorts yet"]
+    assert record.said() == ["Warning web-2 FailedScheduling: cannot judge podAntiAffinity, hostPorts"]
 
 
 def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:

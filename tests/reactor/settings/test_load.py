@@ -96,7 +96,7 @@ history: 7
         "triggers.rematchInterval": "'soon' is not a duration; write e.g. 30s, 5m or 1h30m",
         "planner.headroom": "must be at least 0 and below 1 (got 1)",
         "planner.maxMoves": "must be at least 1 (got 0)",
-        "planner.scope": 'must be one of cluster, unhappy (got "all")',
+        "planner.scope": 'must be one of cluster, affected, unhappy (got "all")',
         "execution.maxMovesInFlight": "must be a whole number of at least 1 (got 1.5)",
         "execution.allowLocalData": 'must be true or false (got "true")',
         "execution.readyDeadline": "'1:30' is not a duration; write e.g. 30s, 5m or 1h30m",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from matching.plan import Promise
 from reactor.errors import SettingsError
 from reactor.settings.load import dump_settings, parse_settings
+from reactor.settings.planner_check import waived_by
 
 
 def problems(text: str) -> dict[str, str]:
@@ -44,3 +46,29 @@ def test_a_planner_that_waives_a_promise_may_not_act_unless_it_is_allowed() -> N
     allowed = parse_settings("mode: act\nplanner: {name: greedy-published, allowUnsafe: true}", "here")
     assert allowed.planner.allow_unsafe
     assert parse_settings("mode: act\nplanner: {name: greedy}", "here").planner.name == "greedy"
+
+
+def test_the_paper_may_not_act_unless_it_is_allowed() -> None:
+    found = problems("mode: act\nplanner: {name: stable-paper}")
+    assert "nobodyLeftOut" in found["planner.name"]
+    assert parse_settings("mode: act\nplanner: {name: stable-paper, allowUnsafe: true}", "here").planner.allow_unsafe
+
+
+def test_dumping_is_a_parameter_of_stable() -> None:
+    settings = parse_settings("mode: act\nplanner: {parameters: {dumping: allow}}", "here")
+    assert settings.planner.parameters == {"dumping": "allow"}
+    assert problems("planner: {parameters: {dumping: sometimes}}") == {
+        "planner.parameters.dumping": "is 'sometimes'; it must be never or allow"
+    }
+
+
+def test_what_a_planner_waives_is_known_by_its_name() -> None:
+    assert Promise.RESTRAINT in waived_by("stable-paper")
+    assert waived_by("stable") == frozenset() == waived_by("nobody")
+
+
+def test_what_is_wrong_with_the_planner_is_told_along_with_the_rest() -> None:
+    found = problems("mode: act\nhapiness: {}\nplanner: {name: stable-paper, maxMovesPerNode: 0, inertia: low}")
+    assert set(found) == {"hapiness", "planner.maxMovesPerNode", "planner.inertia", "planner.name"}
+    assert "nobodyLeftOut" in found["planner.name"]
+    assert set(problems("planner: {name: 3, parameters: 4}")) == {"planner.name", "planner.parameters"}

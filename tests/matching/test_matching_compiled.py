@@ -1,0 +1,50 @@
+"""The compiled loops and numpy give the same plan of anything, word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matching.compiled import loading
+from matching.plan import Plan
+from matching.planners.stable import StablePlanner
+from matching.problem import Availability, Problem
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    assert loading.warm_up() is not None, "numba is among the locked dependencies"
+
+
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "_loaded", [])
+        patch.setattr(loading, "LARGE", float("inf"))
+        yield
+
+
+def both_ways(problem: Problem) -> tuple[Plan, Plan]:
+    """Each of a copy: what is made ready for a problem is kept as long as it lives."""
+    fast = StablePlanner().plan(replace(problem))
+    with without_kernels():
+        assert loading.kernels(10**6, 10**6) is None
+        slow = StablePlanner().plan(replace(problem))
+    return fast, slow
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), availability=st.sampled_from(list(Availability)))
+def test_on_anything(
+    data: st.DataObject,
+    availability: Availability,
+    random_problems: Callable[[int, int], st.SearchStrategy[Problem]],
+) -> None:
+    problem = data.draw(random_problems(12, 5))
+    fast, slow = both_ways(replace(problem, options=replace(problem.options, availability=availability)))
+    assert fast == slow

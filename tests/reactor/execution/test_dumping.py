@@ -1,0 +1,89 @@
+"""A pod that a plan leaves without a node: evicted first, no node held for its replacement, nothing waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from matching.plan import Unplaced
+from reactor.cluster.writes import Eviction, EvictionAnswer
+from reactor.execution.executor import Executor
+from reactor.execution.journal import NO_NODE, Stage
+from reactor.record.announce import about_move
+from tests.support.cluster import make_node, make_pod, make_settings
+from tests.support.moves import make_move, make_plan
+from tests.support.rig import Rig
+from tests.support.writer import FakeWriter
+
+SETTINGS = make_settings(mode="act", planner={"name": "stable-paper", "allow_unsafe": True})
+WEB, DB = make_pod("web-1"), make_pod("db-1")
+
+
+def rig_with_the_paper(cpu: float = 4.0) -> Rig:
+    """web-1 and db-1 on one node that is too small for the peaks of both."""
+    rig = Rig(SETTINGS)
+    rig.sync(WEB, DB, make_node("n1", cpu=cpu))
+    rig.measure({"web-1": 2.0, "db-1": 3.0}, {"n1": 4.0})
+    rig.fail(WEB, 20)
+    return rig
+
+
+async def test_the_lower_ranked_pod_is_evicted_and_waits() -> None:
+    rig = rig_with_the_paper()
+    outcome = await rig.turn()
+    assert outcome.rematch is not None
+    assert [left.pod for left in outcome.rematch.plan.dumped] == ["shop/web-1"]
+    assert rig.writer.evicted == ["web-1"]
+    assert [run.stage for run in outcome.moves] == [Stage.PLANNED, Stage.DONE]
+    assert not rig.executor.busy
+
+    rig.replace_pod(WEB, "web-2")
+    after = await rig.turn()
+    assert rig.writer.bound == []
+    assert after.placement is not None
+    assert after.placement.plan is not None
+    assert [left.pod for left in after.placement.plan.unplaced] == ["shop/web-2"]
+
+    rig.put(make_node("n2"))
+    rig.measure({"db-1": 3.0}, {"n1": 3.0, "n2": 0.1})
+    await rig.turn()
+    assert rig.writer.bound == [("web-2", "n2")]
+
+
+async def test_it_is_recorded_and_announced() -> None:
+    rig = rig_with_the_paper()
+    outcome = await rig.turn()
+    rows = [row for row in rig.rows.moves if row.state == "done"]
+    assert [(row.pod_key, row.from_node, row.to_node) for row in rows] == [("shop/web-1", "n1", NO_NODE)]
+    assert "waits until a node takes it" in rows[0].text
+    note = about_move(outcome.moves[-1], rig.state.freeze(rig.executor.ongoing()))
+    assert note is not None
+    assert (note.reason, note.type) == ("Dumped", "Warning")
+
+
+def test_who_is_dumped_goes_before_who_moves() -> None:
+    executor, rig = Executor(FakeWriter().writer), rig_with_the_paper()
+    left, waiting = Unplaced(DB.key, DB.uid, "full", source="n1"), Unplaced("shop/new-1", "uid-new-1", "full")
+    plan = replace(make_plan(make_move(WEB, "n2")), unplaced=(left, waiting))
+    adopted = executor.adopt(plan, "p", rig.state.freeze(executor.ongoing()))
+    assert [(run.pod.name, run.move.target, run.dumps) for run in adopted] == [
+        ("db-1", NO_NODE, True),
+        ("web-1", "n2", False),
+    ]
+
+
+async def test_a_budget_stops_it() -> None:
+    rig = rig_with_the_paper()
+    rig.writer.evictions["web-1"] = EvictionAnswer(Eviction.BUDGET, "not now")
+    outcome = await rig.turn()
+    assert [run.stage for run in outcome.moves] == [Stage.PLANNED, Stage.FAILED]
+    assert "uid-web-1" in rig.executor.ongoing().resting
+
+
+async def test_in_mode_observe_nothing_is_touched() -> None:
+    rig = rig_with_the_paper()
+    rig.settings = make_settings(planner={"name": "stable-paper"})
+    outcome = await rig.turn()
+    assert outcome.rematch is not None
+    assert outcome.rematch.plan.dumped
+    assert rig.writer.evicted == []
+    assert "would dump it" in rig.executor.ongoing().resting["uid-web-1"].text
