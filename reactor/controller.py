@@ -22,6 +22,7 @@ from reactor.cluster.watching import ClusterWatch
 from reactor.cluster.writes import ClusterWriter
 from reactor.cycle import Stages
 from reactor.execution.executor import Executor
+from reactor.heap import settle_heap
 from reactor.housekeeping import Housekeeping
 from reactor.loop import Loop
 from reactor.measuring import Measuring
@@ -98,6 +99,7 @@ class Controller:
     async def _decide(self) -> None:
         await self.state.until_synced()
         await self.warming.look()
+        settle_heap()
         await self.loop.run()
 
 

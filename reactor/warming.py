@@ -26,9 +26,7 @@ class Warming:
         self._one_at_a_time = asyncio.Lock()
 
     async def run(self) -> None:
-        """Until it is warm."""
-        await self._state.until_synced()
-        await self.look()
+        """Until it is warm; before the first decision somebody else has looked."""
         while not self._warm:
             await self._clock.sleep(LOOK_AGAIN)
             await self.look()

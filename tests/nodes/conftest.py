@@ -17,7 +17,7 @@ from tests.nodes.stage import Stage
 PACE = KubeletPace(housekeeping=2, status=4, lease=8, pressure_transition=20)
 CONTROLLER_TAINT = "lab/controller=only:NoSchedule"
 NODES = (
-    NodeSpec("node1", 600),
+    NodeSpec("node1", 600, clock_ahead=-300),
     NodeSpec("node2", 250, eviction_mib=200),
     NodeSpec("node3", 400, clock_ahead=300),
     NodeSpec("node4", 500, 1536, labels={"lab/role": "controller"}, taint=CONTROLLER_TAINT),

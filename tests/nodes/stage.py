@@ -18,6 +18,7 @@ from loadtests.demo.controller import ControllerSpec, RunningController, running
 from loadtests.nodes.apps import PORT, App, deployment
 from loadtests.nodes.lab import Lab
 from reactor.errors import ClusterError
+from reactor.protection import DO_NOT_MOVE
 from reactor.settings.model import Queries
 from reactor.web.view import PodView
 
@@ -26,6 +27,11 @@ POLL = 0.2
 ASK_SECONDS = 5.0
 DEADLINE = 90.0
 """Ample: it only bounds a failure, and the machine is shared."""
+
+
+def hog(cpu: str) -> App:
+    """A neighbour that takes what it can get. It may not be moved, which would help the starved pod as well."""
+    return App("hog", cpu=cpu, annotations={DO_NOT_MOVE: "true"})
 
 
 def settings_for(lab: Lab, namespace: str, **given: Any) -> Json:

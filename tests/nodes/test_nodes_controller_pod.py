@@ -10,19 +10,23 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import msgspec
 import pytest
 import pytest_asyncio
 
 from loadtests.nodes.apps import App, ProbeTimes
 from loadtests.nodes.in_cluster import NAMESPACE, deploy_controller, remove_controller
 from reactor.protection import DO_NOT_MOVE
-from tests.nodes.stage import Stage, settings_for
+from reactor.web.view import PodView
+from tests.nodes.stage import ASK_SECONDS, Stage, hog, settings_for
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
 CALM = ("calm-1", "calm-2", "calm-3")
 LATE = ("late-1", "late-2")
-SLOW_START = {"PROBE_ITERATIONS": "10000000", "STARTUP_ITERATIONS": "600000000"}
+SLOW_PROBE = {"PROBE_ITERATIONS": "10000000"}
+SLOW_START = {**SLOW_PROBE, "STARTUP_ITERATIONS": "600000000"}
 """The replacement of a moved pod takes seconds to be Ready, so that the move can be interrupted."""
 
 
@@ -30,8 +34,11 @@ SLOW_START = {"PROBE_ITERATIONS": "10000000", "STARTUP_ITERATIONS": "600000000"}
 async def store(stage: Stage) -> AsyncIterator[Path]:
     """Of a controller that runs as a pod. It comes after the apps that the test places itself, and goes before
     other tests' pods: it would bind them."""
-    await stage.deploy(App("hog", cpu="150m", annotations={DO_NOT_MOVE: "true"}), "node2")
-    await stage.deploy(App("starved", cpu="5m", environment=SLOW_START, probe=ProbeTimes(failures=100)), "node2")
+    patient = ProbeTimes(failures=100)
+    await stage.deploy(hog("150m"), "node2")
+    await stage.deploy(App("starved", cpu="5m", environment=SLOW_START, probe=patient), "node2")
+    stays = {DO_NOT_MOVE: "true"}
+    await stage.deploy(App("sufferer", cpu="5m", environment=SLOW_PROBE, probe=patient, annotations=stays), "node2")
     folder = await deploy_controller(stage.lab, "node4", settings_for(stage.lab, stage.namespace))
     yield folder / "rematch.db"
     await remove_controller(stage.lab)
@@ -47,18 +54,18 @@ async def test_a_controller_killed_in_mid_run_leaves_nothing_pending(stage: Stag
     await stage.control("hog", "burn?threads=4&seconds=240")
     await stage.until(lambda: _is_leaving(stage, "node2"), "the starved pod is being moved", 200)
     first = await _controller_pod(ours)
+    known = await _failures_known(stage, first)
     await _kill(ours, first)
     for name in LATE:
         await stage.deploy(App(name))
 
     await stage.until(lambda: _another_is_ready(ours, first), "a new controller is Ready", 200)
+    assert await _failures_known(stage, await _controller_pod(ours)) >= known > 0
     everyone = ("hog", "starved", *CALM, *LATE)
     await stage.until(lambda: _all_ready(stage, everyone), "nobody is left Pending", 200)
     assert await stage.node_of("starved") != "node2"
     moves = _rows(store, "moves")
     assert "abandoned" in {row["outcome"] for row in moves}, [dict(row) for row in moves]
-    happy = {row["name"] for row in _rows(store, "happiness")}
-    assert any(name.startswith("starved") for name in happy)
     placed = {row["pod_key"] for row in _rows(store, "decisions") if row["kind"] == "place"}
     assert all(any(f"/{name}-" in key for key in placed) for name in (*CALM, *LATE)), "from before and after the kill"
 
@@ -67,6 +74,17 @@ async def _controller_pod(ours: Stage) -> dict[str, Any]:
     found = await ours.lab.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods")
     (pod,) = [pod for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
     return dict(pod)
+
+
+async def _failures_known(stage: Stage, controller: dict[str, Any]) -> float:
+    """What the controller counts against a pod that suffers and may not be moved; undecayed."""
+    sufferer = (await stage.pod("sufferer"))["metadata"]["name"]
+    url = f"http://{controller['status']['podIP']}:8080/api/v1/pods/{stage.namespace}/{sufferer}"
+    timeout = aiohttp.ClientTimeout(total=ASK_SECONDS)
+    async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
+        happiness = msgspec.json.decode(await answer.read(), type=PodView).happiness
+    assert happiness is not None
+    return sum(each.failures for each in happiness.sources)
 
 
 async def _controller_ready(ours: Stage) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from loadtests.nodes.apps import App, ProbeTimes
-from tests.nodes.stage import Stage
+from tests.nodes.stage import Stage, hog
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
 
@@ -51,7 +51,7 @@ async def test_a_node_under_memory_pressure_gets_no_pods_and_its_evicted_one_run
 
 
 async def test_counters_that_start_again_with_the_kubelet_are_understood(stage: Stage) -> None:
-    await stage.deploy(App("hog", cpu="150m"), "node2")
+    await stage.deploy(hog("150m"), "node2")
     await stage.deploy(STARVED, "node2")
     name = (await stage.pod("starved"))["metadata"]["name"]
     async with stage.controller(mode="observe") as controller:
