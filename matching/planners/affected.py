@@ -16,14 +16,13 @@ from matching.arrays import NOWHERE, Floats, Ints, movable
 from matching.case import Case
 from matching.ledger import Ledger
 from matching.objective import is_better, score
-from matching.order import by_value, order_moves
 from matching.outcome import Choice, Outcome
 from matching.plan import Cause
 from matching.planners.all_placements import Placements, all_placements
 from matching.planners.budget import budget_words, within_budget
 from matching.planners.making_room import make_room
 from matching.planners.wellbeing import Wellbeing
-from matching.possible import keep_possible
+from matching.possible import keep_possible, order_of
 from matching.preferences import DECIMALS
 from matching.problem import Scope
 from matching.reasons.obstacles import some
@@ -51,8 +50,7 @@ def _exact(case: Case, wellbeing: Wellbeing) -> Ints | None:
     if placements is None:
         return None
     for at in _best_first(case, wellbeing, placements):
-        going = by_value(case.arrays, case.ranking, np.flatnonzero((at != case.arrays.home) & (at != NOWHERE)))
-        if within_budget(case.arrays, at) and not order_moves(case.arrays, going, at).refused:
+        if within_budget(case.arrays, at) and not order_of(case, at).refused:
             return at
     return wellbeing.start
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from matching.arrays import NOWHERE, TOLERANCE, Floats, Ints
 from matching.case import Case
+from matching.objective import unplaced
 from matching.outcome import Choice, Outcome
 from matching.plan import Cause
 from matching.planners.budget import budget_words, movers, within_budget
@@ -70,7 +71,7 @@ def settle(case: Case, wish: Wish, aim: Aim) -> Outcome:
         outcome = shortened(case, wish, aim, pending_only(case, aim.loads, kept))
     outcome = _possible(case, outcome, wish, aim)
     at = outcome.choice.at
-    if _unplaced(case, at) > _unplaced(case, alone):
+    if unplaced(case.arrays, at) > unplaced(case.arrays, alone):
         return _nothing(case, alone, wanted, wish, aim, "it would leave more pending pods without a node")
     if len(movers(case.arrays, at)) == 0 or not case.problem.options.only_if_better:
         return outcome
@@ -126,12 +127,6 @@ def _nothing(case: Case, alone: Ints, wanted: Ints, wish: Wish, aim: Aim, reason
         ("no running pod is moved", f"plan dropped: {reason}", *wish.notes),
         LoadReasoning(aim, aim.loads.of(alone), alone, wish),
     )
-
-
-def _unplaced(case: Case, at: Ints) -> tuple[int, ...]:
-    """Priorities of the pending pods without a node, highest first; of two such lists the smaller is better."""
-    pods = np.flatnonzero(case.arrays.pending & (at == NOWHERE)).tolist()
-    return tuple(sorted((case.arrays.pods[pod].priority for pod in pods), reverse=True))
 
 
 @dataclass(frozen=True, slots=True)
