@@ -81,11 +81,10 @@ class _Turns:
         arena = self._case.ground.arena(self._ledger, self._standing)
         kernels.refresh_all(arena.places, arena.blocks, arena.ways.after)
         arrays, begin = self._case.arrays, 0
-        numpy_only = arrays.unhappy if arrays.wishes is None else arrays.unhappy | arrays.wishes.has_any
-        stops = numpy_only if arrays.neighbours is None else numpy_only | arrays.neighbours.involved
+        stops = arrays.choosy if arrays.neighbours is None else arrays.choosy | arrays.neighbours.involved
         for place in [*np.flatnonzero(stops[ranked]).tolist(), len(ranked)]:
             last = int(ranked[place]) if place < len(ranked) else NOWHERE
-            alone = last == NOWHERE or bool(numpy_only[last])
+            alone = last == NOWHERE or bool(arrays.choosy[last])
             self._run(kernels, arena, ranked[begin : place if alone else place + 1], among=None if alone else last)
             begin = place + 1
             if alone and last != NOWHERE and (node := self._choose(last, NOWHERE)) != NOWHERE:
