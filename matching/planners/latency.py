@@ -24,6 +24,7 @@ from matching.planners.budget import budget_words, within_budget
 from matching.planners.latency_rule import Scene, Step, next_step, shown
 from matching.planners.serial_choice import serial_choice
 from matching.problem import Problem
+from matching.reasons.wording import PENDING
 from matching.writing import write_plan
 
 
@@ -163,7 +164,7 @@ class _Reasoning:
             return self.step.why, f"{name}: {self.worded(float(self.costs(pod)[self.at[pod]]))}"
         if key == self.step.gives_way:
             return f"gives way to {self.step.pod}", f"{name} is to be measured next"
-        return "pending: it has no node", f"{name}: {self._why_placed(key, name, float(self.costs(pod)[self.at[pod]]))}"
+        return PENDING, f"{name}: {self._why_placed(key, name, float(self.costs(pod)[self.at[pod]]))}"
 
     def why_stayed(self, pod: int) -> str:
         key = self.case.arrays.pods[pod].key

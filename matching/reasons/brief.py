@@ -55,7 +55,7 @@ class _Words:
         if not self._may_stay[pod]:
             return may_not_stay(name, self._case.candidates.why_not(pod, home))
         if self._unhappy[pod]:
-            return unhappy_on(name, self._before)
+            return unhappy_on(name, self._before.node_load[name])
         if self._nearer[pod]:
             return nearer_fit(name, self.there[pod], self._here[pod], self._case.arrays.options.inertia)
         return makes_room(name)

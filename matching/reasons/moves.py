@@ -88,7 +88,7 @@ class _Explanation:
         if not self._obstacles.allowed[home]:
             return may_not_stay(name, self._obstacles.text(home))
         if arrays.unhappy[self._pod]:
-            return unhappy_on(name, before)
+            return unhappy_on(name, before.node_load[name])
         if self._rank < self._place[home]:
             here, there = self._distances[home], self._distances[self._target]
             return nearer_fit(name, there, here, arrays.options.inertia)
