@@ -12,14 +12,12 @@ from matching.case import Case
 from matching.objective import unplaced
 from matching.outcome import Choice, Outcome
 from matching.plan import Cause
-from matching.planners.budget import budget_words, movers, within_budget
+from matching.planners.budget import budget_note, movers, stays_for_now, within_budget
 from matching.planners.node_loads import NodeLoads
 from matching.planners.placing import LeastLoaded, Placed, heaviest_first, place_in_turn
 from matching.planners.steepest import steepest
 from matching.possible import keep_possible
-from matching.reasons.wording import percent
-
-NO_ROOM = "some pods would find no room by their requests"
+from matching.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +103,13 @@ def as_wished(case: Case, wish: Wish, aim: Aim) -> Outcome:
 def shortened(case: Case, wish: Wish, aim: Aim, at: Ints) -> Outcome:
     """Only what the budget allows of a wish."""
     assert wish.placed is not None
-    arrays, wanted = case.arrays, wish.placed.at
-    budget = budget_words(arrays.options)
-    note = f"{budget}: {len(movers(arrays, at))} of {len(movers(arrays, wanted))} wanted moves are in the plan"
+    wanted = wish.placed.at
     return Outcome(
         Choice(at, case.movable, {}),
         Choice(wanted, case.movable, {}, wish.placed.kept_home),
         Cause.BUDGET,
-        f"stays for now: {budget}",
-        (note, *wish.notes),
+        stays_for_now(case.arrays.options),
+        (budget_note(case.arrays, at, wanted), *wish.notes),
         LoadReasoning(aim, aim.loads.of(at), at, wish),
     )
 
@@ -123,8 +119,8 @@ def _nothing(case: Case, alone: Ints, wanted: Ints, wish: Wish, aim: Aim, reason
         Choice(alone, case.movable, {}),
         Choice(wanted, case.movable, {}),
         Cause.NOT_WORTH_IT,
-        "stays: moving would not be better than doing nothing",
-        ("no running pod is moved", f"plan dropped: {reason}", *wish.notes),
+        NOT_BETTER,
+        (NOBODY_MOVES, f"plan dropped: {reason}", *wish.notes),
         LoadReasoning(aim, aim.loads.of(alone), alone, wish),
     )
 
