@@ -23,11 +23,11 @@ from matching.compiled.arena import Arena
 from matching.compiled.layout import Run
 from matching.ledger import Ledger, headroom_steps
 from matching.outcome import Choice
+from matching.planners.placing import nobody_left_out
 from matching.preferences import DECIMALS
 from matching.problem import Availability
 from matching.standing import Standing
 
-_MOST_ROUNDS = 5
 _NOWHERE_ASKED = np.zeros(0, dtype=bool)
 
 
@@ -44,20 +44,9 @@ def serial_choice(case: Case, choosers: Mask, at: Ints) -> Choice:
 
 
 def choice_for_all(case: Case, choosers: Mask) -> Choice | None:
-    """Serial choice in which every running pod ends with a node.
-
-    Sizes can make a pod that chooses late find no room by requests anywhere, not even at home. Such pods keep their
-    node beforehand and the choice begins again. None when that does not settle in a few rounds.
-    """
+    """Serial choice in which every running pod ends with a node; None as in `nobody_left_out`."""
     home = case.arrays.home
-    kept = np.zeros(len(home), dtype=bool)
-    for _ in range(_MOST_ROUNDS):
-        choice = serial_choice(case, choosers & ~kept, home)
-        left_out = (choice.at == NOWHERE) & (home != NOWHERE)
-        if not left_out.any():
-            return Choice(choice.at, choice.chose, choice.headroom, frozenset(np.flatnonzero(kept).tolist()))
-        kept |= left_out
-    return None
+    return nobody_left_out(home, lambda kept: serial_choice(case, choosers & ~kept, home))
 
 
 class _Turns:
