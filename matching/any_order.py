@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from matching.arrays import NOWHERE, Arrays, Ints
-from matching.ledger import Ledger
+from matching.ledger import Ledger, before_the_moves
 
 FEW = 5
 
@@ -20,10 +18,7 @@ def any_order(arrays: Arrays, pods: Sequence[int], at: Ints, *, with_room: bool)
     """None when there is none, or when there are too many moves to try."""
     if len(pods) > FEW:
         return None
-    ledger = Ledger(arrays, np.where(at == NOWHERE, NOWHERE, arrays.home))
-    for pod in np.flatnonzero((at == NOWHERE) & (arrays.home != NOWHERE)).tolist():
-        ledger.between.take_out(pod)
-    return _extended(arrays, ledger, tuple(pods), at, with_room)
+    return _extended(arrays, before_the_moves(arrays, at), tuple(pods), at, with_room)
 
 
 def _extended(

@@ -69,6 +69,11 @@ class Arrays:
         return peaks.least_spare(self.peak)
 
     @cached_property
+    def choosy(self) -> Mask:
+        """Unhappy or with soft wishes: no compiled loop makes such a pod's list, which is not by distance alone."""
+        return self.unhappy if self.wishes is None else self.unhappy | self.wishes.has_any
+
+    @cached_property
     def at_home(self) -> Taken:
         """What the pods take of the nodes where they are now."""
         return taken(self, self.home)

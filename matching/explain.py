@@ -17,7 +17,7 @@ from matching.plan import Rejected
 from matching.preferences import Preferences
 from matching.problem import Problem, ProblemError
 from matching.reasons.obstacles import Kind, Obstacles
-from matching.reasons.wording import percent, shares
+from matching.reasons.wording import PENDING, may_not_stay, percent, shares
 from matching.standing import Standing
 
 
@@ -63,14 +63,14 @@ class _View:
         elif not self._in_scope and home != NOWHERE:
             yield f"a matching leaves it here: the scope is {arrays.options.scope.value}"
         if home == NOWHERE:
-            yield "pending: it has no node" if pod.node is None else f"its node {pod.node} is not in the problem"
+            yield PENDING if pod.node is None else f"its node {pod.node} is not in the problem"
             return
         name = arrays.nodes[home].name
         if home in self._place:
             choice = f"choice {self._place[home]} of the {len(self._order)} nodes it may use"
             yield f"{name} is {choice}, distance {self._distances[home]:.2f}"
         else:
-            yield f"may not stay on {name}: {self._obstacles.text(home)}"
+            yield may_not_stay(name, self._obstacles.text(home))
         yield f"at peak {name} is at {shares(arrays.axes, self._now.shares()[:, home].tolist())}"
         yield from self._mood(name)
 

@@ -105,6 +105,14 @@ class Ledger:
         return all(quota[axis, node] - self.load[axis, node] > self._least_spare[axis, pod] for axis in self._axes)
 
 
+def before_the_moves(arrays: Arrays, at: Ints) -> Ledger:
+    """Everybody at home but those that `at` dumps: who is dumped is gone before the first move."""
+    ledger = Ledger(arrays, np.where(at == NOWHERE, NOWHERE, arrays.home))
+    for pod in np.flatnonzero((at == NOWHERE) & (arrays.home != NOWHERE)).tolist():
+        ledger.between.take_out(pod)
+    return ledger
+
+
 def headroom_steps(full: float) -> tuple[float, ...]:
     """What a pod tries in turn; the last one is none."""
     return (full, full / 2, 0.0) if full > 0 else (0.0,)

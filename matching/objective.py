@@ -19,7 +19,6 @@ from matching.preferences import DECIMALS
 @dataclass(frozen=True, slots=True)
 class Score:
     unplaced: tuple[int, ...]
-    """Priorities of the pending pods without a node, highest first; of two such lists the smaller one is better."""
     overload: float
     """Sum over nodes and axes of the peak share above 1 - headroom."""
     unhappy_overloaded: int
@@ -34,13 +33,18 @@ def score(arrays: Arrays, at: Ints) -> Score:
     load = shares.max(axis=0, initial=0.0)
     ends = at[arrays.unhappy]
     load_of_unhappy = np.where(ends == NOWHERE, np.inf, load[ends])
-    homeless = np.flatnonzero(arrays.pending & (at == NOWHERE))
     return Score(
-        unplaced=tuple(sorted((arrays.pods[pod].priority for pod in homeless.tolist()), reverse=True)),
+        unplaced=unplaced(arrays, at),
         overload=float((shares - limit).clip(min=0.0).sum()),
         unhappy_overloaded=int((load_of_unhappy > limit + TOLERANCE).sum()),
         load_of_unhappy=load_of_unhappy,
     )
+
+
+def unplaced(arrays: Arrays, at: Ints) -> tuple[int, ...]:
+    """Priorities of the pending pods without a node, highest first; of two such lists the smaller one is better."""
+    pods = np.flatnonzero(arrays.pending & (at == NOWHERE)).tolist()
+    return tuple(sorted((arrays.pods[pod].priority for pod in pods), reverse=True))
 
 
 def helped(before: Score, after: Score, relief: float) -> int:

@@ -21,8 +21,7 @@ from matching.any_order import any_order
 from matching.arrays import NOWHERE, Arrays, Ints
 from matching.compiled import loading
 from matching.compiled.layout import Moves
-from matching.constraints.between_pods import BetweenPods
-from matching.ledger import Ledger
+from matching.ledger import before_the_moves
 
 _MOVES_COUNT_AS = 100
 """A move costs as much as so many nodes that a pod looks at."""
@@ -62,19 +61,12 @@ def order_moves(arrays: Arrays, pods: Sequence[int], at: Ints) -> Ordered:
     return Ordered(free, ring, refused)
 
 
-def _between_at_home(arrays: Arrays, at: Ints) -> tuple[Ledger, BetweenPods]:
-    """How things are before the first move."""
-    ledger = Ledger(arrays, np.where(at == NOWHERE, NOWHERE, arrays.home))
-    for pod in np.flatnonzero((at == NOWHERE) & (arrays.home != NOWHERE)).tolist():
-        ledger.between.take_out(pod)
-    return ledger, ledger.between
-
-
 class _QuickMoves:
     """The same as `_Moves`; only pods that rules between pods are about come back from the compiled loop."""
 
     def __init__(self, kernels: ModuleType, arrays: Arrays, pods: Sequence[int], at: Ints) -> None:
-        ledger, self._between = _between_at_home(arrays, at)
+        ledger = before_the_moves(arrays, at)
+        self._between = ledger.between
         self._kernels, self._pods, moving = kernels, pods, np.array(pods, dtype=np.int64)
         self._left: list[int] = []
         rules, number = arrays.neighbours, len(pods)
@@ -122,7 +114,8 @@ class _Moves:
     moves and each looks at one node."""
 
     def __init__(self, arrays: Arrays, pods: Sequence[int], at: Ints) -> None:
-        ledger, self._between = _between_at_home(arrays, at)
+        ledger = before_the_moves(arrays, at)
+        self._between = ledger.between
         self._pods, moving = pods, np.array(pods, dtype=np.int64)
         self._home, self._target = arrays.home[moving].tolist(), at[moving].tolist()
         self._request = arrays.request[:, moving].T.tolist()

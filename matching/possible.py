@@ -38,11 +38,12 @@ def _ordered(case: Case, at: Ints) -> Ordered:
     known = case.orders.get(at.tobytes())
     if known is None:
         case.orders.clear()
-        known = case.orders[at.tobytes()] = _order(case, at)
+        known = case.orders[at.tobytes()] = order_of(case, at)
     return known
 
 
-def _order(case: Case, at: Ints) -> Ordered:
+def order_of(case: Case, at: Ints) -> Ordered:
+    """Also of placements that are only tried: those are not remembered."""
     going = np.flatnonzero((at != case.arrays.home) & (at != NOWHERE))
     return order_moves(case.arrays, by_value(case.arrays, case.ranking, going), at)
 

@@ -29,10 +29,14 @@ _BLOCK_CELLS = 1 << 15
 
 def ranking(arrays: Arrays) -> Ints:
     """All pods, the one that every node likes best first."""
-    cpu = np.array([pod.usage[0] for pod in arrays.pods], dtype=np.float64)
+    return ranking_by(arrays, np.array([pod.usage[0] for pod in arrays.pods], dtype=np.float64))
+
+
+def ranking_by(arrays: Arrays, sizes: Floats) -> Ints:
+    """Running pods by size; then those without a node, by priority and size: a newcomer never drives out what runs."""
     newcomer = arrays.home == NOWHERE
     priority = np.array([pod.priority for pod in arrays.pods], dtype=np.int64) * newcomer
-    return np.lexsort((-cpu, -priority, newcomer)).astype(np.int64)
+    return np.lexsort((-sizes, -priority, newcomer)).astype(np.int64)
 
 
 class Preferences:

@@ -61,7 +61,7 @@ def tastes_of(arrays: Arrays, candidates: Candidates, preferences: Preferences, 
 def quick_tastes_of(kernels: ModuleType, ground: Ground, asked: Mask) -> Tastes:
     """The same, compiled; pods with soft wishes are asked in numpy."""
     arrays, tastes = ground.arrays, _nothing(ground.arrays)
-    wishful = asked & arrays.wishes.has_any if arrays.wishes is not None else np.zeros_like(asked)
+    wishful = asked & arrays.choosy
     pods = np.flatnonzero(asked & ~wishful & (arrays.home != NOWHERE))
     kernels.taste(ground.blocks, ground.guests, pods, tastes.held, tastes.place)
     if wishful.any():

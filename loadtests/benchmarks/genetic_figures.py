@@ -8,15 +8,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from loadtests.benchmarks.drawing import save
 from loadtests.benchmarks.genetic_runs import GOOD_ENOUGH, METRICS, Convergence, convergence, weighted_use
 
 
 def _draw(curves: Convergence, uses: dict[str, dict[str, list[float]]], path: Path) -> None:
-    mpl.rcParams["svg.hashsalt"] = "rematch"
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, *others = figure.subplots(1, 1 + len(uses))
     left.semilogy(curves.plain, label="plain")
@@ -29,8 +28,7 @@ def _draw(curves: Convergence, uses: dict[str, dict[str, list[float]]], path: Pa
         axes.set_xticks(np.arange(len(METRICS)) + 0.27, METRICS)
         axes.set(ylabel="use, %", ylim=(0, 100), title=title)
         axes.legend(frameon=False, ncols=3, fontsize="small")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)
 
 
 def main() -> None:

@@ -1,14 +1,13 @@
-"""The growth curve of `planners_speed`. Matplotlib is needed here only; the product does without it."""
+"""The growth curve of `planners_speed`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 
-mpl.rcParams["svg.hashsalt"] = "rematch"
+from loadtests.benchmarks.drawing import save
 
 
 def plot_growth(curves: Mapping[str, Sequence[tuple[int, float]]], folder: Path) -> None:
@@ -24,5 +23,4 @@ def plot_growth(curves: Mapping[str, Sequence[tuple[int, float]]], folder: Path)
     axes.set_ylabel("seconds to find the placement")
     axes.grid(alpha=0.3, which="both")
     axes.legend(frameon=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "planners-growth.svg", metadata={"Date": None})
+    save(figure, folder / "planners-growth.svg")

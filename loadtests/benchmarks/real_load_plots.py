@@ -1,4 +1,4 @@
-"""The plots of `real_load`. Matplotlib is needed here only; the product does without it."""
+"""The plots of `real_load`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
+
+from loadtests.benchmarks.drawing import save
 
 if TYPE_CHECKING:
     from loadtests.benchmarks.real_load import Row
 
-mpl.rcParams["svg.hashsalt"] = "rematch"
 _MARKS = ("o", "s", "^", "v")
 
 
 def plot_all(rows: Sequence[Row], curves: Mapping[str, Sequence[tuple[float, float]]], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     _planners(rows, folder / "planners-real-load.svg")
     _inertia(curves, folder / "stable-inertia.svg")
 
@@ -42,7 +41,7 @@ def _planners(rows: Sequence[Row], path: Path) -> None:
     figure.axes[0].set_ylabel("deviation of the next 15 steps, after / before")
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)
 
 
 def _inertia(curves: Mapping[str, Sequence[tuple[float, float]]], path: Path) -> None:
@@ -55,4 +54,4 @@ def _inertia(curves: Mapping[str, Sequence[tuple[float, float]]], path: Path) ->
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)

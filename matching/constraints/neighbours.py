@@ -49,7 +49,7 @@ def neighbours(pods: Sequence[Pod], nodes: Sequence[Node], namespaces: Namespace
         return None
     for pod in examples.values():
         pod_rules.check(f"pod {pod.key}", pod.rules)
-    keys = label_keys(selector for rules in ruling for selector in _selectors(rules))
+    keys = label_keys(selector for rules in ruling for selector in pod_selectors(rules))
     kinds = pod_kinds(pods, has_rules, sorted(keys))
     return Neighbours(pods, kinds, Compiler(kinds.kinds, nodes, namespaces).compiled())
 
@@ -59,7 +59,8 @@ def has_rules(rules: Rules) -> bool:
     return bool(rules.pod_affinity or rules.pod_anti_affinity or rules.spread or rules.ports)
 
 
-def _selectors(rules: Rules) -> list[Selector | None]:
+def pod_selectors(rules: Rules) -> list[Selector | None]:
+    """Of the pods that these rules look at."""
     terms = (*rules.pod_affinity, *rules.pod_anti_affinity)
     return [*(term.selector for term in terms), *(spread.selector for spread in rules.spread)]
 

@@ -15,19 +15,19 @@ import numpy as np
 from matching.arrays import NOWHERE, Floats, Ints, movable
 from matching.case import Case
 from matching.ledger import Ledger
+from matching.measures import measure
 from matching.objective import is_better, score
-from matching.order import by_value, order_moves
 from matching.outcome import Choice, Outcome
-from matching.plan import Cause
+from matching.plan import Cause, Measures
 from matching.planners.all_placements import Placements, all_placements
 from matching.planners.budget import budget_words, within_budget
 from matching.planners.making_room import make_room
 from matching.planners.wellbeing import Wellbeing
-from matching.possible import keep_possible
+from matching.possible import keep_possible, order_of
 from matching.preferences import DECIMALS
 from matching.problem import Scope
 from matching.reasons.obstacles import some
-from matching.reasons.wording import percent, plural
+from matching.reasons.wording import PENDING, percent, plural, unhappy_on
 
 MOST_PLACEMENTS = 1 << 14
 """About seven pods that may use four nodes, or eight that may use three."""
@@ -42,7 +42,9 @@ def fewest_moves(case: Case, alone: Choice) -> Outcome:
     left = _left_unhappy(case, wellbeing, at)
     choice = Choice(at, alone.chose | (at != alone.at), alone.headroom)
     notes = tuple(_notes(case, wellbeing, left))
-    return Outcome(choice, choice, Cause.FEWEST_MOVES, notes=notes, reasoning=_Reasons(case, at, frozenset(left)))
+    before, after = (measure(case.arrays, each) for each in (case.arrays.home, at))
+    reasoning = _Reasons(case, at, frozenset(left), before, after)
+    return Outcome(choice, choice, Cause.FEWEST_MOVES, notes=notes, reasoning=reasoning)
 
 
 def _exact(case: Case, wellbeing: Wellbeing) -> Ints | None:
@@ -51,8 +53,7 @@ def _exact(case: Case, wellbeing: Wellbeing) -> Ints | None:
     if placements is None:
         return None
     for at in _best_first(case, wellbeing, placements):
-        going = by_value(case.arrays, case.ranking, np.flatnonzero((at != case.arrays.home) & (at != NOWHERE)))
-        if within_budget(case.arrays, at) and not order_moves(case.arrays, going, at).refused:
+        if within_budget(case.arrays, at) and not order_of(case, at).refused:
             return at
     return wellbeing.start
 
@@ -109,6 +110,8 @@ class _Reasons:
     case: Case
     at: Ints
     left: frozenset[int]
+    before: Measures
+    after: Measures
 
     def rank(self, pod: int) -> int:
         costs = self.costs(pod)
@@ -116,9 +119,8 @@ class _Reasons:
         return int((costs[allowed] < costs[self.at[pod]]).sum()) + 1
 
     def why_moved(self, pod: int) -> tuple[str, ...]:
-        target = int(self.at[pod])
-        end = f"{self.case.arrays.nodes[target].name} will end at {percent(self._loads(self.at)[target])} at peak"
-        return self._why(pod), end
+        target = self.case.arrays.nodes[self.at[pod]].name
+        return self._why(pod), f"{target} will end at {percent(self.after.node_load[target])} at peak"
 
     def why_stayed(self, pod: int) -> str:
         if pod in self.left:
@@ -139,16 +141,12 @@ class _Reasons:
     def _why(self, pod: int) -> str:
         arrays, home = self.case.arrays, int(self.case.arrays.home[pod])
         if home == NOWHERE:
-            return "pending: it has no node"
+            return PENDING
         name = arrays.nodes[home].name
         if arrays.unhappy[pod]:
-            return f"unhappy on {name}, which is at {percent(self._loads(arrays.home)[home])} at peak"
+            return unhappy_on(name, self.before.node_load[name])
         comers = np.flatnonzero((self.at == home) & (arrays.home != home) & (arrays.home != NOWHERE)).tolist()
         if comers:
             return f"happy, but makes room on {name} for {some(arrays.pods[comer].key for comer in comers)}"
         stayers = np.flatnonzero((self.at == home) & arrays.unhappy).tolist()
         return f"happy, but its leaving relieves {some(arrays.pods[stayer].key for stayer in stayers)} on {name}"
-
-    def _loads(self, at: Ints) -> Floats:
-        loads: Floats = Ledger(self.case.arrays, at).shares().max(axis=0, initial=0.0)
-        return loads

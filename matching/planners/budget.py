@@ -100,6 +100,16 @@ def budget_words(options: Options) -> str:
     return "budget of " + ", ".join(words) if words else ""
 
 
+def stays_for_now(options: Options) -> str:
+    return f"stays for now: {budget_words(options)}"
+
+
+def budget_note(arrays: Arrays, at: Ints, wanted: Ints) -> str:
+    """How much of what was wanted is in a plan that the budget cut short."""
+    moves = f"{len(movers(arrays, at))} of {len(movers(arrays, wanted))} wanted moves"
+    return f"{budget_words(arrays.options)}: {moves} are in the plan"
+
+
 def _limits(options: Options) -> Iterator[tuple[str, int | None]]:
     yield "", options.max_moves
     yield " per workload", options.max_moves_per_workload

@@ -13,7 +13,7 @@ import numpy as np
 
 from matching.arrays import NOWHERE, TOLERANCE, Floats, Ints, Mask, share_of_room
 from matching.case import Case
-from matching.constraints import peaks, requests
+from matching.constraints import peaks
 from matching.constraints.between_pods import BetweenPods
 from matching.ledger import Ledger
 
@@ -75,15 +75,13 @@ class _Filling:
         ledger = Ledger(arrays, np.where(choosers, NOWHERE, arrays.home))
         self._free, self._load = (_each(amounts, placements) for amounts in (ledger.free, ledger.load))
         self._slots = np.tile(ledger.slots, (placements, 1))
-        self._standing = _each(Ledger(arrays, arrays.home).load, placements)
+        self._standing = _each(arrays.background + arrays.at_home.peak, placements)
         limit = 1 - arrays.options.headroom
         self._overloaded = share_of_room(self._standing[:, 0], arrays.allocatable).max(axis=0) > limit + TOLERANCE
-        self._least_free = requests.least_free(arrays.request)
-        self._least_spare = peaks.least_spare(arrays.peak)
 
     def fits(self, pod: int) -> Mask:
         """By requests and number of pods."""
-        enough = (self._free >= self._least_free[:, pod, None, None]).all(axis=0)
+        enough = (self._free >= self._case.arrays.least_free[:, pod, None, None]).all(axis=0)
         fits: Mask = enough & (self._slots >= 1)
         return fits
 
@@ -92,7 +90,7 @@ class _Filling:
         quota = peaks.quota(arrays.allocatable, arrays.options.headroom)
         if arrays.at_ease[pod]:
             quota[:, arrays.home[pod]] = arrays.allocatable[:, arrays.home[pod]]
-        spare: Mask = np.logical_and.reduce(quota[:, None, :] - self._load > self._least_spare[:, pod, None, None])
+        spare: Mask = np.logical_and.reduce(quota[:, None, :] - self._load > arrays.least_spare[:, pod, None, None])
         return spare
 
     def liking(self, pod: int) -> Ints:

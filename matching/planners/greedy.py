@@ -22,7 +22,7 @@ from matching.planners.node_loads import absolute, check_weights, shares_of_room
 from matching.planners.placing import Choose, LeastLoaded, heaviest_first, place_everybody
 from matching.planners.settling import Aim, Wish, as_wished, settle
 from matching.problem import Problem
-from matching.reasons.wording import amount
+from matching.reasons.wording import PENDING, amount
 from matching.writing import write_plan
 
 STAY = "the least loaded node that takes it, at its turn, is the one it has"
@@ -82,7 +82,7 @@ def _words(case: Case, order: Ints, chosen: LeastLoaded, at: Ints, aim: Aim) -> 
     words: dict[int, tuple[str, ...]] = {}
     for turn, pod in enumerate(order.tolist(), 1):
         if pod in chosen.found:
-            who = "pending: it has no node" if pending[pod] else f"heaviest first: number {turn} of {len(order)}"
+            who = PENDING if pending[pod] else f"heaviest first: number {turn} of {len(order)}"
             where = f"{nodes[at[pod]].name} was the least loaded node that could take it, at"
             words[pod] = (who, f"{where} {aim.shown(chosen.found[pod])}")
     return words

@@ -20,10 +20,11 @@ from matching.ledger import Ledger
 from matching.outcome import Choice, Outcome
 from matching.parameters import ParameterError
 from matching.plan import Cause, Plan, Promise
-from matching.planners.budget import budget_words, within_budget
+from matching.planners.budget import stays_for_now, within_budget
 from matching.planners.latency_rule import Scene, Step, next_step, shown
 from matching.planners.serial_choice import serial_choice
 from matching.problem import Problem
+from matching.reasons.wording import PENDING
 from matching.writing import write_plan
 
 
@@ -103,7 +104,7 @@ class _One:
                     self._ledger.put(pod, node)
                 self._at = self._after(goes)
                 return ()
-        return (f"{step.pod} stays for now: {budget_words(self._case.arrays.options)}",) if step.pod else ()
+        return (f"{step.pod} {stays_for_now(self._case.arrays.options)}",) if step.pod else ()
 
     def _ways(self, step: Step) -> Iterator[list[tuple[int, int]]]:
         """With the probe giving way, and for a budget of one move without, if there is room for both."""
@@ -163,7 +164,7 @@ class _Reasoning:
             return self.step.why, f"{name}: {self.worded(float(self.costs(pod)[self.at[pod]]))}"
         if key == self.step.gives_way:
             return f"gives way to {self.step.pod}", f"{name} is to be measured next"
-        return "pending: it has no node", f"{name}: {self._why_placed(key, name, float(self.costs(pod)[self.at[pod]]))}"
+        return PENDING, f"{name}: {self._why_placed(key, name, float(self.costs(pod)[self.at[pod]]))}"
 
     def why_stayed(self, pod: int) -> str:
         key = self.case.arrays.pods[pod].key

@@ -25,6 +25,7 @@ from matching.planners.node_loads import NodeLoads, shares_of_room
 from matching.planners.placing import Placed
 from matching.planners.settling import Aim, Wish, settle
 from matching.problem import Problem
+from matching.reasons.wording import PENDING, may_not_stay
 from matching.standing import Standing
 from matching.writing import write_plan
 
@@ -98,11 +99,11 @@ class _Placing:
             return
         if self._axis in self._case.arrays.pods[pod].unknown or not known.any():
             node = self._case.preferences.choose(pod, possible, Standing(self._case.arrays))
-            self._put(pod, node, ("pending: it has no node", f"its {self._axis} cannot be judged: nearest fit"))
+            self._put(pod, node, (PENDING, f"its {self._axis} cannot be judged: nearest fit"))
             return
         variance = self._variance(pod)
         node = int(np.where(known, variance, np.inf).argmin())
-        self._put(pod, node, ("pending: it has no node", self._why_node(variance, known, node)))
+        self._put(pod, node, (PENDING, self._why_node(variance, known, node)))
 
     def _move(self, pod: int, gain: float) -> None:
         home = int(self._at[pod])
@@ -121,7 +122,7 @@ class _Placing:
     def _why_pod(self, pod: int, variance: Floats, best: int) -> str:
         home = int(self._case.arrays.home[pod])
         if refused := self._case.candidates.why_not(pod, home):
-            return f"may not stay on {self._case.arrays.nodes[home].name}: {refused}"
+            return may_not_stay(self._case.arrays.nodes[home].name, refused)
         before, after = _square_percent(variance[home]), _square_percent(variance[best])
         return f"the variance of the nodes' {self._axis} use falls from {before} to {after}"
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from matching.arrays import NOWHERE, Floats, Ints, Mask
 from matching.case import Case
 from matching.ledger import Ledger
+from matching.outcome import Choice
 from matching.planners.node_loads import NodeLoads
+from matching.preferences import ranking_by
 
 Choose = Callable[[int, Mask], int]
 """A pod and the nodes that can take it (at least one) to the node that it gets."""
@@ -23,6 +26,9 @@ class Placed:
     at: Ints
     kept_home: frozenset[int] = frozenset()
     """Running pods kept where they are: at their turn no node, not even their own, had room left by requests."""
+
+
+_Attempt = TypeVar("_Attempt", Choice, Placed)
 
 
 def place_in_turn(case: Case, pods: Iterable[int], at: Ints, choose: Choose) -> Ints:
@@ -42,27 +48,34 @@ def place_in_turn(case: Case, pods: Iterable[int], at: Ints, choose: Choose) -> 
 
 def place_everybody(case: Case, pods: Ints, begin: Callable[[Ints], Choose]) -> Placed | None:
     """Placed in turn so that every running pod ends with a node; `begin` makes a chooser for the pods that do not
-    take part. Whoever would lose its node keeps it beforehand and all begin again; None when that does not settle."""
+    take part. None as in `nobody_left_out`."""
     home = case.arrays.home
-    kept = np.zeros(len(home), dtype=bool)
-    for _ in range(_MOST_ROUNDS):
+
+    def placed(kept: Mask) -> Placed:
         turns = pods[~kept[pods]]
         start = home.copy()
         start[turns] = NOWHERE
-        at = place_in_turn(case, turns.tolist(), start, begin(start))
-        left_out = (at == NOWHERE) & (home != NOWHERE)
+        return Placed(place_in_turn(case, turns.tolist(), start, begin(start)))
+
+    return nobody_left_out(home, placed)
+
+
+def nobody_left_out(home: Ints, attempt: Callable[[Mask], _Attempt]) -> _Attempt | None:
+    """Whoever would lose its node keeps it beforehand and all begin again, since sizes can leave a pod whose turn comes
+    late no room by requests, not even at home. `attempt` is told who keeps; None when it does not settle."""
+    kept = np.zeros(len(home), dtype=bool)
+    for _ in range(_MOST_ROUNDS):
+        found = attempt(kept)
+        left_out = (found.at == NOWHERE) & (home != NOWHERE)
         if not left_out.any():
-            return Placed(at, frozenset(np.flatnonzero(kept).tolist()))
+            return replace(found, kept_home=frozenset(np.flatnonzero(kept).tolist()))
         kept |= left_out
     return None
 
 
 def heaviest_first(case: Case, sizes: Floats, pods: Mask) -> Ints:
-    """Running pods by size; then those without a node, by priority and size: a newcomer never drives out what runs."""
-    arrays = case.arrays
-    newcomer = arrays.home == NOWHERE
-    priority = np.array([pod.priority for pod in arrays.pods], dtype=np.int64) * newcomer
-    order = np.lexsort((-sizes, -priority, newcomer))
+    """Those pods in the order of `ranking_by`."""
+    order = ranking_by(case.arrays, sizes)
     return order[pods[order]]
 
 

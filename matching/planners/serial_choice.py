@@ -23,11 +23,11 @@ from matching.compiled.arena import Arena
 from matching.compiled.layout import Run
 from matching.ledger import Ledger, headroom_steps
 from matching.outcome import Choice
+from matching.planners.placing import nobody_left_out
 from matching.preferences import DECIMALS
 from matching.problem import Availability
 from matching.standing import Standing
 
-_MOST_ROUNDS = 5
 _NOWHERE_ASKED = np.zeros(0, dtype=bool)
 
 
@@ -44,20 +44,9 @@ def serial_choice(case: Case, choosers: Mask, at: Ints) -> Choice:
 
 
 def choice_for_all(case: Case, choosers: Mask) -> Choice | None:
-    """Serial choice in which every running pod ends with a node.
-
-    Sizes can make a pod that chooses late find no room by requests anywhere, not even at home. Such pods keep their
-    node beforehand and the choice begins again. None when that does not settle in a few rounds.
-    """
+    """Serial choice in which every running pod ends with a node; None as in `nobody_left_out`."""
     home = case.arrays.home
-    kept = np.zeros(len(home), dtype=bool)
-    for _ in range(_MOST_ROUNDS):
-        choice = serial_choice(case, choosers & ~kept, home)
-        left_out = (choice.at == NOWHERE) & (home != NOWHERE)
-        if not left_out.any():
-            return Choice(choice.at, choice.chose, choice.headroom, frozenset(np.flatnonzero(kept).tolist()))
-        kept |= left_out
-    return None
+    return nobody_left_out(home, lambda kept: serial_choice(case, choosers & ~kept, home))
 
 
 class _Turns:
@@ -81,11 +70,10 @@ class _Turns:
         arena = self._case.ground.arena(self._ledger, self._standing)
         kernels.refresh_all(arena.places, arena.blocks, arena.ways.after)
         arrays, begin = self._case.arrays, 0
-        numpy_only = arrays.unhappy if arrays.wishes is None else arrays.unhappy | arrays.wishes.has_any
-        stops = numpy_only if arrays.neighbours is None else numpy_only | arrays.neighbours.involved
+        stops = arrays.choosy if arrays.neighbours is None else arrays.choosy | arrays.neighbours.involved
         for place in [*np.flatnonzero(stops[ranked]).tolist(), len(ranked)]:
             last = int(ranked[place]) if place < len(ranked) else NOWHERE
-            alone = last == NOWHERE or bool(numpy_only[last])
+            alone = last == NOWHERE or bool(arrays.choosy[last])
             self._run(kernels, arena, ranked[begin : place if alone else place + 1], among=None if alone else last)
             begin = place + 1
             if alone and last != NOWHERE and (node := self._choose(last, NOWHERE)) != NOWHERE:

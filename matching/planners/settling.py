@@ -9,16 +9,15 @@ import numpy as np
 
 from matching.arrays import NOWHERE, TOLERANCE, Floats, Ints
 from matching.case import Case
+from matching.objective import unplaced
 from matching.outcome import Choice, Outcome
 from matching.plan import Cause
-from matching.planners.budget import budget_words, movers, within_budget
+from matching.planners.budget import budget_note, movers, stays_for_now, within_budget
 from matching.planners.node_loads import NodeLoads
 from matching.planners.placing import LeastLoaded, Placed, heaviest_first, place_in_turn
 from matching.planners.steepest import steepest
 from matching.possible import keep_possible
-from matching.reasons.wording import percent
-
-NO_ROOM = "some pods would find no room by their requests"
+from matching.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def settle(case: Case, wish: Wish, aim: Aim) -> Outcome:
         outcome = shortened(case, wish, aim, pending_only(case, aim.loads, kept))
     outcome = _possible(case, outcome, wish, aim)
     at = outcome.choice.at
-    if _unplaced(case, at) > _unplaced(case, alone):
+    if unplaced(case.arrays, at) > unplaced(case.arrays, alone):
         return _nothing(case, alone, wanted, wish, aim, "it would leave more pending pods without a node")
     if len(movers(case.arrays, at)) == 0 or not case.problem.options.only_if_better:
         return outcome
@@ -104,15 +103,13 @@ def as_wished(case: Case, wish: Wish, aim: Aim) -> Outcome:
 def shortened(case: Case, wish: Wish, aim: Aim, at: Ints) -> Outcome:
     """Only what the budget allows of a wish."""
     assert wish.placed is not None
-    arrays, wanted = case.arrays, wish.placed.at
-    budget = budget_words(arrays.options)
-    note = f"{budget}: {len(movers(arrays, at))} of {len(movers(arrays, wanted))} wanted moves are in the plan"
+    wanted = wish.placed.at
     return Outcome(
         Choice(at, case.movable, {}),
         Choice(wanted, case.movable, {}, wish.placed.kept_home),
         Cause.BUDGET,
-        f"stays for now: {budget}",
-        (note, *wish.notes),
+        stays_for_now(case.arrays.options),
+        (budget_note(case.arrays, at, wanted), *wish.notes),
         LoadReasoning(aim, aim.loads.of(at), at, wish),
     )
 
@@ -122,16 +119,10 @@ def _nothing(case: Case, alone: Ints, wanted: Ints, wish: Wish, aim: Aim, reason
         Choice(alone, case.movable, {}),
         Choice(wanted, case.movable, {}),
         Cause.NOT_WORTH_IT,
-        "stays: moving would not be better than doing nothing",
-        ("no running pod is moved", f"plan dropped: {reason}", *wish.notes),
+        NOT_BETTER,
+        (NOBODY_MOVES, f"plan dropped: {reason}", *wish.notes),
         LoadReasoning(aim, aim.loads.of(alone), alone, wish),
     )
-
-
-def _unplaced(case: Case, at: Ints) -> tuple[int, ...]:
-    """Priorities of the pending pods without a node, highest first; of two such lists the smaller is better."""
-    pods = np.flatnonzero(case.arrays.pending & (at == NOWHERE)).tolist()
-    return tuple(sorted((case.arrays.pods[pod].priority for pod in pods), reverse=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ import numpy as np
 
 from matching.arrays import NOWHERE, Ints, Mask
 from matching.case import Case
-from matching.order import by_value, order_moves
 from matching.outcome import Choice
 from matching.planners.all_placements import all_placements
 from matching.planners.claims import Claims, claims, refused
+from matching.possible import order_of
 from matching.problem import Availability
 
 MOST_PLACEMENTS = 1 << 12
@@ -65,7 +65,7 @@ def _steadiest(case: Case, choosers: Mask, at: Ints, found: tuple[int, int]) -> 
         if judged.degraded[row] > degraded:
             continue
         blocking = _blocking(case, choosers, at[row], judged, row, most)
-        if blocking < most and _reachable(case, at[row]):
+        if blocking < most and not order_of(case, at[row]).refused:
             best, most = at[row], blocking
     return best
 
@@ -79,8 +79,3 @@ def _blocking(case: Case, choosers: Mask, at: Ints, judged: Claims, row: int, mo
                 return count
             count += not refused(case, choosers, at, pod, node)
     return count
-
-
-def _reachable(case: Case, at: Ints) -> bool:
-    going = np.flatnonzero((at != case.arrays.home) & (at != NOWHERE))
-    return not order_moves(case.arrays, by_value(case.arrays, case.ranking, going), at).refused

@@ -30,14 +30,14 @@ from matching.objective import Score, helped, is_better, price, score, why_not_b
 from matching.outcome import Choice, Outcome
 from matching.plan import Cause, Plan, Promise
 from matching.planners.affected import fewest_moves
-from matching.planners.budget import budget_words, movers, within_budget
+from matching.planners.budget import budget_note, movers, stays_for_now, within_budget
 from matching.planners.cutting import cut_to_budget
 from matching.planners.dumping import choice_with_dumping
 from matching.planners.serial_choice import choice_for_all, serial_choice
 from matching.planners.small_search import steadier
 from matching.possible import keep_possible
 from matching.problem import Availability, Dumping, Options, Problem, Scope
-from matching.reasons.wording import plural
+from matching.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, plural
 from matching.writing import write_plan
 
 _NARROWING = {
@@ -113,8 +113,7 @@ def _best(case: Case, alone: Choice, before: Score) -> Outcome:
             break
     if best is not None:
         return best.outcome
-    held_back = "stays: moving would not be better than doing nothing"
-    return Outcome(alone, wish, cause, held_back, ("no running pod is moved", *dropped))
+    return Outcome(alone, wish, cause, NOT_BETTER, (NOBODY_MOVES, *dropped))
 
 
 def _judged(case: Case, scope: Scope, choice: Choice) -> _Found:
@@ -168,7 +167,7 @@ def _matchings(case: Case, dropped: list[str]) -> Iterator[tuple[Scope, Choice]]
             continue
         choice = choice_for_all(case, choosers)
         if choice is None:
-            dropped.append(f"matching of {_WHOM[scope]} dropped: some pods would find no room by their requests")
+            dropped.append(f"matching of {_WHOM[scope]} dropped: {NO_ROOM}")
         else:
             yield scope, steadier(case, choosers, choice)
 
@@ -187,7 +186,5 @@ def _within_budget(case: Case, choice: Choice) -> Outcome:
     if within_budget(case.arrays, choice.at):
         return Outcome(choice, choice, Cause.NOBODY_LEFT_OUT if choice.kept_home else Cause.NO_STABLE_MATCHING)
     cut = cut_to_budget(case, choice)
-    wanted, kept = len(movers(case.arrays, choice.at)), len(movers(case.arrays, cut.at))
-    budget = budget_words(case.problem.options)
-    note = f"{budget}: {kept} of {wanted} wanted moves are in the plan"
-    return Outcome(cut, choice, Cause.BUDGET, f"stays for now: {budget}", (note,))
+    note = budget_note(case.arrays, cut.at, choice.at)
+    return Outcome(cut, choice, Cause.BUDGET, stays_for_now(case.problem.options), (note,))

@@ -28,7 +28,7 @@ from matching.outcome import Choice, Outcome
 from matching.plan import Cause, Move, Plan, Promise, Unplaced
 from matching.planners.proposals import propose
 from matching.problem import Dumping, Options, Problem, Scope
-from matching.reasons.wording import plural
+from matching.reasons.wording import PENDING, plural
 from matching.writing import write_plan
 
 
@@ -132,7 +132,7 @@ class _Reasons:
 
     def why_moved(self, pod: int) -> tuple[str, ...]:
         arrays, target = self.case.arrays, int(self.at[pod])
-        who = "pending: it has no node" if arrays.home[pod] == NOWHERE else "everybody is matched anew"
+        who = PENDING if arrays.home[pod] == NOWHERE else "everybody is matched anew"
         listed, distance = len(self.lists.of(pod)), self.costs(pod)[target]
         where = f"{arrays.nodes[target].name} is choice {self.rank(pod)} of the {listed} on its list"
         return who, f"{where}, distance {distance:.2f}"

@@ -55,7 +55,7 @@ class _Words:
         if not self._may_stay[pod]:
             return may_not_stay(name, self._case.candidates.why_not(pod, home))
         if self._unhappy[pod]:
-            return unhappy_on(name, self._before)
+            return unhappy_on(name, self._before.node_load[name])
         if self._nearer[pod]:
             return nearer_fit(name, self.there[pod], self._here[pod], self._case.arrays.options.inertia)
         return makes_room(name)
@@ -73,7 +73,7 @@ def ranks_of(case: Case, choice: Choice, asked: Mask) -> Ranks:
     kernels = loading.kernels(int(asked.sum()), len(arrays.nodes))
     slowly = asked.copy()
     if kernels is not None:
-        slowly &= arrays.unhappy if arrays.wishes is None else arrays.unhappy | arrays.wishes.has_any
+        slowly &= arrays.choosy
     ranks = Ranks(
         choice.at,
         asked & ~slowly,
@@ -96,7 +96,7 @@ def ranks_of(case: Case, choice: Choice, asked: Mask) -> Ranks:
 def _rank_one_by_one(case: Case, choice: Choice, asked: Mask, ranks: Ranks) -> None:
     for turn in turns(case, choice, asked):
         pod, target, home = turn.pod, int(choice.at[turn.pod]), int(case.arrays.home[turn.pod])
-        place = _places(case.preferences.order(pod, case.candidates.of(pod), turn.standing), len(case.arrays.nodes))
+        place = places(case.preferences.order(pod, case.candidates.of(pod), turn.standing), len(case.arrays.nodes))
         distances: Floats = case.preferences.distances(pod, turn.standing)
         ranks.rank[pod], ranks.there[pod] = place[target], distances[target]
         if home != NOWHERE:
@@ -104,7 +104,7 @@ def _rank_one_by_one(case: Case, choice: Choice, asked: Mask, ranks: Ranks) -> N
             ranks.nearer_than_home[pod] = 0 < place[target] < place[home]
 
 
-def _places(order: Ints, nodes: int) -> Ints:
+def places(order: Ints, nodes: int) -> Ints:
     """By node its place in a list, from 1; 0 for those that are not in it."""
     place = np.zeros(nodes, dtype=np.int64)
     place[order] = np.arange(1, len(order) + 1)

@@ -12,7 +12,7 @@ from matching.ledger import Ledger
 from matching.order import by_value
 from matching.outcome import Choice
 from matching.plan import Measures, Move, Rejected, Unplaced
-from matching.reasons.brief import brief_moves
+from matching.reasons.brief import brief_moves, places
 from matching.reasons.missing import ALL_NODES, kind_of_nodes
 from matching.reasons.obstacles import Kind, Obstacles
 from matching.reasons.turns import Turn, turns
@@ -64,8 +64,7 @@ class _Explanation:
         self._home = int(case.arrays.home[turn.pod])
         self._obstacles = Obstacles(case, turn.ledger, turn.pod)
         self._order = case.preferences.order(turn.pod, self._obstacles.allowed, turn.standing)
-        self._place = np.zeros(len(case.arrays.nodes), dtype=np.int64)
-        self._place[self._order] = np.arange(1, len(self._order) + 1)
+        self._place = places(self._order, len(case.arrays.nodes))
         self._rank = int(self._place[target])
         self._distances = case.preferences.distances(turn.pod, turn.standing)
 
@@ -89,7 +88,7 @@ class _Explanation:
         if not self._obstacles.allowed[home]:
             return may_not_stay(name, self._obstacles.text(home))
         if arrays.unhappy[self._pod]:
-            return unhappy_on(name, before)
+            return unhappy_on(name, before.node_load[name])
         if self._rank < self._place[home]:
             here, there = self._distances[home], self._distances[self._target]
             return nearer_fit(name, there, here, arrays.options.inertia)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from matching.plan import Measures
-
 PENDING = "pending: it has no node"
+NOT_BETTER = "stays: moving would not be better than doing nothing"
+NOBODY_MOVES = "no running pod is moved"
+NO_ROOM = "some pods would find no room by their requests"
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
@@ -34,8 +35,8 @@ def may_not_stay(node: str, why: str) -> str:
     return f"may not stay on {node}: {why}"
 
 
-def unhappy_on(node: str, before: Measures) -> str:
-    return f"unhappy on {node}, which is at {percent(before.node_load[node])} at peak"
+def unhappy_on(node: str, load: float) -> str:
+    return f"unhappy on {node}, which is at {percent(load)} at peak"
 
 
 def nearer_fit(node: str, there: float, here: float, inertia: float) -> str:

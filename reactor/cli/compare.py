@@ -12,6 +12,7 @@ import msgspec
 from matching.plan import Plan
 from matching.problem import Problem, ProblemError
 from matching.registry import known_planners, load_planner
+from matching.shapes import TOLERANCE
 from reactor.cli.tables import table
 from reactor.decision import Trigger, decide
 from reactor.network import looks_at_network
@@ -103,7 +104,7 @@ def _cured(problem: Problem, plan: Plan) -> int:
         before = plan.before.node_load.get(pod.node or "")
         after = plan.after.node_load.get(ends.get(pod.key, ""))
         if not pod.happy and before is not None and after is not None:
-            cured += after <= before - problem.options.relief + 1e-9
+            cured += after <= before - problem.options.relief + TOLERANCE
     return cured
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from matching.constraints.neighbours import has_rules
+from matching.constraints.neighbours import has_rules, pod_selectors
 from matching.constraints.who import selects
-from matching.problem import Rules, Selector
+from matching.problem import Rules
 from reactor.cluster.records import Pod
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
@@ -17,7 +17,7 @@ def seen_by_rules(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """Those whose rules look at other pods, and those whom such rules may mean."""
     every = list(pods)
     ruling = {id(pod.rules): pod.rules for pod in every if has_rules(pod.rules)}
-    selectors = {selector for rules in ruling.values() for selector in _selectors(rules)}
+    selectors = {selector for rules in ruling.values() for selector in pod_selectors(rules)}
     meant: dict[int, bool] = {}
     for pod in every:
         if id(pod.labels) not in meant:
@@ -34,8 +34,3 @@ def asks_for_namespace_labels(rules: Rules) -> bool:
         if selector is not None
         for requirement in selector.requirements
     )
-
-
-def _selectors(rules: Rules) -> Iterator[Selector | None]:
-    yield from (term.selector for term in (*rules.pod_affinity, *rules.pod_anti_affinity))
-    yield from (spread.selector for spread in rules.spread)

@@ -6,7 +6,7 @@ import numpy as np
 
 from matching.arrays import NOWHERE, Arrays, Floats, Ints, Mask
 from matching.case import Case
-from matching.constraints import pod_count, requests
+from matching.constraints import pod_count
 from matching.constraints.classes import rule_classes
 from matching.planners.balance.board import Board
 from matching.planners.budget import Budget
@@ -38,7 +38,7 @@ class Gate:
     def __init__(self, board: Board, reach: Reach) -> None:
         self._board, self._case, self._reach = board, board.case, reach
         self._home = board.case.arrays.home
-        self._least = requests.least_free(board.case.arrays.request)
+        self._least = board.case.arrays.least_free
         self.budget = Budget(board.case.arrays)
         self._minding = _minding_others(board.case.arrays)
 
@@ -128,7 +128,7 @@ def _minding_others(arrays: Arrays) -> Mask:
     rules = arrays.neighbours
     if rules is None:
         return np.zeros(len(arrays.pods), dtype=bool)
-    return rules.has_rules | rules.concerned
+    return rules.involved
 
 
 def _least(costs: Floats, number: int) -> Ints:

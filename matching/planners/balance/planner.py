@@ -23,7 +23,7 @@ from matching.planners.balance.terms import Terms
 from matching.planners.budget import budget_words, movers
 from matching.planners.node_loads import axis_weights, check_weights
 from matching.problem import Problem
-from matching.reasons.wording import percent, plural
+from matching.reasons.wording import NOBODY_MOVES, percent, plural
 from matching.writing import write_plan
 
 _UNKNOWN_SHIFT = 0.25
@@ -105,6 +105,6 @@ def _notes(board: Board, before: Floats) -> tuple[str, ...]:
     spreads = (percent(board.deviation(load)) for load in (before, board.measured()))
     first = "standard deviation of the node loads: {} before, {} after".format(*spreads)
     if not moved:
-        return "no running pod is moved: no gain is above its price and the noise of the measurements", first
+        return f"{NOBODY_MOVES}: no gain is above its price and the noise of the measurements", first
     budget = budget_words(board.case.problem.options)
     return (first, f"{budget}: {plural(moved, 'move')} found within it") if budget else (first,)

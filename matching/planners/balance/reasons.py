@@ -10,7 +10,7 @@ from matching.arrays import NOWHERE, Arrays, Floats, Ints
 from matching.planners.balance.board import Board
 from matching.planners.balance.gate import Gate
 from matching.planners.balance.terms import Terms
-from matching.reasons.wording import percent, shares
+from matching.reasons.wording import PENDING, percent, shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class BalanceReasoning:
         there = f"{end} {self._at(self.after, target)}"
         home = int(arrays.home[pod])
         if home == NOWHERE:
-            return "pending: it has no node", f"the loads end most even with it there: {there}"
+            return PENDING, f"the loads end most even with it there: {there}"
         who = f"evens out {arrays.nodes[home].name}, at {self._at(self.before, home)} (mean {self._mean()})"
         return who, there, self._earns(pod, home)
 
