@@ -203,9 +203,11 @@ def _rows(measured: NDArray[np.float64], request: NDArray[np.float64]) -> Iterab
 
 
 def _used_by_node(guests: list[Guest]) -> dict[str, Amounts]:
-    sums: dict[str, Amounts] = {}
-    for guest in guests:
-        if guest.node is not None:
-            before = sums.get(guest.node)
-            sums[guest.node] = guest.usage if before is None else tuple(map(sum, zip(before, guest.usage, strict=True)))
-    return sums
+    numbers: dict[str, int] = {}
+    there = [guest for guest in guests if guest.node is not None]
+    at = [numbers.setdefault(guest.node or "", len(numbers)) for guest in there]
+    if not there:
+        return {}
+    sums = np.zeros((len(numbers), len(there[0].usage)))
+    np.add.at(sums, at, [guest.usage for guest in there])
+    return dict(zip(numbers, map(tuple, sums.tolist()), strict=True))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Limits:
     flush_seconds: float = 0.5
     """A row waits at most this long for its batch; what a killed process can lose."""
-    batch_rows: int = 5_000
+    batch_rows: int = 2_000
     """Rows in one transaction; a batch that is full is written at once."""
     queue_rows: int = 200_000
     """Rows of one table that wait while the disk refuses; beyond it the oldest are dropped and counted."""

@@ -9,7 +9,9 @@ from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Executable, Table, bindparam, select
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage import tables
 from storage.rows import Row
@@ -23,9 +25,16 @@ class Target:
     names: tuple[str, ...]
     key: Callable[[Row], Hashable]
     values: Callable[[Row], tuple[Any, ...]]
+    driver_sql: str = ""
+    """The statement in SQLite's own words, where there are so many rows that SQLAlchemy's care of each parameter would
+    cost more than the database."""
 
-    def parameters(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
-        return [dict(zip(self.names, self.values(row), strict=True)) for row in rows]
+    async def write(self, connection: AsyncConnection, rows: Iterable[Row]) -> None:
+        if self.driver_sql:
+            await connection.exec_driver_sql(self.driver_sql, [self.values(row) for row in rows])
+        else:
+            parameters = [dict(zip(self.names, self.values(row), strict=True)) for row in rows]
+            await connection.execute(self.statement, parameters)
 
 
 def _target(table: Table) -> Target:
@@ -39,7 +48,11 @@ def _target(table: Table) -> Target:
     statement = insert(table).values(values)
     replaced = {name: statement.excluded[name] for name in columns if name not in keys}
     upsert = statement.on_conflict_do_update(index_elements=keys, set_=replaced)
-    return Target(upsert, tuple(f"new_{name}" for name in columns), attrgetter(*keys), attrgetter(*columns))
+    driver_sql = (
+        str(upsert.compile(dialect=sqlite.dialect(paramstyle="qmark"))) if table is tables.usage_samples else ""
+    )
+    names = tuple(f"new_{name}" for name in columns)
+    return Target(upsert, names, attrgetter(*keys), attrgetter(*columns), driver_sql)
 
 
 HAPPINESS = _target(tables.happiness)
@@ -80,6 +93,11 @@ class Pending:
             while queue and len(taken) < count:
                 taken.append((target, queue.popitem(last=False)[1]))
         return taken
+
+    def take_of(self, target: Target) -> Batch:
+        """All rows of one table."""
+        rows, self._queues[target] = self._queues[target].values(), OrderedDict()
+        return [(target, row) for row in rows]
 
     def restore(self, taken: Batch) -> None:
         """Put rows back in front, except where a newer row of the same key came in meanwhile."""

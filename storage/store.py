@@ -76,6 +76,10 @@ class Store:
         """Write what waits now; False when the disk did not take it: the rows wait on, `health` says why."""
         return await self._writer.drain()
 
+    async def flush_moves(self) -> bool:
+        """The same for the moves alone: they do not wait for thousands of samples."""
+        return await self._writer.write_now(pending.MOVES)
+
     @property
     def health(self) -> Health:
         return self._writer.health

@@ -91,24 +91,39 @@ class Writer:
                 await asyncio.sleep(self._limits.retry_seconds)
 
     async def drain(self) -> bool:
-        """Write all that waits; False when the database did not take it. Nothing is lost then, rows wait on."""
-        async with self._lock:
-            while batch := self._pending.take(self._limits.batch_rows):
-                self._in_flight = len(batch)
-                try:
-                    await self._write(batch)
-                except BaseException as error:
-                    self._pending.restore(batch)
-                    if not isinstance(error, UNAVAILABLE):
-                        raise
-                    self._error = describe(error)
+        """Write all that waits; False when the database did not take it. Nothing is lost then, rows wait on.
+
+        Whoever has something urgent comes between two batches.
+        """
+        while True:
+            async with self._lock:
+                batch = self._pending.take(self._limits.batch_rows)
+                if not batch:
+                    self._waiting.clear()
+                    self._full.clear()
+                    return True
+                if not await self._attempt(batch):
                     return False
-                finally:
-                    self._in_flight = 0
-                self._error = None
-            self._waiting.clear()
-            self._full.clear()
-            return True
+
+    async def write_now(self, target: Target) -> bool:
+        """Write what waits of one table, before the bulk of the others; False as for `drain`."""
+        async with self._lock:
+            return await self._attempt(self._pending.take_of(target))
+
+    async def _attempt(self, batch: Batch) -> bool:
+        self._in_flight = len(batch)
+        try:
+            await self._write(batch)
+        except BaseException as error:
+            self._pending.restore(batch)
+            if not isinstance(error, UNAVAILABLE):
+                raise
+            self._error = describe(error)
+            return False
+        finally:
+            self._in_flight = 0
+        self._error = None
+        return True
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -121,7 +136,7 @@ class Writer:
         try:
             async with asyncio.timeout(self._limits.call_seconds), self._engine.begin() as connection:
                 for target, rows in groupby(batch, key=itemgetter(0)):
-                    await connection.execute(target.statement, target.parameters(row for _, row in rows))
+                    await target.write(connection, (row for _, row in rows))
         except UNWRITABLE as error:
             if len(batch) == 1:
                 self._refused += 1

@@ -73,9 +73,9 @@ class History:
         for run in runs:
             self._store.add_move(_move_row(run, at))
 
-    async def written(self) -> None:
-        """What was recorded so far is in the database; if the disk does not take it now, its health says so."""
-        await self._store.flush()
+    async def moves_written(self) -> None:
+        """The moves recorded so far are in the database; if the disk does not take them now, its health says so."""
+        await self._store.flush_moves()
 
     def revision(self, row: RevisionRow) -> None:
         self._store.add_revision(row)

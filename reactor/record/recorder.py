@@ -59,7 +59,7 @@ class Recorder:
         """In the store before the first eviction: a process killed right after it must not lose the move."""
         if runs:
             self._history.moves(runs, at)
-            await self._history.written()
+            await self._history.moves_written()
 
     def _decision(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         decision = outcome.decision

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 
 from reactor.cluster.records import Pod
 from reactor.signals.readings import Peak
@@ -11,13 +12,17 @@ _REMEMBERED = 20_000
 
 
 def workload_key(pod: Pod) -> str:
-    """One key for all revisions: a ReplicaSet's name without its template hash is its Deployment's."""
     if pod.owner is None:
         return f"{pod.namespace}/Pod/{pod.name}"
-    name = pod.owner.name
-    if pod.owner.kind == "ReplicaSet" and pod.template_hash:
-        name = name.removesuffix(f"-{pod.template_hash}")
-    return f"{pod.namespace}/{pod.owner.kind}/{name}"
+    return _owned(pod.namespace, pod.owner.kind, pod.owner.name, pod.template_hash)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _owned(namespace: str, kind: str, name: str, template_hash: str) -> str:
+    """One key for all revisions: a ReplicaSet's name without its template hash is its Deployment's."""
+    if kind == "ReplicaSet" and template_hash:
+        name = name.removesuffix(f"-{template_hash}")
+    return f"{namespace}/{kind}/{name}"
 
 
 class Workloads:

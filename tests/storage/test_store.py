@@ -100,6 +100,17 @@ async def test_a_move_is_kept_even_when_its_plan_is_not_there(store: Store, move
     assert await store.moves() == [move_row(plan_id=None)]
 
 
+async def test_moves_need_not_wait_for_the_samples(
+    database: Path, move_row: Callable[..., MoveRow], sample_row: Callable[..., SampleRow]
+) -> None:
+    async with await Store.open(database, Limits(flush_seconds=3600.0)) as store:
+        store.add_samples(sample_row(1.0))
+        store.add_move(move_row(plan_id=None))
+        assert await store.flush_moves()
+        assert await store.moves() == [move_row(plan_id=None)]
+        assert store.health.pending == 1
+
+
 async def test_open_moves_can_be_abandoned(store: Store, move_row: Callable[..., MoveRow]) -> None:
     store.add_move(move_row("m1", ended=150.0))
     store.add_move(move_row("m2"))

@@ -45,7 +45,7 @@ def roomy(seed: int, pods: int, nodes: int) -> Problem:
     places = tuple(Node(f"n{at}", (pick.uniform(4, 8), pick.uniform(4, 8))) for at in range(nodes))
     guests = []
     for at in range(pods):
-        usage = (pick.uniform(0.05, 0.5), pick.uniform(0.05, 0.5))
+        usage = (pick.uniform(0.05, 0.3), pick.uniform(0.05, 0.3))
         peak = (usage[0] * 1.1, usage[1] * 1.2)
         guests.append(Pod(f"d/p{at}", f"{at}", usage, (0.0, 0.0), peak, node=f"n{pick.randrange(nodes)}"))
     return Problem(("cpu", "memory"), tuple(guests), places, ASK)
