@@ -115,7 +115,6 @@ def nodes_down() -> None:
 )
 @click.option("--tool", type=click.Choice(["vegeta", "k6"]), default="vegeta", show_default=True)
 @click.option("--seeds", type=click.IntRange(3, 50), default=3, show_default=True)
-@click.option("--first", is_flag=True, help="The lab's CPU before everybody else's; only on a machine of your own.")
 @click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
 @click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-stable"), show_default=True,
               help="Folder for the data and the report.")  # fmt: skip

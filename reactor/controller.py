@@ -55,6 +55,8 @@ class Options:
     dry_run: bool = False
     mode: Mode | None = None
     """Overrides the settings: --dry-run and `plan --apply` know better."""
+    own_process: bool = False
+    """Nobody else lives in this process, so its memory may be arranged for the controller alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ class Controller:
     async def _decide(self) -> None:
         await self.state.until_synced()
         await self.warming.look()
-        settle_heap()
+        if self.options.own_process:
+            settle_heap()
         await self.loop.run()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,9 @@ DEFAULT_MAX_PODS = 110.0
 
 _Row = tuple[Pod, str | None, str, bool, Rules]
 """Pod, its node, why it is fixed, whether it is happy, its rules."""
+
+_Needs = tuple[Amounts, Amounts, Amounts]
+"""Request, usage and peak."""
 
 
 class ProblemBuilder:
@@ -84,28 +87,8 @@ class ProblemBuilder:
 
     def _guests_of(self, axes: tuple[str, ...]) -> list[Guest]:
         running = iter(self._running_needs(axes))
-        return [
-            self._guest(row, *(self._new_needs(axes, row[0]) if row[1] is None else next(running)))
-            for row in self._guests
-        ]
-
-    def _guest(self, row: _Row, request: Amounts, usage: Amounts, peak: Amounts) -> Guest:
-        pod, node, fixed, happy, rules = row
-        return Guest(
-            key=pod.key,
-            uid=pod.uid,
-            usage=usage,
-            request=request,
-            peak=peak,
-            node=node,
-            workload=workload_key(pod),
-            priority=pod.priority,
-            happy=happy,
-            fixed=fixed,
-            rules=rules,
-            labels=pod.labels,
-            leaving=pod.deleting is not None,
-        )
+        needs = [self._new_needs(axes, row[0]) if row[1] is None else next(running) for row in self._guests]
+        return _guests(self._guests, needs)
 
     def _request(self, axes: tuple[str, ...], pod: Pod) -> Amounts:
         key = id(pod.requests)
@@ -114,7 +97,7 @@ class ProblemBuilder:
             found = self._requests[key] = _amounts(axes, pod.requests)
         return found
 
-    def _running_needs(self, axes: tuple[str, ...]) -> Iterable[tuple[Amounts, Amounts, Amounts]]:
+    def _running_needs(self, axes: tuple[str, ...]) -> Iterable[_Needs]:
         """Request, usage and peak of every guest with a node, in order. Where nothing fresh is known the request
         stands in: unknown never reads as idle."""
         pods = [row[0] for row in self._guests if row[1] is not None]
@@ -129,7 +112,7 @@ class ProblemBuilder:
         used = np.where(known, usage, np.maximum(measured, expected))
         return zip(requests, _rows(used, request), _rows(np.maximum(used, expected), request), strict=True)
 
-    def _new_needs(self, axes: tuple[str, ...], pod: Pod) -> tuple[Amounts, Amounts, Amounts]:
+    def _new_needs(self, axes: tuple[str, ...], pod: Pod) -> _Needs:
         """A pod that has not run yet needs what its workload needs."""
         request = self._request(axes, pod)
         if self._snapshot.needs is Needs.REQUESTS:
@@ -142,7 +125,7 @@ class ProblemBuilder:
         """It will look like the pod that it replaces to everybody else's rules, and have the same. Needs what its
         workload needs, as any pod that has not run yet: the pod it replaces may be gone."""
         fixed = f"held for the replacement of {run.pod.key}"
-        guest = self._guest((run.pod, None, fixed, True, run.pod.rules), *self._new_needs(axes, run.pod))
+        (guest,) = _guests([(run.pod, None, fixed, True, run.pod.rules)], [self._new_needs(axes, run.pod)])
         name = f"reservation:{run.id}"
         key = f"{run.pod.namespace}/{name}"
         return replace(guest, key=key, uid=name, node=run.move.target, workload=name, priority=0, leaving=False)
@@ -174,6 +157,29 @@ class ProblemBuilder:
             pods = used[at] if used is not None else 0.0
             rest.append(0.0 if total is None else max(0.0, total - pods - max(0.0, kept_back)))
         return tuple(rest)
+
+
+def _guests(rows: Sequence[_Row], needs: Sequence[_Needs]) -> list[Guest]:
+    """Column by column, in the order of the fields: for tens of thousands of pods half the time of one by one."""
+    pods = [row[0] for row in rows]
+    return list(
+        map(
+            Guest,
+            [pod.key for pod in pods],
+            [pod.uid for pod in pods],
+            [usage for _, usage, _ in needs],
+            [request for request, _, _ in needs],
+            [peak for _, _, peak in needs],
+            [node for _, node, *_ in rows],
+            [workload_key(pod) for pod in pods],
+            [pod.priority for pod in pods],
+            [happy for *_, happy, _ in rows],
+            [fixed for _, _, fixed, *_ in rows],
+            [rules for *_, rules in rows],
+            [pod.labels for pod in pods],
+            [pod.deleting is not None for pod in pods],
+        )
+    )
 
 
 def pinned(rules: Rules, node: str) -> Rules:

@@ -16,6 +16,7 @@ from reactor.needs import ProblemBuilder
 from reactor.network import for_planner
 from reactor.reasons import Reason
 from reactor.settings.model import Settings
+from reactor.settings.planner_check import waived_by
 from reactor.snapshot import Needs, Snapshot
 
 
@@ -23,14 +24,16 @@ def rematch_problem(snapshot: Snapshot, decision: Decision, settings: Settings) 
     """Every pod that holds room, with whoever may move free to move, and the pending pods of ours.
 
     Where only the unhappy may move, nobody else is asked why not: in a large cluster that takes longer than the plan.
+    A planner that waives something may not keep to the scope either.
     """
     unhappy = {one.uid for one in decision.unhappy}
     scope = Scope(settings.planner.scope)
+    only_unhappy = scope is Scope.UNHAPPY and not waived_by(settings.planner.name)
     management = Management.of(settings)
     builder = ProblemBuilder(snapshot)
     for pod in _holders(snapshot):
-        is_settled = scope is Scope.UNHAPPY or pod.uid in unhappy
-        fixed = "" if is_settled else why_fixed(pod, snapshot, settings, management)
+        asked = not only_unhappy and pod.uid not in unhappy
+        fixed = why_fixed(pod, snapshot, settings, management) if asked else ""
         builder.add(pod, fixed=fixed, happy=pod.uid not in unhappy)
     pending = pending_pods(snapshot, settings)
     for uid in pending.place:

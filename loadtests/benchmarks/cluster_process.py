@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadtests.benchmarks.process import ProcessUse, process_use
+from loadtests.tools.child_processes import ENDS_WITH_US, without_proxies
 from reactor.errors import ClusterError
 
 _LOOK_EVERY = 0.1
@@ -25,7 +25,12 @@ async def run_to_its_end(command: Sequence[str], log: Path, deadline: float) -> 
     """Killed at the deadline, or when this is cancelled."""
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=_without_proxies()
+            *ENDS_WITH_US,
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=without_proxies(),
         )
     use = ProcessUse(0.0, 0.0, 0.0)
     try:
@@ -42,7 +47,3 @@ async def run_to_its_end(command: Sequence[str], log: Path, deadline: float) -> 
     if process.returncode:
         raise ClusterError(f"{command[0]} ended with {process.returncode}; see {log}")
     return Cost(use.cpu_seconds, use.peak_mib)
-
-
-def _without_proxies() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}

@@ -39,6 +39,10 @@ class Layout:
     def url(self) -> str:
         return f"https://{self.options.address}:{self.ports.api}"
 
+    @property
+    def scheduler_url(self) -> str:
+        return f"https://{LOOPBACK}:{self.ports.scheduler}"
+
     def flags(self, component: Component) -> list[str]:
         own = {
             Component.ETCD: self._etcd,
@@ -96,10 +100,17 @@ class Layout:
             f"--service-account-private-key-file={self.credentials.account_key}",
             f"--root-ca-file={self.credentials.ca.certificate}",
             "--use-service-account-credentials=true",
+            f"--flex-volume-plugin-dir={self.options.folder / 'volume-plugins'}",
         ]
 
     def _scheduler(self) -> list[str]:
-        return self._client(self.ports.scheduler)
+        """With a certificate that we can check: it is asked whether it is ready."""
+        server = self.credentials.server
+        return [
+            *self._client(self.ports.scheduler),
+            f"--tls-cert-file={server.certificate}",
+            f"--tls-private-key-file={server.key}",
+        ]
 
     def _client(self, port: int) -> list[str]:
         qps = self.options.client_qps

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -15,12 +13,15 @@ import msgspec
 from reactor.errors import InputError
 
 _RECORD = "processes.json"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Identity(msgspec.Struct, frozen=True):
     pid: int
     started: int
     """In the kernel's ticks since boot: a pid that is used again has another."""
+    boot: str = ""
+    """Which boot that was: a record on disk outlives it."""
 
 
 def identity_of(pid: int) -> Identity | None:
@@ -29,32 +30,39 @@ def identity_of(pid: int) -> Identity | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    return Identity(pid, int(stat.rpartition(")")[2].split()[19]))
+    return Identity(pid, int(stat.rpartition(")")[2].split()[19]), _BOOT.read_text().strip())
 
 
 def remember(folder: Path, identities: Iterable[Identity]) -> None:
-    (folder / _RECORD).write_bytes(msgspec.json.encode(list(identities)))
+    """Also the mark by which the next run knows that what is in the folder was made by one of ours."""
+    unfinished = folder / f".{_RECORD}.unfinished"
+    unfinished.write_bytes(msgspec.json.encode(list(identities)))
+    unfinished.rename(folder / _RECORD)
 
 
 def remove_leftovers(folder: Path, made: Iterable[str]) -> None:
-    """Ends the processes on record and removes the subfolders that a run makes."""
-    try:
-        recorded = msgspec.json.decode((folder / _RECORD).read_bytes(), type=list[Identity])
-    except (OSError, msgspec.MsgspecError):
-        recorded = []
-    for identity in recorded:
+    """Ends the processes on record and removes what a run makes; without a record that is somebody else's."""
+    recorded = _recorded(folder)
+    there = [path for path in (folder / name for name in made) if path.exists()]
+    if recorded is None and there:
+        names = ", ".join(path.name for path in there)
+        raise InputError(
+            f"{folder}: no control plane ran here, and {names} would be overwritten;"
+            " name another folder, or remove what you do not need"
+        )
+    for identity in recorded or ():
         if identity_of(identity.pid) == identity:
             os.kill(identity.pid, signal.SIGKILL)
-    for name in made:
-        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in there:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
 
 
-@contextmanager
-def sole_user(folder: Path) -> Iterator[None]:
-    """One run per folder at a time; the kernel gives the lock back when its holder is killed."""
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(f"{folder}: another control plane runs here; stop it or choose another folder") from error
-        yield
+def _recorded(folder: Path) -> list[Identity] | None:
+    """None when the folder has no record of ours."""
+    try:
+        return msgspec.json.decode((folder / _RECORD).read_bytes(), type=list[Identity])
+    except (OSError, msgspec.MsgspecError):
+        return None

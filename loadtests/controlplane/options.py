@@ -27,12 +27,11 @@ class User:
 @dataclass(frozen=True, slots=True)
 class ControlPlaneOptions:
     folder: Path
-    """Data, credentials and logs; its data is removed at the start."""
+    """Data, credentials and logs; those of an earlier run are removed at the start."""
     address: str = "127.0.0.1"
     """Where the API server listens; nodes with a network of their own need one that they reach."""
     users: tuple[User, ...] = ()
     """Beside the admin."""
-    components: frozenset[Component] = frozenset(Component)
     flags: Mapping[Component, tuple[str, ...]] = field(default_factory=dict)
     """Added at the end of a component's own, so they win."""
     client_qps: int = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 from loadtests.controlplane.etcd_history import compact
 from loadtests.controlplane.flags import LOOPBACK, Layout, Ports
 from loadtests.controlplane.kubeconfigs import write_kubeconfig
-from loadtests.controlplane.leftovers import remember, remove_leftovers, sole_user
+from loadtests.controlplane.leftovers import remember, remove_leftovers
 from loadtests.controlplane.options import Component, ControlPlaneOptions
 from loadtests.controlplane.pki import Credentials, make_credentials
 from loadtests.controlplane.ports import free_ports
 from loadtests.controlplane.process import ComponentProcess
+from loadtests.demo.state_folder import claimed
 from loadtests.tools import ensure
 from loadtests.workloads.api import LabApi
 from reactor.clock import Clock, SystemClock
@@ -24,7 +25,8 @@ from reactor.errors import ClusterError
 
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
-_MADE = ("etcd", "log", "pki")
+_FOLDERS = ("etcd", "log", "pki")
+_KUBECONFIG = "kubeconfig"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +92,15 @@ class ControlPlane:
     async def start(self) -> None:
         """In the order in which they need each other; raises with the end of the log of one that does not come up."""
         for component in Component:
-            if component in self.processes:
-                await self._start(component)
-        if Component.CONTROLLER_MANAGER in self.processes:
-            await self._until(Component.CONTROLLER_MANAGER, self._first_account)
+            await self._start(component)
+        await self._until(Component.CONTROLLER_MANAGER, self._first_account)
+        await self._until(Component.SCHEDULER, self._ready)
 
     def stop(self) -> None:
-        for component in reversed(tuple(self.processes)):
-            self.processes[component].stop()
+        """The last one first, and every one; one that does not end is told when the others have."""
+        with ExitStack() as stack:
+            for process in self.processes.values():
+                stack.callback(process.stop)
 
     async def _start(self, component: Component) -> None:
         process = self.processes[component]
@@ -119,10 +122,11 @@ class ControlPlane:
         return True
 
     async def _until(self, component: Component, holds: Callable[[LabApi], Awaitable[bool]]) -> None:
-        process, api = self.processes[component], self.client()
+        process, api = self.processes[component], self._who_tells_of(component)
         try:
             async with asyncio.timeout(_START_SECONDS):
                 while not await holds(api):
+                    self.processes[Component.ETCD].check()
                     process.check()
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
@@ -131,15 +135,20 @@ class ControlPlane:
         finally:
             await api.close()
 
+    def _who_tells_of(self, component: Component) -> LabApi:
+        """The scheduler itself, which answers this to everybody; else the API server, as admin."""
+        if component is Component.SCHEDULER:
+            return LabApi(self.layout.scheduler_url, SystemClock(), ca=self.ca)
+        return self.client()
+
 
 @asynccontextmanager
 async def control_plane(options: ControlPlaneOptions) -> AsyncIterator[ControlPlane]:
-    wanted = [component for component in Component if component in options.components]
-    programs = await ensure([*wanted, "openssl", "setpriv"])
-    options.folder.mkdir(parents=True, exist_ok=True)
-    with sole_user(options.folder):
-        remove_leftovers(options.folder, _MADE)
-        for name in _MADE:
+    programs = await ensure([*Component, "openssl", "setpriv"])
+    with claimed(options.folder):
+        remove_leftovers(options.folder, (*_FOLDERS, _KUBECONFIG))
+        remember(options.folder, ())
+        for name in _FOLDERS:
             (options.folder / name).mkdir(mode=0o700)
         layout = await _lay_out(options, programs["openssl"])
         logs = options.folder / "log"
@@ -147,7 +156,7 @@ async def control_plane(options: ControlPlaneOptions) -> AsyncIterator[ControlPl
             layout,
             {
                 each: ComponentProcess(each, [str(programs[each]), *layout.flags(each)], logs / f"{each}.log")
-                for each in wanted
+                for each in Component
             },
         )
         try:
@@ -163,6 +172,6 @@ async def _lay_out(options: ControlPlaneOptions, openssl: Path) -> Layout:
     etcd, peer, controller_manager, scheduler = free_ports(LOOPBACK, 4)
     ports = Ports(api, etcd, peer, controller_manager, scheduler)
     credentials = await make_credentials(openssl, options, options.folder / "pki")
-    layout = Layout(options, ports, credentials, options.folder / "etcd", options.folder / "kubeconfig")
+    layout = Layout(options, ports, credentials, options.folder / "etcd", options.folder / _KUBECONFIG)
     write_kubeconfig(layout.kubeconfig, layout.url, credentials.ca.certificate, token=credentials.admin_token)
     return layout

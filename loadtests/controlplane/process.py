@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 from loadtests.controlplane.leftovers import Identity, identity_of
+from loadtests.tools.child_processes import ENDS_WITH_US, without_proxies
 from reactor.errors import ClusterError
 
 _TAIL = 15
 _KILL_SECONDS = 10.0
-_ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
-"""The kernel kills it when this process is gone, however that came."""
 
 
 class ComponentProcess:
@@ -31,8 +29,8 @@ class ComponentProcess:
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*_ENDS_WITH_US, *self._command],
-                env=_without_proxies(),
+                [*ENDS_WITH_US, *self._command],
+                env=without_proxies(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -42,7 +40,10 @@ class ComponentProcess:
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(_KILL_SECONDS)
+            try:
+                self._process.wait(_KILL_SECONDS)
+            except subprocess.TimeoutExpired as error:
+                raise ClusterError(f"{self.name} was killed and did not end within {_KILL_SECONDS:g} s") from error
             self._process = None
 
     def check(self) -> None:
@@ -53,8 +54,3 @@ class ComponentProcess:
     def last_words(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines()
         return "\n".join([f"(the end of {self._log})", *lines[-_TAIL:]])
-
-
-def _without_proxies() -> dict[str, str]:
-    """Everything here talks within the machine."""
-    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}

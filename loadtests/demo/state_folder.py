@@ -22,5 +22,5 @@ def claimed(folder: Path) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise InputError(f"another demo uses {folder}; end it, or name another folder with --state") from error
+            raise InputError(f"another run uses {folder}; end it, or name another folder with --state") from error
         yield folder

@@ -19,7 +19,6 @@ from loadtests.workloads.placement import default_placement
 Placement = Mapping[str, str]
 """Node by app."""
 NAMESPACE = "shop"
-PORT = 8080
 REQUESTS = {"cpu": "15m", "memory": "32Mi"}
 """Equal for all and far too low, so that a scheduler that believes them sees no difference between the apps."""
 WORK_MS = (2.0, 32.0)

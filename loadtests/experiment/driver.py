@@ -15,11 +15,12 @@ from reactor.settings.model import Settings
 
 @dataclass(frozen=True, slots=True)
 class MoveSpan:
-    """A move as its app's users saw it: from the eviction to the Ready replacement, in seconds into the step."""
+    """A move as its app's users saw it: from the eviction to the Ready replacement, in seconds since the epoch."""
 
     app: str
     began: float
     ended: float
+    """Infinite while it is under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,12 @@ class Machine:
     """Of the CPU that is not promised to the nodes, what nobody used."""
     outside: float
     """Cores that are not promised to the nodes."""
-    late_ms: float = 0.0
+    late_ms: float
     """How late the load tool was on average."""
-    unsent: float = 0.0
+    unsent: float
     """Share of the requests that it did not get round to send."""
-    delay_ms: float = 0.0
-    """How long a process of the lab that wanted to run had to wait for a CPU, on average."""
+    delay_ms: float | None
+    """How long a process of the lab that wanted to run had to wait for a CPU, on average; None: it never ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,14 @@ class Observation:
     """One step: every request, and what the controller and the nodes did meanwhile."""
 
     samples: Sequence[Sample]
+    """Their starts are seconds after `began`."""
+    began: float
+    """When the first request was sent, in seconds since the epoch."""
     rematches: int = 0
-    moves: Sequence[MoveSpan] = ()
+    moves: int = 0
+    """That ended in this step."""
+    spans: Sequence[MoveSpan] = ()
+    """Of the run's moves so far: one that began or ended in another step costs requests of this one, too."""
     dumped: int = 0
     """Pods that a plan left without a node."""
     without_node: int = 0

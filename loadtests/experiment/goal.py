@@ -27,16 +27,16 @@ class Item:
     why: str
 
 
-def judge(results: Results, ours: Arm = OUR_LIVE) -> list[Item]:
+def judge(results: Results) -> list[Item]:
     """Live with the moves included, and as the paper's phase B tells it."""
     first = results.first_failing()
     if first is None:
         nothing = Item("higher availability", Verdict.NOT_JUDGED, "the default placement did not fail at any rate")
         return [nothing, _homeless(results), _lost(results)]
     return [
-        _higher(results, ours, "live, moves included", first),
-        _higher(results, ours.frozen(), "phase B", first),
-        _not_worse(results, ours),
+        _higher(results, OUR_LIVE, "live, moves included", first),
+        _higher(results, OUR_LIVE.frozen(), "phase B", first),
+        _not_worse(results),
         _homeless(results),
         _lost(results),
     ]
@@ -56,10 +56,10 @@ def _higher(results: Results, ours: Arm, how: str, first: Step) -> Item:
     return Item(what, verdict, f"{_told(interval)} over {len(differences)} seeds")
 
 
-def _not_worse(results: Results, ours: Arm) -> Item:
+def _not_worse(results: Results) -> Item:
     steps = beyond()
     what = f"live availability not significantly worse from {_rates(steps)}"
-    differences = results.differences(ours, steps)
+    differences = results.differences(OUR_LIVE, steps)
     interval = interval_of(differences.values())
     if interval is None or len(differences) < LEAST_SEEDS:
         return Item(what, Verdict.NOT_JUDGED, f"valid pairs of {len(differences)} seeds; {LEAST_SEEDS} are needed")

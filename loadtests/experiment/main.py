@@ -59,7 +59,6 @@ class Request:
     full: bool
     tool: str
     seeds: int
-    first: bool
     resume: bool
     state: Path
     copy_to: Path | None
@@ -164,5 +163,5 @@ async def _driver(request: Request, design: Design, world: str, folder: Path) ->
         return
     from loadtests.experiment.real.driver import RealDriver
 
-    async with RealDriver.open(design, request.tool, first=request.first) as driver:
+    async with RealDriver.open(design, request.tool) as driver:
         yield driver, driver.lab.prometheus.url

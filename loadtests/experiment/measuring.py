@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from loadtests.experiment.apps import Placement
 from loadtests.experiment.design import Run, Step
-from loadtests.experiment.driver import Machine, MoveSpan, Observation
+from loadtests.experiment.driver import Machine, Observation
 from loadtests.experiment.records import StepRecord
-from loadtests.workloads.load_summary import Outcome, Sample, summarise, summarise_by_app
+from loadtests.workloads.load_summary import Outcome, summarise, summarise_by_app
 
 AFTERMATH = 1.0
 """Seconds after a replacement is Ready in which a failed request of its app still counts as the move's."""
@@ -56,8 +55,8 @@ def record_of(setting: Setting, seen: Observation, placement: Placement) -> Step
         p95_ms=whole.p95_ms or 0.0,
         p99_ms=whole.p99_ms or 0.0,
         rematches=seen.rematches,
-        moves=len(seen.moves),
-        lost_in_moves=lost_in_moves(seen.samples, seen.moves),
+        moves=seen.moves,
+        lost_in_moves=lost_in_moves(seen),
         dumped=seen.dumped,
         without_node=seen.without_node,
         restarts=seen.restarts,
@@ -65,17 +64,18 @@ def record_of(setting: Setting, seen: Observation, placement: Placement) -> Step
         cpu=seen.cpu,
         outside_idle=seen.machine.outside_idle if seen.machine is not None else None,
         delay_ms=seen.machine.delay_ms if seen.machine is not None else None,
+        late_ms=seen.machine.late_ms if seen.machine is not None else None,
+        unsent=seen.machine.unsent if seen.machine is not None else None,
         valid=seen.machine is None or not saturated(seen.machine),
         placement=placement,
     )
 
 
-def lost_in_moves(samples: Sequence[Sample], moves: Sequence[MoveSpan]) -> int:
+def lost_in_moves(seen: Observation) -> int:
     """Failed requests of an app while it was being moved; others fail for want of CPU."""
-    failed = [sample for sample in samples if sample.outcome is not Outcome.OK]
+    failed = [(sample.app, seen.began + sample.start) for sample in seen.samples if sample.outcome is not Outcome.OK]
     return sum(
-        any(span.app == sample.app and span.began <= sample.start <= span.ended + AFTERMATH for span in moves)
-        for sample in failed
+        any(span.app == app and span.began <= at <= span.ended + AFTERMATH for span in seen.spans) for app, at in failed
     )
 
 
@@ -83,8 +83,9 @@ def saturated(machine: Machine) -> bool:
     """Whether the machine itself, not the nodes' quotas, may have held the pods or the load tool back.
 
     A machine with idle CPU beside the quotas was not. One without was not either when whoever of the lab wanted to run
-    did so at once: then the others took only what the lab did not want.
+    did so at once: then the others took only what the lab did not want. Of one that kept it waiting throughout the step
+    nothing good is known.
     """
-    if machine.late_ms > LATEST_MS or machine.unsent > MOST_UNSENT:
+    if machine.late_ms > LATEST_MS or machine.unsent > MOST_UNSENT or machine.delay_ms is None:
         return True
     return machine.outside_idle < LEAST_SPARE * machine.outside and machine.delay_ms > LONGEST_DELAY_MS

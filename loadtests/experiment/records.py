@@ -18,7 +18,7 @@ T = TypeVar("T")
 COLUMNS = (
     "world", "tool", "phase", "planner", "threshold", "seed", "paper_rate", "rate", "seconds", "requests", "failures",
     "availability", "p50_ms", "p95_ms", "p99_ms", "rematches", "moves", "lost_in_moves", "dumped", "without_node",
-    "restarts", "cores_used", "outside_idle", "delay_ms", "valid",
+    "restarts", "cores_used", "outside_idle", "delay_ms", "late_ms", "unsent", "valid",
 )  # fmt: skip
 
 
@@ -50,6 +50,8 @@ class StepRecord(Struct, frozen=True, rename="camel"):
     cpu: Mapping[str, float] = {}
     outside_idle: float | None = None
     delay_ms: float | None = None
+    late_ms: float | None = None
+    unsent: float | None = None
     valid: bool = True
     placement: Mapping[str, str] = {}
     """After the step."""

@@ -1,4 +1,4 @@
-"""Walks through a design with a driver; every step is on disk before the next begins."""
+"""Walks through a design with a driver; a step is on disk as soon as the next is over."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Runner:
         self._done[run] = records
 
     async def _walk(self, session: Session, run: Run, keep: Callable[[StepRecord], None]) -> None:
-        """The answers of a step are collected while the next one runs."""
+        """The answers of a step are collected when the next one is over: a move of that step may have begun in it."""
         plan = self._plan
         waiting: Callable[[], Awaitable[StepRecord]] | None = None
         for step in STEPS:

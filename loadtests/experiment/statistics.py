@@ -43,9 +43,10 @@ class Results:
         found = self.at(arm, step)
         return fmean(record.availability for record in found) if found else None
 
-    def first_failing(self, arm: Arm = KUBE_SCHEDULER) -> Step | None:
+    def first_failing(self) -> Step | None:
+        """Of the default placement."""
         for step in STEPS:
-            availability = self.availability(arm, step)
+            availability = self.availability(KUBE_SCHEDULER, step)
             if availability is not None and availability < FAILS_BELOW:
                 return step
         return None

@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, replace
 
 from loadtests.experiment.driver import MoveSpan
 from reactor.execution.journal import MoveRun, Stage
 from reactor.outcome import Outcome
 
 
-@dataclass(slots=True)
-class Tally:
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of one step."""
+
     rematches: int = 0
     """Plans that moved somebody."""
     dumped: int = 0
-    moves: list[MoveSpan] = field(default_factory=list)
-    """Times are the controller's clock's."""
+    moves: int = 0
+    """That were completed."""
+
+
+class Tally:
+    """Of one run. The spans of its moves are kept to the end: a move may reach over several steps."""
+
+    def __init__(self) -> None:
+        self._counts = Counts()
+        self._spans: dict[str, MoveSpan] = {}
 
     def count(self, outcome: Outcome) -> None:
+        counts = self._counts
         if outcome.rematch is not None and outcome.rematch.plan.moves:
-            self.rematches += 1
-            self.dumped += len(outcome.rematch.plan.unplaced)
-        self.moves += [span for run in outcome.moves if (span := _span(run)) is not None]
+            dumped = counts.dumped + len(outcome.rematch.plan.unplaced)
+            counts = replace(counts, rematches=counts.rematches + 1, dumped=dumped)
+        done = sum(run.stage is Stage.DONE for run in outcome.moves)
+        self._counts = replace(counts, moves=counts.moves + done)
+        for run in outcome.moves:
+            self._follow(run)
 
-    def take(self) -> Tally:
+    def take(self) -> Counts:
         """What was counted so far; counting starts again."""
-        taken = Tally(self.rematches, self.dumped, self.moves)
-        self.rematches, self.dumped, self.moves = 0, 0, []
+        taken, self._counts = self._counts, Counts()
         return taken
 
-    def moves_since(self, start: float) -> list[MoveSpan]:
-        """With times as seconds after `start`."""
-        return [MoveSpan(span.app, span.began - start, span.ended - start) for span in self.moves]
+    def spans(self) -> tuple[MoveSpan, ...]:
+        """Of all moves that were completed or are under way; times are the controller's clock's."""
+        return tuple(self._spans.values())
 
-
-def _span(run: MoveRun) -> MoveSpan | None:
-    if run.stage is not Stage.DONE or run.evicted is None or run.ended is None:
-        return None
-    return MoveSpan(run.pod.labels["app"], run.evicted, run.ended)
+    def _follow(self, run: MoveRun) -> None:
+        """A move that came to nothing is no move."""
+        if run.evicted is not None and (run.active or run.stage is Stage.DONE):
+            ended = math.inf if run.ended is None else run.ended
+            self._spans[run.id] = MoveSpan(run.pod.labels["app"], run.evicted, ended)
+        else:
+            self._spans.pop(run.id, None)

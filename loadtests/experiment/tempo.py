@@ -9,6 +9,7 @@ from typing import Any
 
 from loadtests.experiment.apps import NAMESPACE
 from loadtests.experiment.design import PAPER, PAPER_STEP_SECONDS, Arm, Pace
+from loadtests.workloads.query_windows import queries_over
 from reactor.settings.model import Settings
 
 _FLOORS: dict[tuple[str, str], float] = {
@@ -43,12 +44,6 @@ def settings_for(arm: Arm, pace: Pace, prometheus: str = "") -> Settings:
     interval = 15.0 if factor >= 1 else 1.0
     tree["metrics"]["metricsApi"] = {"interval": interval}
     if prometheus:
-        tree["metrics"]["prometheus"] = {"url": prometheus, "interval": interval, "queries": _queries(factor)}
+        queries = {} if factor >= 1 else queries_over(_WINDOW_SECONDS)
+        tree["metrics"]["prometheus"] = {"url": prometheus, "interval": interval, "queries": queries}
     return Settings.model_validate(tree)
-
-
-def _queries(factor: float) -> dict[str, str]:
-    """The defaults; their windows are durations, too."""
-    queries: dict[str, str] = Settings().metrics.prometheus.queries.model_dump(by_alias=True)
-    window = "[2m]" if factor >= 1 else f"[{_WINDOW_SECONDS}s]"
-    return {name: query.replace("[2m]", window) for name, query in queries.items()}

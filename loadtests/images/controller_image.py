@@ -43,6 +43,8 @@ async def controller_image(clone: Path, cache: Cache, say: Callable[[str], None]
         entrypoint = (f"{HOME}/bin/python3", *_START)
         image = Image(CONTROLLER_IMAGE, (base, ours), entrypoint, environment=environment)
         path = folder / f"rematch-{ours.digest[:12]}.tar"
+        for older in set(folder.glob("rematch-*.tar")) - {path}:
+            older.unlink()
         return path if path.exists() else write_image(path, image)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 
 from loadtests.controlplane import Component, ControlPlane
 from loadtests.kwok.fleet import NAMESPACE, Fleet
 from loadtests.kwok.observing import PodObserver
 from loadtests.workloads.api import Json, LabApi
+from loadtests.workloads.conditions import has_condition
 from reactor.clock import SystemClock
+from reactor.execution.some_at_once import some_at_once
 
 _AT_ONCE = 32
 _CALL_DEADLINE = 120.0
@@ -28,11 +31,11 @@ async def fill(plane: ControlPlane, fleet: Fleet, observer: PodObserver, say: Sa
     """While the pods are made the controller manager is away: else it would make pods of its own, too."""
     api = LabApi(plane.url, SystemClock(), _CALL_DEADLINE, token=plane.admin_token, ca=plane.ca)
     try:
-        await _at_once(api.create(_NODES, fleet.node(name)) for name in fleet.node_names)
+        await some_at_once([partial(api.create, _NODES, fleet.node(name)) for name in fleet.node_names], _AT_ONCE)
         await _nodes_open(api)
         say(f"{fleet.nodes} nodes are Ready")
         plane.processes[Component.CONTROLLER_MANAGER].stop()
-        await _at_once(_create_app(api, fleet, app) for app in range(fleet.apps))
+        await some_at_once([partial(_create_app, api, fleet, app) for app in range(fleet.apps)], _AT_ONCE)
         say(f"{fleet.pods} pods are created")
         await observer.until(lambda: observer.running == fleet.pods, _NODES_DEADLINE + fleet.pods / _SLOWEST_RATE)
         await plane.restart(Component.CONTROLLER_MANAGER)
@@ -47,19 +50,6 @@ async def _create_app(api: LabApi, fleet: Fleet, app: int) -> None:
         await api.create(_PODS, fleet.pod(app, replica, owner["metadata"]["uid"]))
 
 
-async def _at_once(calls: Iterable[Awaitable[object]]) -> None:
-    """Some at a time, in order; the first failure ends it."""
-    waiting = iter(calls)
-
-    async def work() -> None:
-        for call in waiting:
-            await call
-
-    async with asyncio.TaskGroup() as tasks:
-        for _ in range(_AT_ONCE):
-            tasks.create_task(work())
-
-
 async def _nodes_open(api: LabApi) -> None:
     """Every node is Ready and has lost the taint that admission gives to new ones."""
     async with asyncio.timeout(_NODES_DEADLINE):
@@ -68,6 +58,4 @@ async def _nodes_open(api: LabApi) -> None:
 
 
 def _is_open(node: Json) -> bool:
-    conditions = node["status"].get("conditions") or ()
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    return ready and not node["spec"].get("taints")
+    return has_condition(node, "Ready") and not node["spec"].get("taints")

@@ -21,6 +21,8 @@ from reactor.cluster.watcher import Pace, Watcher
 from reactor.cluster.wire.decoder import Malformed
 from reactor.errors import ClusterError
 
+_SYNC_SECONDS = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class PodChange:
@@ -71,6 +73,7 @@ class PodObserver:
         return [cast(Pod, record) for record in self.mirror.records(Kind.PODS).values()]
 
     def malformed(self, malformed: Malformed) -> None:
+        """Ends the watcher: a referee that does not see every pod is none."""
         raise AssertionError(str(malformed))
 
     def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None:
@@ -89,14 +92,16 @@ class PodObserver:
 
 @asynccontextmanager
 async def observed_pods(kubeconfig: Path) -> AsyncIterator[PodObserver]:
+    """Within the block; if watching fails the block is cancelled, and the failure raised at its end."""
     observer = PodObserver()
     connection = await open_connection(str(kubeconfig))
-    watcher = Watcher(Kind.PODS, Gateway(connection), observer.mirror, observer, Pace(SystemClock()))
-    watching = asyncio.create_task(watcher.run())
     try:
-        await observer.mirror.until_synced()
-        yield observer
+        watcher = Watcher(Kind.PODS, Gateway(connection), observer.mirror, observer, Pace(SystemClock()))
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(watcher.run())
+            async with asyncio.timeout(_SYNC_SECONDS):
+                await observer.mirror.until_synced()
+            yield observer
+            watching.cancel()
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
         await connection.close()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from loadtests.load.load import Load, LoadResult, LoadToolError
+from loadtests.load.load import Load, LoadResult, LoadToolError, lateness_ms
 from loadtests.tools.commands import CommandFailed, run
 from loadtests.workloads.load_summary import Outcome, Sample
 
@@ -66,7 +66,7 @@ def plan_of(load: Load) -> str:
     return json.dumps(
         {
             "urls": dict(load.urls),
-            "per1000s": round(load.rate * 1000),
+            "per1000s": _per_1000_seconds(load),
             "milliseconds": round(load.seconds * 1000),
             "timeoutMs": round(load.timeout * 1000),
             "users": max(4, round(load.rate * load.timeout) + 2),
@@ -80,9 +80,20 @@ def parse_results(text: str, load: Load) -> LoadResult:
         samples = list(_samples(text, load))
     except (msgspec.DecodeError, ValueError) as error:
         raise LoadToolError(f"k6's results are not as expected: {error}") from error
-    unsent = load.unsent(len(samples))
-    first = min(sample.start for sample in samples)
-    return LoadResult([sample._replace(start=sample.start - first) for sample in samples], 0.0, unsent)
+    unsent = load.unsent(len(samples), len(load.urls))
+    began = min(sample.start for sample in samples)
+    samples = [sample._replace(start=sample.start - began) for sample in samples]
+    return LoadResult(samples, began, _lateness_ms(samples, load), unsent)
+
+
+def _per_1000_seconds(load: Load) -> int:
+    return round(load.rate * 1000)
+
+
+def _lateness_ms(samples: Sequence[Sample], load: Load) -> float:
+    """Every app is a scenario, hence a sequence, of its own; all begin at once."""
+    sequences = [sorted(sample.start for sample in samples if sample.app == app) for app in load.urls]
+    return lateness_ms(sequences, 1000 / _per_1000_seconds(load))
 
 
 def _samples(text: str, load: Load) -> Iterator[Sample]:

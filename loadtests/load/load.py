@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -43,11 +44,14 @@ class Load:
     def requests(self) -> float:
         return self.rate * len(self.urls) * self.seconds
 
-    def unsent(self, sent: int) -> float:
-        """As a share; a tool that sent next to nothing, or too much, did something else than it was asked for."""
+    def unsent(self, sent: int, sequences: int) -> float:
+        """As a share; each of the tool's sequences of evenly spaced requests may end one short.
+
+        A tool that sent next to nothing, or too much, did something else than it was asked for.
+        """
         if not 0.5 * self.requests - 1 <= sent <= 1.1 * self.requests + len(self.urls):
             raise LoadToolError(f"{sent} requests were sent instead of {self.requests:.0f}")
-        return max(0.0, 1 - (sent + len(self.urls)) / self.requests)
+        return max(0.0, 1 - (sent + sequences) / self.requests)
 
     @property
     def deadline(self) -> float:
@@ -57,9 +61,12 @@ class Load:
 @dataclass(frozen=True, slots=True)
 class LoadResult:
     samples: Sequence[Sample]
+    """Their starts count from the first request."""
+    began: float
+    """When that was sent, in seconds since the epoch: tools take a while to start."""
     late_ms: float
     """How much later than due a request was sent, on average: the tool's own want of CPU."""
-    unsent: float = 0.0
+    unsent: float
     """Share of the requests that the tool did not get round to send."""
 
 
@@ -70,3 +77,9 @@ class LoadTool(Protocol):
     async def attack(self, load: Load) -> LoadResult:
         """Cancelling it ends the tool."""
         ...
+
+
+def lateness_ms(sequences: Collection[Sequence[float]], gap: float) -> float:
+    """Mean over all requests; in each sequence of starts they are due at even distances from the very first one."""
+    late = [start - number * gap for starts in sequences for number, start in enumerate(starts)]
+    return max(0.0, fmean(late)) * 1000

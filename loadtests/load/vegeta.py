@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from statistics import fmean
 
 import msgspec
 
-from loadtests.load.load import Load, LoadResult, LoadToolError
+from loadtests.load.load import Load, LoadResult, LoadToolError, lateness_ms
 from loadtests.tools.commands import CommandFailed, run
 from loadtests.workloads.load_summary import Outcome, Sample
 
@@ -76,6 +74,7 @@ def targets_file(load: Load) -> str:
 
 
 def parse_results(text: str, load: Load) -> LoadResult:
+    """The samples are in the order of sending: one sequence for all apps."""
     apps = {url: app for app, url in load.urls.items()}
     try:
         hits = [msgspec.json.decode(line, type=_Hit) for line in text.splitlines()]
@@ -84,10 +83,11 @@ def parse_results(text: str, load: Load) -> LoadResult:
         raise LoadToolError(f"vegeta's results are not as expected: {error}") from error
     except KeyError as error:
         raise LoadToolError(f"vegeta asked {error}, which is no target") from error
-    unsent = load.unsent(len(hits))
+    unsent = load.unsent(len(hits), 1)
     began = min(hit.timestamp for hit in hits)
     samples = [_sample(app, hit, began, load.timeout) for app, hit in named]
-    return LoadResult(samples, _lateness_ms(samples, load), unsent)
+    late_ms = lateness_ms([[sample.start for sample in samples]], 1 / (load.rate * len(load.urls)))
+    return LoadResult(samples, began.timestamp(), late_ms, unsent)
 
 
 def _sample(app: str, hit: _Hit, began: datetime, timeout: float) -> Sample:
@@ -105,9 +105,3 @@ def _outcome(hit: _Hit) -> Outcome:
         if words in hit.error:
             return outcome
     raise LoadToolError(f"vegeta reports an error that is not known here: {hit.error}")
-
-
-def _lateness_ms(samples: Sequence[Sample], load: Load) -> float:
-    """Samples are in the order of sending, which is due at even distances."""
-    gap = 1 / (load.rate * len(load.urls))
-    return max(0.0, fmean(sample.start - number * gap for number, sample in enumerate(samples))) * 1000

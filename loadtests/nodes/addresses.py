@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 SLOTS = 16
@@ -49,6 +50,10 @@ class Addresses:
     def link(self, number: int) -> str:
         """The host's end of a node's cable; the kernel takes 15 characters."""
         return f"rm{self.slot}n{number}"
+
+    def owns(self, link: str) -> bool:
+        """The bridge, and every cable to it, whoever is at the other end."""
+        return link == self.bridge or re.fullmatch(rf"rm{self.slot}n\d+", link) is not None
 
     @property
     def _network(self) -> str:

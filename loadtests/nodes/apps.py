@@ -50,6 +50,8 @@ class App:
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Of the pods."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
+    only_on: str = ""
+    """The one node that it may run on."""
 
 
 def deployment(app: App, namespace: str, scheduler: str = "rematch") -> Json:
@@ -88,6 +90,7 @@ def _pod(app: App, scheduler: str) -> Json:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "tolerations": [dict(each) for each in app.tolerations],
+        "nodeSelector": {"kubernetes.io/hostname": app.only_on} if app.only_on else {},
         "containers": [container],
     }
 

@@ -58,13 +58,13 @@ class Cgroups:
     def make(self, name: str) -> None:
         """Empty groups, for the node's first process to start in: they become the root of its cgroup namespace."""
         for group in self.groups(name):
-            group.mkdir(exist_ok=True)
+            _make_ours(group)
             if (group / "cpuset.cpus").exists() and self.version == 1:
                 for limit in ("cpuset.mems", "cpuset.cpus"):
                     (group / limit).write_text((group.parent / limit).read_text())
                 (group / "cgroup.clone_children").write_text("1")
             for part in (PODS, SYSTEM):
-                (group / part).mkdir(exist_ok=True)
+                (group / part).mkdir()
 
     def divide(self, name: str, millicores: int, memory_mib: int) -> None:
         """The first processes become the system's; only then version 2 lets the parts have limits."""
@@ -95,7 +95,7 @@ class Cgroups:
         return found
 
     def end(self, name: str) -> None:
-        """Kills whoever is in there, which is by definition this node's, and removes the groups."""
+        """Kills whoever is in there, which is this node's since `make` made the groups, and removes them."""
         deadline = time.monotonic() + _END_SECONDS
         while pids := self.members(name):
             if time.monotonic() > deadline:
@@ -129,11 +129,22 @@ def _mounted(mountinfo: str) -> tuple[list[Hierarchy], list[Hierarchy]]:
     return first, second
 
 
-def _pids(listed: Path) -> set[int]:
+def _make_ours(group: Path) -> None:
     try:
-        return {int(pid) for pid in listed.read_text().split()}
+        group.mkdir()
+    except FileExistsError as error:
+        raise LabError(f"the control group {group} is there, and this lab has not made it") from error
+
+
+def _pids(listed: Path) -> set[int]:
+    """A process of a pid namespace that is not below ours is listed as 0, which to a signal means ourselves."""
+    try:
+        pids = {int(pid) for pid in listed.read_text().split()}
     except OSError:
         return set()
+    if 0 in pids:
+        raise LabError(f"{listed} has processes that cannot be seen from here; use the machine's own pid namespace")
+    return pids
 
 
 def _kill(pid: int) -> None:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from io import TextIOWrapper
 from pathlib import Path
 
 import msgspec
 
-from loadtests.controlplane.leftovers import Identity, identity_of, remove_leftovers
+from loadtests.controlplane.leftovers import Identity, identity_of
 from loadtests.nodes.addresses import SLOTS, Addresses
-from loadtests.nodes.cgroups import Cgroups
 from loadtests.nodes.errors import LabError
-from loadtests.nodes.network import remove_network
+from loadtests.nodes.traces import Traces, remove_folder
+from loadtests.tools.ensuring import Say, to_stderr
 
 CLAIMS = Path("/run/rematch-lab")
 
@@ -36,106 +34,108 @@ class Claim(msgspec.Struct, frozen=True):
     def group(self, node: str) -> str:
         return group_name(self.slot, node)
 
+    @property
+    def traces(self) -> Traces:
+        return Traces(Addresses(self.slot), tuple(map(self.group, self.nodes)), Path(self.folder))
+
 
 def group_name(slot: int, node: str) -> str:
     return f"rematch{slot}-{node}"
 
 
-def control_plane_folder(folder: Path) -> Path:
-    return folder / "control-plane"
-
-
 @asynccontextmanager
-async def claimed_slot(root: Path, nodes: tuple[str, ...], *, for_people: bool = False) -> AsyncIterator[Claim]:
+async def claimed_slot(
+    root: Path, nodes: tuple[str, ...], *, for_people: bool = False, say: Say = to_stderr, claims: Path = CLAIMS
+) -> AsyncIterator[Claim]:
     """A free slot, swept; its traces are removed at the end, too."""
-    await sweep()
-    for slot in range(SLOTS):
-        with _locked(slot) as file:
-            if file is None:
+    await sweep(say, claims)
+    for slot, path in _slots(claims):
+        with _held(path) as ours:
+            if not ours or path.stat().st_size:
                 continue
-            owner = identity_of(os.getpid())
-            assert owner is not None
-            claim = Claim(slot, str(root / f"lab{slot}"), nodes, owner, for_people)
-            _write(file, msgspec.json.encode(claim).decode())
-            shutil.rmtree(claim.folder, ignore_errors=True)
-            os.makedirs(claim.folder)
+            claim = Claim(slot, str(root / f"lab{slot}"), nodes, _ourselves(), for_people)
+            if found := await claim.traces.found():
+                say(f"lab {slot} is left out: {found[0]} is there, and no lab has made it")
+                continue
+            path.write_bytes(msgspec.json.encode(claim))
             try:
+                remove_folder(Path(claim.folder))
+                os.makedirs(claim.folder)
                 yield claim
             finally:
-                await _remove(claim)
-                _write(file, "")
+                await claim.traces.remove()
+                path.write_text("")
             return
-    raise LabError(f"all {SLOTS} labs of this machine are in use")
+    raise LabError(f"none of the {SLOTS} labs of this machine is free")
 
 
-async def sweep() -> list[Claim]:
-    """Removes what labs left behind whose process is gone; returns their claims."""
+async def sweep(say: Say = to_stderr, claims: Path = CLAIMS) -> list[Claim]:
+    """Removes what labs left behind whose process is gone; returns their claims.
+
+    What cannot be removed is said and stays claimed, so that nobody starts a lab there and the next one tries again.
+    """
     found = []
-    for slot in range(SLOTS):
-        with _locked(slot) as file:
-            claim = _read(file) if file is not None else None
-            if file is not None and claim is not None:
-                await _remove(claim)
-                _write(file, "")
-                found.append(claim)
+    for slot, path in _slots(claims):
+        with _held(path) as ours:
+            try:
+                claim = _read(path) if ours else None
+                if claim is not None:
+                    await claim.traces.remove()
+                    path.write_text("")
+                    found.append(claim)
+            except LabError as error:
+                say(f"lab {slot} is left out, what it left behind could not be removed: {error}")
     return found
 
 
-def living() -> list[Claim]:
+def living(say: Say = to_stderr, claims: Path = CLAIMS) -> list[Claim]:
     """Labs whose process runs."""
     found = []
-    for slot in range(SLOTS):
-        with _locked(slot) as file:
-            if file is None and (claim := _read_path(CLAIMS / str(slot))) is not None:
-                found.append(claim)
+    for slot, path in _slots(claims):
+        with _held(path) as ours:
+            try:
+                if not ours and (claim := _read(path)) is not None:
+                    found.append(claim)
+            except LabError as error:
+                say(f"lab {slot} runs, but nobody knows what it is: {error}")
     return found
 
 
-async def _remove(claim: Claim) -> None:
-    cgroups = Cgroups.of_this_machine()
-    for node in claim.nodes:
-        cgroups.end(claim.group(node))
-    await remove_network(Addresses(claim.slot), len(claim.nodes))
-    folder = Path(claim.folder)
-    if control_plane_folder(folder).exists():
-        remove_leftovers(control_plane_folder(folder), ())
-    shutil.rmtree(folder, ignore_errors=True)
+def is_living(claim: Claim, claims: Path = CLAIMS) -> bool:
+    with _held(claims / str(claim.slot)) as ours:
+        return not ours
+
+
+def _ourselves() -> Identity:
+    owner = identity_of(os.getpid())
+    assert owner is not None
+    return owner
+
+
+def _slots(claims: Path) -> Iterator[tuple[int, Path]]:
+    claims.mkdir(exist_ok=True)
+    for slot in range(SLOTS):
+        yield slot, claims / str(slot)
 
 
 @contextmanager
-def _locked(slot: int) -> Iterator[TextIOWrapper | None]:
-    """None when another process holds it."""
-    CLAIMS.mkdir(exist_ok=True)
-    with (CLAIMS / str(slot)).open("a+") as file:
+def _held(path: Path) -> Iterator[bool]:
+    """Whether it is ours within the block; not when another process holds it."""
+    with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield None
+        except BlockingIOError:
+            yield False
             return
-        yield file
+        yield True
 
 
-def _read(file: TextIOWrapper) -> Claim | None:
-    file.seek(0)
-    return _decode(file.read())
-
-
-def _read_path(path: Path) -> Claim | None:
-    try:
-        return _decode(path.read_text())
-    except OSError:
+def _read(path: Path) -> Claim | None:
+    """None when nobody has claimed it."""
+    text = path.read_bytes()
+    if not text:
         return None
-
-
-def _decode(text: str) -> Claim | None:
     try:
         return msgspec.json.decode(text, type=Claim)
-    except msgspec.MsgspecError:
-        return None
-
-
-def _write(file: TextIOWrapper, text: str) -> None:
-    file.seek(0)
-    file.truncate()
-    file.write(text)
-    file.flush()
+    except msgspec.MsgspecError as error:
+        raise LabError(f"{path} is no claim ({error}); delete it once nothing of that lab is left") from error

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from loadtests.controlplane.leftovers import identity_of
-from loadtests.nodes.claims import Claim, living, sweep
+from loadtests.nodes.claims import Claim, is_living, living, sweep
 from loadtests.nodes.errors import LabError
 from loadtests.nodes.in_cluster import deploy_controller
 from loadtests.nodes.lab import LabOptions, real_nodes
@@ -53,11 +53,20 @@ def down() -> None:
 
 
 async def _down() -> list[Claim]:
-    running = [claim for claim in living() if claim.for_people]
+    """What can be ended and removed is, before an error tells of the rest."""
+    problems: list[str] = []
+    running = [claim for claim in living(problems.append) if claim.for_people]
     for claim in running:
         if identity_of(claim.owner.pid) == claim.owner:
             os.kill(claim.owner.pid, signal.SIGTERM)
-    async with asyncio.timeout(_STOP_SECONDS):
-        while any(claim.for_people for claim in living()):
-            await asyncio.sleep(0.2)
-    return [*running, *await sweep()]
+    try:
+        async with asyncio.timeout(_STOP_SECONDS):
+            while any(map(is_living, running)):
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        late = ", ".join(str(claim.owner.pid) for claim in running if is_living(claim))
+        problems.append(f"still running {_STOP_SECONDS:g} s after SIGTERM: process {late}")
+    swept = await sweep(problems.append)
+    if problems:
+        raise LabError("; ".join(problems))
+    return [*running, *swept]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from aiohttp import web
 _TIMES = ("firstTimestamp", "lastTimestamp", "eventTime")
 _DROPPED = {"host", "authorization", "content-length", "transfer-encoding", "connection", "accept-encoding"}
 _CONNECT_SECONDS = 10.0
+_CALL_SECONDS = 30.0
 _LARGEST = 16 << 20
 
 
@@ -32,12 +33,9 @@ def shifted(event: dict[str, Any], seconds: float) -> dict[str, Any]:
 async def wrong_clock(url: str, ca: Path, token: str, address: str, seconds: float) -> AsyncIterator[str]:
     """The URL of an API server that a kubelet with a clock `seconds` ahead would talk to."""
     trust = ssl.create_default_context(cafile=ca)
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
     headers = {"Authorization": f"Bearer {token}"}
     connector = aiohttp.TCPConnector(ssl=trust, limit=0)
-    async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, headers=headers, auto_decompress=False
-    ) as session:
+    async with aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False) as session:
         proxy = _Proxy(url, session, seconds)
         app = web.Application(client_max_size=_LARGEST)
         app.router.add_route("*", "/{path:.*}", proxy.handle)
@@ -62,10 +60,17 @@ class _Proxy:
         if body and "/events" in request.path:
             body = json.dumps(shifted(json.loads(body), self._seconds)).encode()
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _DROPPED}
+        url, deadline = f"{self._url}{request.path_qs}", deadline_of(request.query)
         async with self._session.request(
-            request.method, f"{self._url}{request.path_qs}", data=body or None, headers=headers
+            request.method, url, data=body or None, headers=headers, timeout=deadline
         ) as answer:
             return await _forward(request, answer)
+
+
+def deadline_of(query: Mapping[str, str]) -> aiohttp.ClientTimeout:
+    """Only a watch has no end."""
+    is_watch = query.get("watch") in ("1", "true")
+    return aiohttp.ClientTimeout(total=None if is_watch else _CALL_SECONDS, sock_connect=_CONNECT_SECONDS)
 
 
 async def _forward(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:

@@ -24,7 +24,7 @@ _CLONE = Path(__file__).parents[2]
 MANIFESTS = _CLONE / "deploy" / "rematch.yaml"
 RIGHTS = frozenset({"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
-_COLLECTIONS = {
+COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
@@ -46,7 +46,7 @@ def manifests() -> list[Json]:
 async def create(api: LabApi, documents: Iterable[Json]) -> None:
     """What is there already stays as it is."""
     for document in documents:
-        collection = _COLLECTIONS[document["kind"]].format(document["metadata"].get("namespace", ""))
+        collection = COLLECTIONS[document["kind"]].format(document["metadata"].get("namespace", ""))
         try:
             await api.create(collection, document)
         except Conflict:
@@ -68,7 +68,7 @@ async def deploy_controller(lab: Lab, node: str, settings: Mapping[str, Any]) ->
 
 async def remove_controller(lab: Lab) -> None:
     """The Deployment and its pod; rights, settings and volume stay."""
-    await lab.api.delete(f"{_COLLECTIONS['Deployment'].format(NAMESPACE)}/rematch", {"propagationPolicy": "Background"})
+    await lab.api.delete(f"{COLLECTIONS['Deployment'].format(NAMESPACE)}/rematch", {"propagationPolicy": "Background"})
     async with asyncio.timeout(_GONE_SECONDS):
         while (await lab.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods"))["items"]:
             await asyncio.sleep(0.2)

@@ -13,23 +13,27 @@ from pathlib import Path
 from loadtests.controlplane import Component, ControlPlane, ControlPlaneOptions, User, control_plane, serve_metrics
 from loadtests.controlplane.kubeconfigs import write_kubeconfig
 from loadtests.images.app_image import app_images
+from loadtests.kubelet.tasks import together
 from loadtests.nodes.addresses import Addresses
 from loadtests.nodes.capacity import set_capacities
 from loadtests.nodes.cgroups import Cgroups
-from loadtests.nodes.claims import Claim, claimed_slot, control_plane_folder
+from loadtests.nodes.claims import Claim, claimed_slot
 from loadtests.nodes.errors import LabError
 from loadtests.nodes.event_clock import wrong_clock
 from loadtests.nodes.kubelet_usage import KubeletUsage
-from loadtests.nodes.network import connect, make_bridge, serve_api
+from loadtests.nodes.network import connect, make_bridge, serve_pods
 from loadtests.nodes.node import Node, Programs
 from loadtests.nodes.node_files import KubeletPace, NodePlace
 from loadtests.nodes.prometheus import Prometheus, scrape_config
 from loadtests.nodes.spec import NodeSpec, check_nodes
+from loadtests.nodes.traces import control_plane_folder
 from loadtests.tools import ensure
 from loadtests.tools.cache import Cache
 from loadtests.tools.ensuring import to_stderr
 from loadtests.workloads.api import LabApi
+from loadtests.workloads.conditions import has_condition
 from reactor.clock import SystemClock
+from reactor.errors import RematchError
 
 READY_SECONDS = 90.0
 API_SECONDS = 30.0
@@ -76,8 +80,8 @@ class Lab:
         """Also one that was killed."""
         node = self.nodes[name]
         await node.boot()
-        await connect(self.addresses, node.number, node.pid)
-        await serve_api(self.addresses, node.pid, self.plane.layout.ports.api)
+        await connect(self.addresses, node.number, node.pid, len(self.nodes))
+        await serve_pods(self.addresses, node.pid, self.plane.layout.ports.api)
         await node.run()
 
     async def until_ready(self, *names: str) -> None:
@@ -94,7 +98,7 @@ class Lab:
 
     async def _ready_nodes(self) -> set[str]:
         items = (await self.api.get("/api/v1/nodes"))["items"]
-        return {item["metadata"]["name"] for item in items if _is_ready(item)}
+        return {item["metadata"]["name"] for item in items if has_condition(item, "Ready")}
 
 
 @asynccontextmanager
@@ -106,10 +110,10 @@ async def real_nodes(options: LabOptions) -> AsyncIterator[Lab]:
     programs, prometheus = await _programs(options)
     async with AsyncExitStack() as stack:
         names = tuple(spec.name for spec in options.nodes)
-        slot = claimed_slot(options.root, names, for_people=options.for_people)
+        slot = claimed_slot(options.root, names, for_people=options.for_people, say=options.say)
         claim = await stack.enter_async_context(slot)
         addresses = Addresses(claim.slot)
-        await make_bridge(addresses)
+        await make_bridge(addresses, len(names))
         tokens = {spec.name: secrets.token_hex(16) for spec in options.nodes}
         plane = await stack.enter_async_context(control_plane(_plane_options(options, claim, addresses, tokens)))
         api = LabApi(plane.url, SystemClock(), API_SECONDS, token=plane.admin_token, ca=plane.ca)
@@ -128,11 +132,13 @@ async def real_nodes(options: LabOptions) -> AsyncIterator[Lab]:
         )
         lab = Lab(claim, addresses, plane, api, nodes, watcher)
         stack.callback(_kill_all, nodes)
-        await asyncio.gather(*(lab.start_node(name) for name in nodes))
+        await _start_all(lab)
         await lab.until_ready()
         stack.callback(watcher.stop)
         await watcher.start()
-        await _serve_usage(lab, stack)
+        usage = KubeletUsage(lab.kubelets, SystemClock())
+        await stack.enter_async_context(together(usage.run()))
+        await stack.enter_async_context(serve_metrics(plane, usage))
         yield lab
 
 
@@ -147,9 +153,13 @@ def _plane_options(
     options: LabOptions, claim: Claim, addresses: Addresses, tokens: Mapping[str, str]
 ) -> ControlPlaneOptions:
     users = tuple(User(token, f"system:node:{name}", ("system:nodes",)) for name, token in tokens.items())
-    grace = (f"--node-monitor-grace-period={options.node_grace:g}s", "--node-monitor-period=2s")
+    folder = control_plane_folder(Path(claim.folder))
+    manager = (
+        f"--node-monitor-grace-period={options.node_grace:g}s",
+        "--node-monitor-period=2s",
+    )
     return ControlPlaneOptions(
-        folder=control_plane_folder(Path(claim.folder)),
+        folder=folder,
         address=addresses.host,
         users=users,
         service_range=addresses.services,
@@ -158,7 +168,7 @@ def _plane_options(
                 "--enable-admission-plugins=NodeRestriction",
                 "--kubelet-preferred-address-types=InternalIP",
             ),
-            Component.CONTROLLER_MANAGER: grace,
+            Component.CONTROLLER_MANAGER: manager,
         },
     )
 
@@ -186,24 +196,18 @@ class _Builder:
         return Node(spec, number, place, group, cgroups, self.programs, kubeconfig, self.options.pace)
 
 
-async def _serve_usage(lab: Lab, stack: AsyncExitStack) -> None:
-    usage = KubeletUsage(lab.kubelets, SystemClock())
-    task = asyncio.create_task(usage.run())
-
-    async def end() -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    stack.push_async_callback(end)
-    await stack.enter_async_context(serve_metrics(lab.plane, usage))
+async def _start_all(lab: Lab) -> None:
+    """The first that fails ends the others: nothing may start any more while the lab is taken down."""
+    try:
+        async with asyncio.TaskGroup() as starting:
+            for name in lab.nodes:
+                starting.create_task(lab.start_node(name))
+    except ExceptionGroup as failed:
+        if failed.split(RematchError)[1] is not None:
+            raise
+        raise LabError("; ".join(map(str, failed.exceptions))) from failed
 
 
 def _kill_all(nodes: Mapping[str, Node]) -> None:
     for node in nodes.values():
         node.kill()
-
-
-def _is_ready(node: dict[str, object]) -> bool:
-    status = node.get("status")
-    conditions = status.get("conditions", ()) if isinstance(status, dict) else ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

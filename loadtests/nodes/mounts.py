@@ -29,7 +29,14 @@ def _commands(folder: Path, name: str, cgroups: Cgroups) -> Iterator[list[str]]:
     for sysctl in SYSCTLS:
         yield ["mount", "--bind", f"{folder}/show/{Path(sysctl).name}", f"/proc/sys/{sysctl}"]
     yield ["mount", "--bind", f"{folder}/show/meminfo", "/proc/meminfo"]
+    yield from _all_but_the_lab_read_only(folder.parent)
     yield ["mount", "--make-rshared", "/"]
+
+
+def _all_but_the_lab_read_only(lab: Path) -> Iterator[list[str]]:
+    """The machine's own files; pods have volumes in the lab's folder."""
+    yield ["mount", "--bind", str(lab), str(lab)]
+    yield ["mount", "-o", "remount,bind,ro", "/"]
 
 
 def _cgroup_mounts(cgroups: Cgroups) -> Iterator[list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from loadtests.nodes.addresses import Addresses
 from loadtests.tools.commands import CommandFailed, run
 
@@ -12,31 +14,39 @@ async def ip(*words: str) -> str:
     return await run(["ip", *words], deadline=_SECONDS)
 
 
-async def make_bridge(addresses: Addresses) -> None:
+async def make_bridge(addresses: Addresses, nodes: int) -> None:
+    """With the host's ways to the pods of every node; a route that is there already is an error, not replaced."""
     await ip("link", "add", addresses.bridge, "type", "bridge")
     await ip("addr", "add", f"{addresses.host}/24", "dev", addresses.bridge)
     await ip("link", "set", addresses.bridge, "up")
-    await ip("route", "replace", "blackhole", addresses.everything)
+    await ip("route", "add", "blackhole", addresses.everything)
+    for number in range(1, nodes + 1):
+        await ip("route", "add", addresses.pods(number), "via", addresses.node(number), "dev", addresses.bridge)
 
 
-async def connect(addresses: Addresses, number: int, pid: int) -> None:
-    """A cable into the network namespace of `pid`; pods of other nodes are reached through the host."""
+async def connect(addresses: Addresses, number: int, pid: int, nodes: int) -> None:
+    """A cable into the network namespace of `pid`.
+
+    Pods are reached through their nodes, on the same bridge. There is no default route, so nothing leaves the machine.
+    """
     link = addresses.link(number)
+    await _perhaps("link", "del", link)  # of a node that was killed: the kernel takes its time to remove it
     await ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
     await ip("link", "set", link, "master", addresses.bridge, "up")
-    await ip("route", "replace", addresses.pods(number), "via", addresses.node(number), "dev", addresses.bridge)
+    others = (other for other in range(1, nodes + 1) if other != number)
     for words in (
-        ["ip", "link", "set", "lo", "up"],
-        ["ip", "addr", "add", f"{addresses.node(number)}/24", "dev", "eth0"],
-        ["ip", "link", "set", "eth0", "up"],
-        ["ip", "route", "add", "default", "via", addresses.host],
-        ["sysctl", "-qw", "net.ipv4.ip_forward=1"],
+        ["link", "set", "lo", "up"],
+        ["addr", "add", f"{addresses.node(number)}/24", "dev", "eth0"],
+        ["link", "set", "eth0", "up"],
+        ["route", "add", addresses.services, "via", addresses.host],
+        *(["route", "add", addresses.pods(other), "via", addresses.node(other)] for other in others),
     ):
-        await inside(pid, *words)
+        await inside(pid, "ip", *words)
 
 
-async def serve_api(addresses: Addresses, pid: int, port: int) -> None:
-    """The one Service the lab's pods use, kubernetes.default, as one rule instead of a kube-proxy per node."""
+async def serve_pods(addresses: Addresses, pid: int, port: int) -> None:
+    """What a node does for its pods: it forwards, and one rule is the one Service they use, kubernetes.default."""
+    await inside(pid, "sysctl", "-qw", "net.ipv4.ip_forward=1")
     target = f"{addresses.host}:{port}"
     rule = ["-d", addresses.api_service, "-p", "tcp", "--dport", "443", "-j", "DNAT", "--to-destination", target]
     for chain in ("PREROUTING", "OUTPUT"):
@@ -48,12 +58,22 @@ async def inside(pid: int, *words: str) -> str:
     return await run(["nsenter", "--target", str(pid), "--net", *words], deadline=_SECONDS)
 
 
-async def remove_network(addresses: Addresses, numbers: int) -> None:
-    for number in range(1, numbers + 1):
-        await _perhaps("link", "del", addresses.link(number))
-        await _perhaps("route", "del", addresses.pods(number))
-    await _perhaps("link", "del", addresses.bridge)
+async def network_traces(addresses: Addresses) -> list[str]:
+    """The lab's links, and whatever route there is in its range."""
+    routes = await ip("-4", "route", "show", "table", "all", "root", addresses.everything)
+    return [*await _links(addresses), *(f"the route {line.strip()}" for line in routes.splitlines())]
+
+
+async def remove_network(addresses: Addresses) -> None:
+    """The routes to the pods go with the bridge."""
+    for link in await _links(addresses):
+        await _perhaps("link", "del", link)
     await _perhaps("route", "del", "blackhole", addresses.everything)
+
+
+async def _links(addresses: Addresses) -> list[str]:
+    names = re.findall(r"(?m)^\d+: ([^:@\s]+)", await ip("-oneline", "link", "show"))
+    return [name for name in names if addresses.owns(name)]
 
 
 async def _perhaps(*words: str) -> None:

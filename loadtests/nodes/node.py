@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,11 +17,10 @@ from loadtests.images.app_image import AppImages
 from loadtests.nodes.cgroups import SYSTEM, Cgroups
 from loadtests.nodes.errors import LabError
 from loadtests.nodes.mounts import mount_script
-from loadtests.nodes.node_files import KubeletPace, NodePlace, write_node_files
+from loadtests.nodes.node_files import READ_ONLY_PORT, KubeletPace, NodePlace, write_node_files
 from loadtests.nodes.spec import NodeSpec
 from loadtests.tools.commands import CommandFailed, run
 
-READ_ONLY_PORT = 10255
 _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
 _JOIN = 'for group in $1; do echo $$ > "$group/cgroup.procs"; done; shift; exec "$@"'
 _START_SECONDS = 30.0
@@ -83,7 +82,7 @@ class Node:
         first = [*unshare, str(self.programs.images.binary), "pause"]
         self._first = self._process("init", self._joined("", first))
         self._first.start()
-        await _until(lambda: _has_child(self._first), "its first process")
+        await self._until(self._first_runs, "its first process")
         self.cgroups.divide(self.group, self.spec.millicores, self.spec.memory_mib)
         await self.enter("sh", "-c", mount_script(self.place.folder, self.name, self.cgroups))
 
@@ -91,7 +90,7 @@ class Node:
         config = str(self.place.folder / "containerd.toml")
         self._containerd = self._inside("containerd", str(self.programs.containerd), "--config", config)
         self._containerd.start()
-        await self._containerd_answers()
+        await self._until(self._containerd_answers, "containerd")
         for archive in self.programs.images.archives:
             await self.import_image(archive)
         self.start_kubelet()
@@ -100,7 +99,6 @@ class Node:
         await self.enter(str(self.programs.ctr), "-n", "k8s.io", "images", "import", str(archive))
 
     def start_kubelet(self) -> None:
-        labels = {"lab/cpu": f"{self.spec.millicores}m", **self.spec.labels}
         self._kubelet = self._inside(
             "kubelet",
             str(self.programs.kubelet),
@@ -108,7 +106,7 @@ class Node:
             f"--kubeconfig={self.kubeconfig}",
             f"--node-ip={self.address}",
             f"--hostname-override={self.name}",
-            f"--node-labels={','.join(f'{key}={value}' for key, value in labels.items())}",
+            f"--node-labels=lab/cpu={self.spec.millicores}m",
             f"--housekeeping-interval={self.pace.housekeeping:g}s",
         )
         self._kubelet.start()
@@ -137,16 +135,26 @@ class Node:
             if process is not None:
                 process.check()
 
-    async def _containerd_answers(self) -> None:
-        async with asyncio.timeout(_START_SECONDS):
-            while True:
-                try:
-                    await self.enter(str(self.programs.ctr), "version")
-                except CommandFailed:
+    async def _until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                while not await holds():
                     self.check()
                     await asyncio.sleep(_POLL_SECONDS)
-                else:
-                    return
+        except TimeoutError as error:
+            raise LabError(f"{self.name}: {what} did not come up within {_START_SECONDS:g} s") from error
+
+    async def _first_runs(self) -> bool:
+        """It has become the program: before that it is still entering its namespaces."""
+        children = _children(self._first)
+        return bool(children) and _command_of(children[0]) == "apps"
+
+    async def _containerd_answers(self) -> bool:
+        try:
+            await self.enter(str(self.programs.ctr), "version")
+        except CommandFailed:
+            return False
+        return True
 
     def _inside(self, name: str, *command: str) -> ComponentProcess:
         return self._process(name, self._joined(SYSTEM, self._entering(command)))
@@ -174,10 +182,12 @@ def _children(process: ComponentProcess | None) -> list[int]:
     return [int(pid) for pid in text.split()]
 
 
-def _has_child(process: ComponentProcess | None) -> bool:
-    """A child that has become the program: before that it is still entering its namespaces."""
-    children = _children(process)
-    return bool(children) and Path(f"/proc/{children[0]}/comm").read_text().strip() == "apps"
+def _command_of(pid: int) -> str:
+    """Empty when it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _child(process: ComponentProcess | None) -> int:
@@ -185,12 +195,3 @@ def _child(process: ComponentProcess | None) -> int:
     if not children:
         raise LabError("the node does not run")
     return children[0]
-
-
-async def _until(holds: Callable[[], bool], what: str) -> None:
-    try:
-        async with asyncio.timeout(_START_SECONDS):
-            while not holds():
-                await asyncio.sleep(_POLL_SECONDS)
-    except TimeoutError as error:
-        raise LabError(f"{what} did not come up within {_START_SECONDS:g} s") from error

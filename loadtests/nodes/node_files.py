@@ -25,6 +25,8 @@ disabled_plugins = [
   "io.containerd.tracing.processor.v1.otlp"]
 [grpc]
 address = "/run/containerd/containerd.sock"
+[plugins."io.containerd.internal.v1.opt"]
+path = "/var/lib/containerd/opt"
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "{pause}"
 disable_apparmor = true
@@ -43,6 +45,7 @@ conf_dir = "/etc/cni/net.d"
 """
 SYSCTLS = {"vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1"}
 """What a kubelet wants the kernel to be set to; it is shown these values, the machine is left alone."""
+READ_ONLY_PORT = 10255
 _ETC = "etc-upper"
 
 
@@ -98,9 +101,12 @@ def _kubelet(place: NodePlace, spec: NodeSpec, pace: KubeletPace) -> dict[str, A
         "enforceNodeAllocatable": ["pods"],
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
         "address": place.address,
-        "readOnlyPort": 10255,
+        "readOnlyPort": READ_ONLY_PORT,
         "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
         "authorization": {"mode": "AlwaysAllow"},
+        # Who may ask for anything need not see the machine's own logs.
+        "enableSystemLogHandler": False,
+        "volumePluginDir": "/var/lib/kubelet/volume-plugins",
         "failSwapOn": False,
         "protectKernelDefaults": True,
         "clusterDNS": [place.service_dns],

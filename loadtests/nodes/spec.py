@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from reactor.errors import InputError
 
@@ -21,7 +21,6 @@ class NodeSpec:
     """Of the node as a whole."""
     eviction_mib: int = 64
     """With less than this free the kubelet reports memory pressure and evicts."""
-    labels: Mapping[str, str] = field(default_factory=dict)
     taint: str = ""
     """key=value:effect, set when the kubelet registers the node."""
     clock_ahead: float = 0.0

@@ -147,7 +147,6 @@ CATALOGUE: tuple[Program, ...] = (
     _debian("runc", ("1.1", "2")),
     _debian("/usr/lib/cni/bridge", ("", ""), "containernetworking-plugins"),
     _debian("iptables", ("1.8", "2")),
-    _debian("conntrack", ("1.4", "2")),
     _debian("ip", ("", ""), "iproute2"),
 )  # fmt: skip
 

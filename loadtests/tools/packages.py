@@ -14,7 +14,7 @@ _QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 async def install(packages: Sequence[str], say: Callable[[str], None]) -> None:
-    """As root on a Debian; anywhere else one line says what is missing."""
+    """As root on a Debian, where nothing is removed for it; anywhere else one line says what is missing."""
     wanted = " ".join(packages)
     advice = f"apt-get install --no-install-recommends {wanted}"
     if shutil.which("apt-get") is None:
@@ -24,7 +24,7 @@ async def install(packages: Sequence[str], say: Callable[[str], None]) -> None:
     say(f"installing {wanted} (about a minute)")
     try:
         await run(["apt-get", "update", "-qq"], deadline=_SECONDS, env=_QUIET)
-        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
+        command = ["apt-get", "install", "-y", "-qq", "--no-remove", "--no-install-recommends", *packages]
         await run(command, deadline=_SECONDS, env=_QUIET)
     except CommandFailed as error:
         raise ToolMissing(f"{advice}: {error}") from error

@@ -52,6 +52,7 @@ async def _run(request: Request) -> None:
         config_map=_config_map(request.configmap),
         dry_run=request.dry_run,
         mode=Mode.OBSERVE if request.dry_run else None,
+        own_process=True,
     )
     async with open_controller(options) as controller, serve(controller, request.bind, request.port) as url:
         log.info("ready to be looked at", url=url, cluster=controller.connection.server)

@@ -108,24 +108,28 @@ class Executor:
         """Evict for the planned moves whose turn it is; the changed runs are returned."""
         starts = choose_starts(snapshot, settings)
         changed = [self._skip(run, reason, snapshot, settings) for run, reason in starts.skip]
-        pods = [snapshot.cluster.pods[run.move.uid] for run in starts.begin]
-        answers = await some_at_once([partial(self._writer.evict, pod) for pod in pods], WRITES_AT_ONCE)
-        for run, pod, answer in zip(starts.begin, pods, answers, strict=True):
-            log.info("eviction", pod=pod.key, node=pod.node, target=run.move.target, answer=answer.outcome)
-            changed.append(self._evicted(run, answer, snapshot, settings))
-        return changed
+        calls = [partial(self._evict, run, snapshot, settings) for run in starts.begin]
+        return [*changed, *await some_at_once(calls, WRITES_AT_ONCE)]
 
     async def bind(self, moves: Iterable[Move], snapshot: Snapshot) -> list[Bound]:
         """Bind pending pods as a placement plan says."""
-        made: list[Bound] = []
-        asked = [(snapshot.cluster.pods[move.uid], move) for move in moves]
-        calls = [partial(self._writer.bind, pod, move.target) for pod, move in asked]
-        for (pod, move), answer in zip(asked, await some_at_once(calls, WRITES_AT_ONCE), strict=True):
-            log.info("binding", pod=pod.key, node=move.target, answer=answer.outcome, message=answer.message)
-            made.append(Bound(pod, move, answer))
-            if not made[-1].succeeded:
-                self._unbound[pod.uid] = snapshot.at + max(answer.retry_after or 0.0, BINDING_PAUSE)
-        return made
+        return await some_at_once([partial(self._bind, move, snapshot) for move in moves], WRITES_AT_ONCE)
+
+    async def _evict(self, run: MoveRun, snapshot: Snapshot, settings: Settings) -> MoveRun:
+        """What came of it is kept at once: a failure of another call must not make us forget it."""
+        pod = snapshot.cluster.pods[run.move.uid]
+        answer = await self._writer.evict(pod)
+        log.info("eviction", pod=pod.key, node=pod.node, target=run.move.target, answer=answer.outcome)
+        return self._evicted(run, answer, snapshot, settings)
+
+    async def _bind(self, move: Move, snapshot: Snapshot) -> Bound:
+        pod = snapshot.cluster.pods[move.uid]
+        answer = await self._writer.bind(pod, move.target)
+        log.info("binding", pod=pod.key, node=move.target, answer=answer.outcome, message=answer.message)
+        bound = Bound(pod, move, answer)
+        if not bound.succeeded:
+            self._unbound[pod.uid] = snapshot.at + max(answer.retry_after or 0.0, BINDING_PAUSE)
+        return bound
 
     def _evicted(self, run: MoveRun, answer: EvictionAnswer, snapshot: Snapshot, settings: Settings) -> MoveRun:
         now, run = snapshot.at, replace(run, answer=answer.outcome)

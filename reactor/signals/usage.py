@@ -37,6 +37,8 @@ class UsageView:
     pods: Rows
     nodes: Rows
     peaks: NDArray[np.float64]
+    known: NDArray[np.bool_]
+    """By slot of a pod: whether its CPU and memory were measured lately."""
     workload_ids: dict[str, int]
     remembered: dict[str, Peak]
 
@@ -64,10 +66,7 @@ class UsageView:
     def knows(self, uid: str) -> bool:
         """The same as `usage(uid).known`, for asking of very many pods."""
         slot = self.pods.slots.get(uid)
-        if slot is None:
-            return False
-        at, values = self.pods.at[slot, :_MEASURED].tolist(), self.pods.values[slot, :_MEASURED].tolist()
-        return not any(math.isnan(value) for value in values) and self.now - min(at) <= self.freshness
+        return slot is not None and bool(self.known[slot])
 
     def needs(self, uids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Usage and peak of many pods at once, a row of cores and bytes each; NaN where nothing fresh is known."""
@@ -206,12 +205,15 @@ class UsageBook:
         return _peak(_number(history.cpu), _number(history.memory), self.usage(uid, now))
 
     def freeze(self, now: float) -> UsageView:
+        pods = self._pods.rows.copy()
+        fresh = (pods.at[:, :_MEASURED] > 0) & (now - pods.at[:, :_MEASURED] <= self.freshness)
         return UsageView(
             now=now,
             freshness=self.freshness,
-            pods=self._pods.rows.copy(),
+            pods=pods,
             nodes=self._nodes.rows.copy(),
             peaks=self._estimated(),
+            known=np.all(fresh & ~np.isnan(pods.values[:, :_MEASURED]), axis=1),
             workload_ids=dict(self._workloads.ids),
             remembered=dict(self._workloads.remembered),
         )

@@ -20,7 +20,7 @@ NODES = (
     NodeSpec("node1", 600, clock_ahead=-300),
     NodeSpec("node2", 250, eviction_mib=200),
     NodeSpec("node3", 400, clock_ahead=300),
-    NodeSpec("node4", 500, 1536, labels={"lab/role": "controller"}, taint=CONTROLLER_TAINT),
+    NodeSpec("node4", 500, 1536, taint=CONTROLLER_TAINT),
 )
 
 
@@ -37,6 +37,6 @@ async def stage(lab: Lab, request: pytest.FixtureRequest) -> AsyncIterator[Stage
     namespace = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:50].strip("-")
     await lab.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     with tempfile.TemporaryDirectory(prefix="rematch-nodes-") as folder:
-        yield Stage(lab, namespace, Path(folder))
-    for plural in ("apis/apps/v1/namespaces/{}/deployments", "api/v1/namespaces/{}/pods"):
-        await lab.api.delete(f"/{plural.format(namespace)}", {"gracePeriodSeconds": 0})
+        made = Stage(lab, namespace, Path(folder))
+        yield made
+        await made.clear()

@@ -17,9 +17,10 @@ from loadtests.controlplane.ports import free_ports
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.nodes.apps import PORT, App, deployment
 from loadtests.nodes.lab import Lab
+from loadtests.workloads.conditions import has_condition
+from loadtests.workloads.query_windows import queries_over
 from reactor.errors import ClusterError
 from reactor.protection import DO_NOT_MOVE
-from reactor.settings.model import Queries
 from reactor.web.view import PodView
 
 Json = dict[str, Any]
@@ -36,11 +37,6 @@ def hog(cpu: str) -> App:
 
 def settings_for(lab: Lab, namespace: str, **given: Any) -> Json:
     """Rates over 15 s instead of 2 minutes: the lab's kubelets look every 2 s, and a test is over sooner."""
-    queries = {
-        name: query.replace("[2m]", "[15s]")
-        for name, query in Queries().model_dump(by_alias=True).items()
-        if "[2m]" in query
-    }
     settings: Json = {
         "mode": "act",
         "managed": {"namespaces": [namespace]},
@@ -48,7 +44,7 @@ def settings_for(lab: Lab, namespace: str, **given: Any) -> Json:
         "triggers": {"evaluationInterval": "2s"},
         "decision": {"cooldown": "20s", "settle": "10s"},
         "metrics": {
-            "prometheus": {"url": lab.prometheus.url, "interval": "2s", "timeout": "4s", "queries": queries},
+            "prometheus": {"url": lab.prometheus.url, "interval": "2s", "timeout": "4s", "queries": queries_over(15)},
             "metricsApi": {"interval": "2s"},
             "freshness": "40s",
         },
@@ -82,6 +78,15 @@ class Stage:
             )
         await self.until(lambda: self.is_ready(app.name), f"{app.name} is Ready")
 
+    async def clear(self) -> None:
+        """Nobody of this test is left, so that nobody burns the CPU of the next one."""
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
+        await self.lab.api.delete(path, {"propagationPolicy": "Foreground"})
+        await self.until(self._is_empty, "the pods of the test are gone")
+
+    async def _is_empty(self) -> bool:
+        return not (await self.lab.api.get(self._pods_path))["items"]
+
     async def pods(self, app: str) -> list[Json]:
         """Those that are meant to run: neither ending nor ended."""
         found = await self.lab.api.get(self._pods_path, {"labelSelector": f"app={app}"})
@@ -100,12 +105,12 @@ class Stage:
 
     async def is_ready(self, app: str) -> bool:
         pods = await self.pods(app)
-        return bool(pods) and all(_condition(pod, "Ready") for pod in pods)
+        return bool(pods) and all(has_condition(pod, "Ready") for pod in pods)
 
     async def moved(self, app: str, origin: str) -> bool:
         """Ready on another node."""
         pods = await self.pods(app)
-        return len(pods) == 1 and pods[0]["spec"].get("nodeName", origin) != origin and _condition(pods[0], "Ready")
+        return len(pods) == 1 and pods[0]["spec"].get("nodeName", origin) != origin and has_condition(pods[0], "Ready")
 
     async def control(self, app: str, what: str) -> None:
         """`what` is a path of the app's control, such as `burn?threads=4&seconds=60`."""
@@ -126,11 +131,11 @@ class Stage:
         return items
 
     async def liveness_failures(self, pod: str) -> int:
-        """As the kubelets count them, asked of Prometheus."""
-        selector = (
-            f'prober_probe_total{{probe_type="Liveness",result="failed",namespace="{self.namespace}",pod="{pod}"}}'
-        )
-        return int(await self.measured(selector) or 0)
+        """As the kubelets count them, asked of Prometheus, which has to know the pod."""
+        selector = f'prober_probe_total{{probe_type="Liveness",namespace="{self.namespace}",pod="{pod}"'
+        if await self.measured(f"{selector}}}") is None:
+            raise KeyError(f"Prometheus knows nothing of {pod}")
+        return int(await self.measured(f'{selector},result="failed"}}') or 0)
 
     async def measured(self, query: str) -> float | None:
         timeout = aiohttp.ClientTimeout(total=ASK_SECONDS)
@@ -197,8 +202,3 @@ async def _holds(condition: Callable[[], Awaitable[bool]]) -> bool:
         return await condition()
     except (ClusterError, aiohttp.ClientError, KeyError, ValueError, TimeoutError):
         return False
-
-
-def _condition(pod: Json, kind: str) -> bool:
-    conditions = pod["status"].get("conditions", ())
-    return any(each["type"] == kind and each["status"] == "True" for each in conditions)

@@ -34,12 +34,13 @@ async def test_the_apps_of_both_papers_serve(stage: Stage) -> None:
 
 
 async def test_an_app_that_is_told_to_end_finishes_what_it_has_begun(stage: Stage) -> None:
-    work = {"ITERATIONS": str(200 * ITERATIONS_PER_MS), "DRAIN_MS": "500"}
-    await stage.deploy(App("ending", environment=work), "node1")
+    work = {"ITERATIONS": str(1500 * ITERATIONS_PER_MS), "DRAIN_MS": "500"}
+    await stage.deploy(App("ending", environment=work, probe=ProbeTimes(failures=100)), "node1")
     pod = (await stage.pod("ending"))["metadata"]["name"]
     asked = asyncio.create_task(_get(stage, "ending"))
     await asyncio.sleep(0.15)
     await stage.lab.api.delete(f"/api/v1/namespaces/{stage.namespace}/pods/{pod}", {"gracePeriodSeconds": 30})
+    assert not asked.done()
     assert (await asked).status == 200
 
 

@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from loadtests.nodes.apps import App, ProbeTimes
 from loadtests.nodes.in_cluster import NAMESPACE, deploy_controller, remove_controller
+from loadtests.workloads.conditions import has_condition
 from reactor.protection import DO_NOT_MOVE
 from reactor.web.view import PodView
 from tests.nodes.stage import ASK_SECONDS, Stage, hog, settings_for
@@ -88,8 +89,7 @@ async def _failures_known(stage: Stage, controller: dict[str, Any]) -> float:
 
 
 async def _controller_ready(ours: Stage) -> bool:
-    conditions = (await _controller_pod(ours))["status"].get("conditions", ())
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return has_condition(await _controller_pod(ours), "Ready")
 
 
 async def _another_is_ready(ours: Stage, first: dict[str, Any]) -> bool:
@@ -107,7 +107,10 @@ async def _kill(ours: Stage, pod: dict[str, Any]) -> None:
 
 
 def _is_controller(pid: int) -> bool:
-    return b"reactor.cli.main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    try:
+        return b"reactor.cli.main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return False
 
 
 async def _is_leaving(stage: Stage, node: str) -> bool:

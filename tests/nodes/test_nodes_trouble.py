@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import pytest
 
 from loadtests.nodes.apps import App, ProbeTimes
+from loadtests.workloads.conditions import has_condition
 from tests.nodes.stage import Stage, hog
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
@@ -40,14 +40,16 @@ async def test_a_node_under_memory_pressure_gets_no_pods_and_its_evicted_one_run
         # Pods of this node may use 768 MiB, and the kubelet acts when less than 200 of them are free.
         await stage.control("eater", "hold?mib=640")
         await stage.until(lambda: _has_condition(stage, "node2", "MemoryPressure", "True"), "node2 says so")
-        for name in ("ada", "ben", "cleo"):
-            await stage.deploy(App(name))
-            await stage.until(partial(stage.moved, name, "node2"), f"{name} is Ready on another node")
+        await stage.deploy(App("loyal", only_on="node2"))
+        await stage.deploy(App("free"))
+        await stage.until(lambda: stage.moved("free", "node2"), "a pod that may go elsewhere is Ready there")
+        assert await stage.node_of("loyal") == ""
+        await stage.until(lambda: stage.is_ready("loyal"), "who may run only on node2 does when the pressure is over")
+        assert await _has_condition(stage, "node2", "MemoryPressure", "False")
         # Its replacement may have been bound before the kubelet reported the pressure that its end removed.
         await stage.until(lambda: _is_replaced(stage, "eater", evicted), "the replacement of the evicted pod is Ready")
     told = await stage.events("Evicted", uid=evicted["metadata"]["uid"])
     assert any("memory" in event["message"] for event in told)
-    await stage.until(lambda: _has_condition(stage, "node2", "MemoryPressure", "False"), "the pressure is over")
 
 
 async def test_counters_that_start_again_with_the_kubelet_are_understood(stage: Stage) -> None:
@@ -88,5 +90,4 @@ async def _all_elsewhere(stage: Stage, app: str, replicas: int) -> bool:
 
 
 async def _has_condition(stage: Stage, node: str, kind: str, status: str) -> bool:
-    found: dict[str, Any] = await stage.lab.api.get(f"/api/v1/nodes/{node}")
-    return any(each["type"] == kind and each["status"] == status for each in found["status"]["conditions"])
+    return has_condition(await stage.lab.api.get(f"/api/v1/nodes/{node}"), kind, status)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.controlplane import ControlPlane
+from loadtests.nodes.in_cluster import NAMESPACE, manifests
 from loadtests.workloads.api import LabApi
-from tests.support.manifests import NAMESPACE, apply, deploy, objects
+from tests.support.manifests import apply, deploy
 
 ACT = """
 mode: act
@@ -48,12 +49,12 @@ class Account:
         await self.api.delete(f"{_SECRETS}/{name}", {})
 
     async def settings(self, text: str) -> None:
-        config_map = next(item for item in objects() if item["kind"] == "ConfigMap")
+        config_map = next(item for item in manifests() if item["kind"] == "ConfigMap")
         await apply(self.api, {**config_map, "data": {"settings.yaml": text}})
 
     async def without(self, group: str, resource: str, verb: str) -> None:
         """Takes one permission away."""
-        for item in objects():
+        for item in manifests():
             if item["kind"] in ("ClusterRole", "Role"):
                 rules = [rule for given in item["rules"] for rule in _but(given, (group, resource, verb))]
                 await apply(self.api, {**item, "rules": rules})
@@ -97,7 +98,7 @@ def permissions() -> list[Permission]:
     """Every (API group, resource, verb) that the manifests grant."""
     return [
         (group, resource, verb)
-        for item in objects()
+        for item in manifests()
         if item["kind"] in ("ClusterRole", "Role")
         for rule in item["rules"]
         for group in rule["apiGroups"]

@@ -14,6 +14,7 @@ from loadtests.kubelet.addresses import AddressPool, port_for_pods
 from loadtests.kubelet.kubelet import KubeletOptions, LabKubelet
 from loadtests.workloads.api import Changed, LabApi, Listed
 from loadtests.workloads.app_spec import AppSpec
+from loadtests.workloads.conditions import has_condition
 from loadtests.workloads.node_spec import NodeSpec
 from reactor.clock import SystemClock
 from tests.support.clock import eventually
@@ -24,6 +25,7 @@ CORES = {"web": 0.9, "db": 2.9}
 _GIB = 2**30
 _APP = AppSpec(work_ms=20, startup_ms=1, drain_ms=20)
 _CLOCK = SystemClock()
+_GONE_SECONDS = 30.0
 
 
 class RealShop:
@@ -45,20 +47,24 @@ class RealShop:
         return [pod["spec"].get("nodeName", "") for pod in self.pods(app)]
 
     def ready(self, app: str) -> bool:
-        """All pods of the app, and none is on its way out."""
-        return all(_ready(pod) and "deletionTimestamp" not in pod["metadata"] for pod in self.pods(app))
+        """All pods of the app, at least one, and none is on its way out."""
+        pods = self.pods(app)
+        return bool(pods) and all(
+            has_condition(pod, "Ready") and "deletionTimestamp" not in pod["metadata"] for pod in pods
+        )
 
-    async def said(self) -> dict[str, str]:
-        """Our own Events: reason and last message."""
+    async def said(self) -> list[tuple[str, str]]:
+        """Our own Events: reason and message."""
         events = (await self.api.get(f"/api/v1/namespaces/{self.namespace}/events"))["items"]
-        return {event["reason"]: event["message"] for event in events if event["source"].get("component") == "rematch"}
+        return [
+            (event["reason"], event["message"]) for event in events if event["source"].get("component") == "rematch"
+        ]
 
-    async def hears(self, reason: str) -> str:
-        """The message of our Event with this reason, once there is one."""
+    async def hears(self, reason: str, words: str = "") -> None:
+        """Until we have told of this reason, with these words in the message."""
         async with asyncio.timeout(20):
-            while reason not in (said := await self.said()):
+            while not any(told == reason and words in message for told, message in await self.said()):
                 await asyncio.sleep(0.05)
-        return said[reason]
 
     async def deploy(self, app: str, scheduler: str = "rematch", replicas: int = 1) -> None:
         path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
@@ -150,8 +156,15 @@ async def _start_nodes(shop: RealShop, specs: Iterable[NodeSpec], stack: AsyncEx
 
 
 async def _clear(shop: RealShop) -> None:
-    await shop.api.delete(f"/apis/apps/v1/namespaces/{shop.namespace}/deployments", {})
-    await shop.api.delete(f"/api/v1/namespaces/{shop.namespace}/pods", {"gracePeriodSeconds": 0})
+    """A pod that stayed would be bound by the controller of the next test."""
+    deployments = f"/apis/apps/v1/namespaces/{shop.namespace}/deployments"
+    pods = f"/api/v1/namespaces/{shop.namespace}/pods"
+    await shop.api.delete(deployments, {"propagationPolicy": "Foreground"})
+    async with asyncio.timeout(_GONE_SECONDS):
+        while (await shop.api.get(deployments))["items"] or (await shop.api.get(pods))["items"]:
+            # No kubelet is left to let them go, and until its ReplicaSet is deleted others follow.
+            await shop.api.delete(pods, {"gracePeriodSeconds": 0})
+            await asyncio.sleep(0.05)
     for node in shop.nodes:
         await shop.api.delete(f"/api/v1/nodes/{node}", {})
     await shop.api.delete(f"/api/v1/namespaces/{shop.namespace}", {})
@@ -160,10 +173,6 @@ async def _clear(shop: RealShop) -> None:
 async def _end(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-def _ready(pod: Json) -> bool:
-    return any(known["type"] == "Ready" and known["status"] == "True" for known in pod["status"].get("conditions", ()))
 
 
 def _deployment(app: str, scheduler: str, replicas: int, port: int) -> Json:

@@ -23,7 +23,7 @@ class RowsKept:
     def store(self) -> Store:
         return cast(Store, self)
 
-    async def flush(self) -> bool:
+    async def flush_moves(self) -> bool:
         self.safe = tuple(self.moves)
         return True
 

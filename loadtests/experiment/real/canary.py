@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from statistics import fmean
 from typing import Self
 
+from reactor.errors import RematchError
+
 PAUSE = 0.01
 _STOP_SECONDS = 5.0
 
@@ -18,31 +20,37 @@ _STOP_SECONDS = 5.0
 class Canary:
     """Has the same priority as the load tool, so what it waits, that waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: asyncio.StreamReader) -> None:
         self._delays: list[float] = []
+        self._reading = asyncio.create_task(self._read(lines))
 
     @classmethod
     @asynccontextmanager
     async def running(cls) -> AsyncIterator[Self]:
-        canary = cls()
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", __name__, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
         )
         assert process.stdout is not None
-        reading = asyncio.create_task(canary._read(process.stdout))
+        canary = cls(process.stdout)
         try:
             yield canary
         finally:
-            reading.cancel()
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+            await canary.close()
             async with asyncio.timeout(_STOP_SECONDS):
                 await process.wait()
 
-    def take(self) -> float:
-        """Mean delay in milliseconds since it was last asked; 0 when it has not said anything yet."""
+    def take(self) -> float | None:
+        """Mean delay in milliseconds since it was last asked; None when it has not said anything."""
+        if self._reading.done():
+            raise RematchError("the process that tells how long others wait is gone") from self._reading.exception()
         delays, self._delays = self._delays, []
-        return fmean(delays) if delays else 0.0
+        return fmean(delays) if delays else None
+
+    async def close(self) -> None:
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
 
     async def _read(self, lines: asyncio.StreamReader) -> None:
         while line := await lines.readline():

@@ -13,7 +13,7 @@ import yaml
 from loadtests.controlplane.process import ComponentProcess
 from loadtests.nodes.errors import LabError
 from loadtests.nodes.lab import Lab
-from loadtests.nodes.network import inside, ip
+from loadtests.nodes.network import connect
 
 _START_SECONDS = 20.0
 
@@ -38,7 +38,8 @@ async def client_network(lab: Lab, kube_proxy: Path) -> AsyncIterator[ClientNetw
     try:
         identity = holder.identity
         assert identity is not None
-        await _connect(lab, identity.pid)
+        await _until_own_network(identity.pid)
+        await connect(lab.addresses, len(lab.nodes) + 1, identity.pid, len(lab.nodes))
         network = ClientNetwork(identity.pid)
         command = [*network.prefix, str(kube_proxy), f"--config={_proxy_config(lab, folder)}"]
         proxy = ComponentProcess("kube-proxy", command, folder / "kube-proxy.log")
@@ -49,21 +50,6 @@ async def client_network(lab: Lab, kube_proxy: Path) -> AsyncIterator[ClientNetw
             proxy.stop()
     finally:
         holder.stop()
-
-
-async def _connect(lab: Lab, pid: int) -> None:
-    """Pods are reached through their nodes, on the same bridge; nothing goes through the machine itself."""
-    addresses, number = lab.addresses, len(lab.nodes) + 1
-    await _until_own_network(pid)
-    link = addresses.link(number)
-    await ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
-    await ip("link", "set", link, "master", addresses.bridge, "up")
-    await inside(pid, "ip", "link", "set", "lo", "up")
-    await inside(pid, "ip", "addr", "add", f"{addresses.node(number)}/24", "dev", "eth0")
-    await inside(pid, "ip", "link", "set", "eth0", "up")
-    await inside(pid, "ip", "route", "add", addresses.services, "via", addresses.host)
-    for node in lab.nodes.values():
-        await inside(pid, "ip", "route", "add", addresses.pods(node.number), "via", node.address)
 
 
 async def _until_own_network(pid: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -14,8 +13,7 @@ from loadtests.experiment.design import Design, Pace
 from loadtests.experiment.driver import Collect, Observation, SessionSpec
 from loadtests.experiment.real.canary import Canary
 from loadtests.experiment.real.client import client_network
-from loadtests.experiment.real.machine import cores_used, machine_between, read_machine
-from loadtests.experiment.real.preference import preferred
+from loadtests.experiment.real.machine import cores_used, machine_between, read_machine, seconds_per_round
 from loadtests.experiment.real.workload import KUBE_SCHEDULER, REMATCH, Workload
 from loadtests.experiment.tally import Tally
 from loadtests.load.k6 import K6
@@ -57,15 +55,13 @@ class RealDriver:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, design: Design, tool: str, *, first: bool = False) -> AsyncIterator[Self]:
-        """The lab stands and is removed with the block; `first` lets it come before everything else on the machine."""
+    async def open(cls, design: Design, tool: str) -> AsyncIterator[Self]:
+        """The lab stands and is removed with the block."""
         found = await ensure([tool, "kube-proxy"])
         pace = KubeletPace(housekeeping=1.0 if design.pace.probe_period < 10 else 10.0)
         nodes = tuple(NodeSpec(node.name, round(node.cores * 1000), node.memory_bytes // _MIB) for node in design.nodes)
         async with AsyncExitStack() as stack:
             lab = await stack.enter_async_context(real_nodes(LabOptions(nodes, pace, scrape_interval=_SCRAPE)))
-            if first:
-                stack.enter_context(preferred(lab))
             client = await stack.enter_async_context(client_network(lab, found["kube-proxy"]))
             made = Vegeta if tool == "vegeta" else K6
             workload = Workload(lab.api)
@@ -96,24 +92,30 @@ class RealDriver:
         """From the CPU that a round of requests, one to each app, really took, less what the pods use at rest."""
         nominal = self.design.cores / sum(app.work_ms / 1000 for app in apps)
         spec = SessionSpec(0, apps, await self.default_placement(0), self.design.pace, None)
-        async with self.session(spec) as session:
+        async with self.session(spec):
             for _ in range(_CALIBRATIONS):
-                found = await self._calibrate(session, nominal)
+                found = await self._calibrate(nominal)
                 if found is not None and nominal / 2 < found < nominal * 2:
                     return found
         raise LabError("this machine is too busy: the CPU per request could not be measured, since requests failed")
 
-    async def _calibrate(self, session: RealSession, nominal: float) -> float | None:
+    async def _calibrate(self, nominal: float) -> float | None:
         """None when requests failed: then the CPU that was used says nothing."""
         share, seconds = _CALIBRATION
         rest = read_machine(self.lab.nodes)
         await asyncio.sleep(seconds / 2)
-        resting = sum(cores_used(rest, read_machine(self.lab.nodes)).values())
-        seen = await (await session.step(share * nominal, seconds))()
-        failed = sum(sample.outcome is not RequestOutcome.OK for sample in seen.samples)
-        if failed > 0.01 * len(seen.samples):
+        before = read_machine(self.lab.nodes)
+        resting = sum(cores_used(rest, before).values())
+        result = await self.tool.attack(self.load(share * nominal, seconds, self.design.pace.timeout))
+        after = read_machine(self.lab.nodes)
+        failed = sum(sample.outcome is not RequestOutcome.OK for sample in result.samples)
+        if failed > 0.01 * len(result.samples):
             return None
-        return (self.design.cores - resting) * share * nominal / (sum(seen.cpu.values()) - resting)
+        rounds = len(result.samples) / self.design.apps
+        return (self.design.cores - resting) / seconds_per_round(before, after, resting, rounds)
+
+    def load(self, rate: float, seconds: float, timeout: float) -> Load:
+        return Load(self.urls, rate, seconds, timeout, self.lab.addresses.everything)
 
     @asynccontextmanager
     async def session(self, spec: SessionSpec) -> AsyncIterator[RealSession]:
@@ -137,8 +139,7 @@ class RealDriver:
 
     async def _until_routed(self) -> None:
         """kube-proxy learns of the new pods a moment after they are Ready."""
-        network = self.lab.addresses.everything
-        trial = Load(self.urls, rate=1.0, seconds=1.0, timeout=1.0, network=network)
+        trial = self.load(rate=1.0, seconds=1.0, timeout=1.0)
         for _ in range(_TRIALS):
             result = await self.tool.attack(trial)
             if all(sample.outcome is RequestOutcome.OK for sample in result.samples):
@@ -184,15 +185,14 @@ class RealSession:
 
     async def step(self, rate: float, seconds: float) -> Collect:
         driver, workload = self._driver, self._driver.workload
-        load = Load(driver.urls, rate, seconds, self._pace.timeout, driver.lab.addresses.everything)
         restarts = await workload.restarts()
         driver.canary.take()
-        before, began = read_machine(driver.lab.nodes), time.time()
-        attack = asyncio.create_task(driver.tool.attack(load))
+        before = read_machine(driver.lab.nodes)
+        attack = asyncio.create_task(driver.tool.attack(driver.load(rate, seconds, self._pace.timeout)))
         self._tasks.append(attack)
         await asyncio.sleep(seconds)
         after, delay_ms = read_machine(driver.lab.nodes), driver.canary.take()
-        now, tally = await workload.restarts(), self._tally.take()
+        now, counts = await workload.restarts(), self._tally.take()
         homeless = asyncio.create_task(self._without_node())
         self._tasks.append(homeless)
 
@@ -200,9 +200,11 @@ class RealSession:
             result = await attack
             return Observation(
                 samples=result.samples,
-                rematches=tally.rematches,
-                moves=tally.moves_since(began),
-                dumped=tally.dumped,
+                began=result.began,
+                rematches=counts.rematches,
+                moves=counts.moves,
+                spans=self._tally.spans(),
+                dumped=counts.dumped,
                 without_node=await homeless,
                 restarts=sum(max(0, count - restarts.get(uid, 0)) for uid, count in now.items()),
                 cpu=cores_used(before, after),
@@ -230,7 +232,7 @@ def _counting(tally: Tally) -> Listener:
 
 
 async def _measured(controller: Controller) -> None:
-    """Nothing is moved before every node and pod was measured; the load waits for that."""
+    """The load waits until the controller has seen the cluster and measured every node."""
     async with asyncio.timeout(_SYNC_SECONDS):
         while True:
             if controller.state.synced:

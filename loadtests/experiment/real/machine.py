@@ -41,7 +41,17 @@ def cores_used(before: Reading, after: Reading) -> dict[str, float]:
     return {name: (after.pods[name] - before.pods[name]) / (after.at - before.at) for name in after.pods}
 
 
-def machine_between(before: Reading, after: Reading, promised: float, load: LoadResult, delay_ms: float) -> Machine:
+def seconds_per_round(before: Reading, after: Reading, resting: float, rounds: float) -> float:
+    """CPU of a round of requests, one to each app, beyond the cores that the pods use at rest.
+
+    What the readings cover before the first request and after the last answer only adds rest.
+    """
+    return (sum(cores_used(before, after).values()) - resting) * (after.at - before.at) / rounds
+
+
+def machine_between(
+    before: Reading, after: Reading, promised: float, load: LoadResult, delay_ms: float | None
+) -> Machine:
     """What is not promised to the nodes, and how much of that nobody used."""
     outside = (os.cpu_count() or 1) - promised
     seconds = after.at - before.at

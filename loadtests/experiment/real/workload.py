@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from loadtests.experiment.apps import NAMESPACE, PORT, REQUESTS, App, Placement
-from loadtests.nodes.apps import ITERATIONS_PER_MS, ProbeTimes, deployment
+from loadtests.experiment.apps import NAMESPACE, REQUESTS, App, Placement
+from loadtests.nodes.apps import ITERATIONS_PER_MS, PORT, ProbeTimes, deployment
 from loadtests.nodes.apps import App as LabApp
 from loadtests.workloads.api import LabApi
+from loadtests.workloads.conditions import has_condition
 from reactor.errors import ClusterError
 
 Json = dict[str, Any]
@@ -57,7 +58,7 @@ class Workload:
         return await self.placement()
 
     async def until_ready(self, number: int) -> None:
-        await self._until(lambda pods: sum(map(_ready, pods)) == number, "all Ready")
+        await self._until(lambda pods: sum(has_condition(pod, "Ready") for pod in pods) == number, "all Ready")
 
     async def remove(self) -> None:
         for item in (await self.api.get(_DEPLOYMENTS))["items"]:
@@ -128,7 +129,3 @@ def _app_of(pod: Json) -> str:
 
 def _has_pod(app: str, pods: list[Json]) -> bool:
     return any(_app_of(pod) == app for pod in pods)
-
-
-def _ready(pod: Json) -> bool:
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions") or ())

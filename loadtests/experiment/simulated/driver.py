@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadtests.experiment.apps import App, Placement, expected_placement
 from loadtests.experiment.design import Design
@@ -56,8 +56,10 @@ class SimulatedSession:
         self._agenda = Agenda()
         self._cluster = SimulatedCluster(self._agenda, driver.design.nodes, spec, driver.parameters)
         self._controller: SimulatedController | None = None
+        self._tally = Tally()
         if spec.settings is not None:
             self._controller = SimulatedController(self._cluster, spec, driver.parameters, driver.store)
+            self._tally = self._controller.tally
 
     async def placement(self) -> Placement:
         return self._cluster.placement()
@@ -69,12 +71,13 @@ class SimulatedSession:
         number = self._schedule(rate, seconds, samples)
         await self.run_for(seconds)
         after = self._cluster.used()
-        tally = self._controller.tally.take() if self._controller is not None else Tally()
+        counts = self._tally.take()
         observation = Observation(
             samples=samples,
-            rematches=tally.rematches,
-            moves=tally.moves_since(began),
-            dumped=tally.dumped,
+            began=began,
+            rematches=counts.rematches,
+            moves=counts.moves,
+            dumped=counts.dumped,
             without_node=self._cluster.without_node(),
             restarts=self._cluster.restarts - restarts,
             cpu={name: (after[name] - used[name]) / seconds for name in after},
@@ -83,7 +86,7 @@ class SimulatedSession:
         async def collect() -> Observation:
             if len(samples) < number:
                 await self.run_for(self._spec.pace.timeout)
-            return observation
+            return replace(observation, spans=self._tally.spans())
 
         return collect
 

@@ -8,16 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 from loadtests.controlplane.flags import Layout, Ports
 from loadtests.controlplane.kubeconfigs import write_kubeconfig
-from loadtests.controlplane.leftovers import Identity, identity_of, remember, remove_leftovers, sole_user
+from loadtests.controlplane.leftovers import Identity, identity_of, remember, remove_leftovers
 from loadtests.controlplane.options import Component, ControlPlaneOptions, User
 from loadtests.controlplane.pki import Credentials, Pair, write_tokens
+from loadtests.controlplane.plane import ControlPlane
 from loadtests.controlplane.ports import free_ports
 from loadtests.controlplane.process import ComponentProcess
+from loadtests.demo.state_folder import claimed
 from reactor.errors import ClusterError, InputError
 from tests.support.clock import eventually
 
@@ -114,21 +117,50 @@ def test_what_an_earlier_run_left_is_ended_and_removed(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as left, subprocess.Popen(["sleep", "60"]) as stranger:
         found = identity_of(left.pid)
         assert found is not None
-        remember(tmp_path, [found, Identity(stranger.pid, 1)])
+        other = identity_of(stranger.pid)
+        assert other is not None
+        before_the_reboot = msgspec.structs.replace(other, boot="another")
+        remember(tmp_path, [found, Identity(stranger.pid, 1, found.boot), before_the_reboot])
         (tmp_path / "etcd").mkdir()
         (tmp_path / "mine").mkdir()
-        remove_leftovers(tmp_path, ["etcd"])
+        (tmp_path / "kubeconfig").touch()
+        remove_leftovers(tmp_path, ["etcd", "kubeconfig", "pki"])
         assert left.wait(10) == -signal.SIGKILL
         assert stranger.poll() is None
         stranger.kill()
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["mine"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "processes.json"]
+
+
+@pytest.mark.parametrize("record", [None, "{}"])
+def test_what_no_run_of_ours_made_is_not_removed(tmp_path: Path, record: str | None) -> None:
+    (tmp_path / "log").mkdir()
+    if record is not None:
+        (tmp_path / "processes.json").write_text(record)
+    with pytest.raises(InputError, match="log would be overwritten; name another folder"):
+        remove_leftovers(tmp_path, ["etcd", "log", "pki"])
+    assert (tmp_path / "log").exists()
 
 
 def test_one_run_per_folder(tmp_path: Path) -> None:
-    with sole_user(tmp_path), pytest.raises(InputError, match="another control plane runs here"), sole_user(tmp_path):
+    with claimed(tmp_path), pytest.raises(InputError, match=f"uses {tmp_path}; end it"), claimed(tmp_path):
         pass
-    with sole_user(tmp_path):
+    with claimed(tmp_path):
         assert (tmp_path / "lock").exists()
+
+
+class _Stuck(ComponentProcess):
+    def stop(self) -> None:
+        raise ClusterError("stuck")
+
+
+def test_one_that_does_not_end_keeps_nobody_else_running(tmp_path: Path) -> None:
+    stuck = _Stuck("kube-scheduler", ["sleep", "60"], tmp_path / "stuck.log")
+    other = ComponentProcess("etcd", ["sleep", "60"], tmp_path / "other.log")
+    other.start()
+    plane = ControlPlane(layout(ControlPlaneOptions(tmp_path)), {Component.ETCD: other, Component.SCHEDULER: stuck})
+    with pytest.raises(ClusterError, match="stuck"):
+        plane.stop()
+    assert other.identity is None
 
 
 def _alive(pid: int) -> bool:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from loadtests.experiment.real.machine import Reading, busy_seconds, cores_used, machine_between
+from loadtests.experiment.real.machine import Reading, busy_seconds, cores_used, machine_between, seconds_per_round
 from loadtests.load.load import LoadResult
 
 
@@ -18,6 +18,13 @@ def test_what_strangers_use_is_taken_from_what_is_not_promised() -> None:
     before = Reading(0.0, 100.0, {"node1": 10.0, "node2": 5.0})
     after = Reading(10.0, 116.0, {"node1": 16.0, "node2": 7.5})
     assert cores_used(before, after) == {"node1": 0.6, "node2": 0.25}
-    machine = machine_between(before, after, 0.85, LoadResult((), 1.5, 0.0), 0.2)
+    machine = machine_between(before, after, 0.85, LoadResult((), 0.0, 1.5, 0.0), 0.2)
     assert machine.outside == (os.cpu_count() or 1) - 0.85
     assert machine.outside - machine.outside_idle == pytest.approx(1.6 - 0.85)
+
+
+def test_the_cpu_of_a_round_does_not_depend_on_when_the_readings_were_taken() -> None:
+    """Ten rounds of 0.4 CPU-seconds within 10 s, and within 14 s because the tool was slow to start."""
+    tight = seconds_per_round(Reading(0.0, 0.0, {"n": 0.0}), Reading(10.0, 0.0, {"n": 4.5}), 0.05, 10)
+    wide = seconds_per_round(Reading(0.0, 0.0, {"n": 0.0}), Reading(14.0, 0.0, {"n": 4.7}), 0.05, 10)
+    assert tight == pytest.approx(wide) == pytest.approx(0.4)

@@ -58,10 +58,11 @@ def test_of_a_run_that_was_begun_twice_the_later_one_counts() -> None:
 
 
 def test_the_csv_has_a_line_per_step(tmp_path: Path) -> None:
-    write_csv(failing(1), tmp_path / "steps.csv")
+    write_csv([replace(record, late_ms=1.5, unsent=0.0) for record in failing(1)], tmp_path / "steps.csv")
     rows = list(csv.DictReader((tmp_path / "steps.csv").read_text().splitlines()))
     assert len(rows) == 11
     assert (rows[0]["phase"], rows[0]["paper_rate"], rows[0]["valid"]) == ("default", "50", "True")
+    assert (rows[0]["late_ms"], rows[0]["unsent"], rows[0]["delay_ms"]) == ("1.5", "0", "")
 
 
 def test_the_report_is_one_page_without_references_to_elsewhere(tmp_path: Path) -> None:

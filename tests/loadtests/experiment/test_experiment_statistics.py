@@ -3,11 +3,10 @@ from __future__ import annotations
 import pytest
 
 from loadtests.experiment.design import OUR_LIVE
-from loadtests.experiment.driver import Machine, MoveSpan
+from loadtests.experiment.driver import Machine
 from loadtests.experiment.goal import Item, Verdict, judge
-from loadtests.experiment.measuring import lost_in_moves, saturated
+from loadtests.experiment.measuring import saturated
 from loadtests.experiment.statistics import Results, beyond, interval_of, window
-from loadtests.workloads.load_summary import Outcome, Sample
 from tests.support.experiment import failing, series
 
 
@@ -73,21 +72,20 @@ def test_one_difference_has_no_interval() -> None:
     assert found.low < 0
 
 
-def test_requests_lost_by_a_move_are_the_moved_app_s_while_it_moves() -> None:
-    failed = [Sample("a", at, 2.0, Outcome.REFUSED) for at in (0.5, 1.5, 4.0)]
-    others = [Sample("b", 1.5, 2.0, Outcome.TIMEOUT), Sample("a", 1.6, 0.1, Outcome.OK)]
-    assert lost_in_moves([*failed, *others], [MoveSpan("a", 1.0, 2.5)]) == 1
+def make_machine(idle: float, delay_ms: float | None = 0.3, late_ms: float = 0.0, unsent: float = 0.0) -> Machine:
+    return Machine(outside_idle=idle, outside=0.75, late_ms=late_ms, unsent=unsent, delay_ms=delay_ms)
 
 
 @pytest.mark.parametrize(
     ("machine", "is_saturated"),
     [
-        (Machine(outside_idle=0.4, outside=0.75), False),
-        (Machine(outside_idle=0.4, outside=0.75, delay_ms=9.0), False),
-        (Machine(outside_idle=-0.2, outside=0.75, delay_ms=9.0), True),
-        (Machine(outside_idle=-0.2, outside=0.75, delay_ms=0.3), False),
-        (Machine(outside_idle=0.4, outside=0.75, late_ms=80.0), True),
-        (Machine(outside_idle=0.4, outside=0.75, unsent=0.1), True),
+        (make_machine(0.4), False),
+        (make_machine(0.4, delay_ms=9.0), False),
+        (make_machine(-0.2, delay_ms=9.0), True),
+        (make_machine(-0.2, delay_ms=0.3), False),
+        (make_machine(0.4, delay_ms=None), True),
+        (make_machine(0.4, late_ms=80.0), True),
+        (make_machine(0.4, unsent=0.1), True),
     ],
 )
 def test_a_machine_is_saturated_when_the_lab_had_to_wait_for_it(machine: Machine, is_saturated: bool) -> None:

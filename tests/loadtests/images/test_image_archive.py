@@ -7,10 +7,14 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+
+from loadtests.images import controller_image as controller
 from loadtests.images.archive import File, Image, write_image, write_layer
 from loadtests.images.controller_image import CONTROLLER_IMAGE
 from loadtests.images.python_tree import HOME, PACKAGES, interpreter, packages
 from loadtests.nodes.in_cluster import manifests
+from loadtests.tools.cache import Cache
 
 
 def layer_of(folder: Path, name: str = "layer.tar") -> Path:
@@ -66,6 +70,22 @@ def test_the_controllers_image_has_what_it_needs_and_nothing_of_development() ->
 def test_the_image_is_called_as_the_deployment_asks_for_it() -> None:
     (pod,) = [each["spec"]["template"]["spec"] for each in manifests() if each["kind"] == "Deployment"]
     assert f"docker.io/library/{pod['containers'][0]['image']}" == CONTROLLER_IMAGE
+
+
+async def test_only_the_newest_image_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def pack_nothing(tar: Path) -> None:
+        write_layer(tar, [])
+
+    monkeypatch.setattr(controller, "_pack_dependencies", pack_nothing)
+    (tmp_path / "requirements.lock").write_text("")
+    source = tmp_path / "reactor" / "loop.py"
+    source.parent.mkdir()
+    built = []
+    for text in ("before", "after", "after"):
+        source.write_text(text)
+        built.append(await controller.controller_image(tmp_path, Cache(tmp_path / "cache"), print))
+    assert built[0] != built[1] == built[2]
+    assert list(built[2].parent.glob("rematch-*.tar")) == [built[2]]
 
 
 def _blob(digest: str) -> str:

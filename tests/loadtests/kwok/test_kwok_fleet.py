@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from pathlib import Path
 
 import msgspec
+import pytest
 
-from loadtests.kwok import Fleet, PodChange, PodObserver
+from loadtests.kwok import Fleet, PodChange, PodObserver, observed_pods, observing
 from reactor.cluster.kinds import Kind
+from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import Pod
 from tests.support.cluster import make_pending, make_pod
 
@@ -57,3 +61,33 @@ def test_the_observer_counts_pods_that_hold_a_node_and_are_to_stay() -> None:
 
     assert (observer.on_node[pod.node or ""], observer.running) == (0, 0)
     assert changes == [pod]
+
+
+class _Connection:
+    async def close(self) -> None:
+        """Nothing was opened."""
+
+
+class _Blind:
+    """A watcher that lists and then meets a pod which it cannot read."""
+
+    def __init__(self, _kind: Kind, _source: object, mirror: ClusterMirror, *_rest: object) -> None:
+        self._mirror = mirror
+
+    async def run(self) -> None:
+        self._mirror.replaced(Kind.PODS, ())
+        await asyncio.sleep(0)
+        raise AssertionError("unreadable")
+
+
+async def test_who_waits_for_a_referee_that_went_blind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(_kubeconfig: str) -> _Connection:
+        return _Connection()
+
+    monkeypatch.setattr(observing, "open_connection", connect)
+    monkeypatch.setattr(observing, "Gateway", lambda connection: connection)
+    monkeypatch.setattr(observing, "Watcher", _Blind)
+    with pytest.raises(ExceptionGroup) as failed:
+        async with observed_pods(Path("kubeconfig")) as observer:
+            await observer.until(lambda: False, 10.0)
+    assert failed.group_contains(AssertionError, match="unreadable")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,7 +11,8 @@ from loadtests.tools import Missing, survey
 from loadtests.tools.commands import run
 from loadtests.workloads.load_summary import Outcome
 
-LOAD = Load({"a": "http://127.0.0.1:8080/"}, 2.0, 2.0, 2.0, "127.0.0.0/8")
+URLS = {"a": "http://127.0.0.1:8080/"}
+LOAD = Load(URLS, 2.0, 2.0, 2.0, "127.0.0.0/8")
 
 
 def point(second: float, outcome: str = "ok", app: str = "a", metric: str = "lab_request", value: float = 10.0) -> str:
@@ -26,6 +28,15 @@ def test_points_of_our_metric_become_samples() -> None:
     assert [one.outcome for one in result.samples] == [Outcome.OK, Outcome.TIMEOUT, Outcome.CLOSED, Outcome.REFUSED]
     assert [round(one.start, 3) for one in result.samples] == [0.0, 0.5, 1.0, 1.5]
     assert [one.latency for one in result.samples] == [0.01, 2.0, 2.0, 2.0]
+    assert result.began == pytest.approx(datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC).timestamp())
+    assert result.late_ms == pytest.approx(0.0, abs=0.01)
+
+
+def test_lateness_is_told_app_by_app() -> None:
+    """Both apps are due together, twice a second; of each the later requests are 20 ms late."""
+    load = Load(URLS | {"b": "http://127.0.0.2:8080/"}, 2.0, 1.0, 2.0, "127.0.0.0/8")
+    points = [point(second, app=app) for app in "ba" for second in (1.52, 1.0)]
+    assert parse_results("\n".join(points), load).late_ms == pytest.approx(10.0, abs=0.01)
 
 
 @pytest.mark.parametrize(

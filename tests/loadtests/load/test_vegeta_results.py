@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ def test_every_hit_becomes_a_sample_of_its_app() -> None:
     assert [one.latency for one in result.samples] == [0.005, 2.0, 2.0, 2.0]
     assert [one.start for one in result.samples] == [0.0, 0.5, 1.0, 1.5]
     assert result.late_ms == pytest.approx(0.0)
+    assert result.began == datetime(2025, 12, 31, 23, tzinfo=UTC).timestamp()
 
 
 def test_lateness_is_told() -> None:
@@ -68,10 +70,12 @@ def test_load_goes_to_the_run_s_own_network_only() -> None:
 
 def test_requests_that_were_not_sent_are_told_as_a_share() -> None:
     load = make_load(rate=50.0)
-    assert load.unsent(200) == 0.0
-    assert load.unsent(150) == pytest.approx(0.24)
+    assert load.unsent(200, 1) == 0.0
+    assert load.unsent(199, 1) == 0.0
+    assert load.unsent(150, 1) == pytest.approx(0.245)
+    assert load.unsent(150, 2) == pytest.approx(0.24)
     with pytest.raises(LoadToolError, match="instead of 200"):
-        load.unsent(40)
+        load.unsent(40, 1)
 
 
 async def test_a_program_that_fails_is_named(tmp_path: Path) -> None:

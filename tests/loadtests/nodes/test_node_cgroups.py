@@ -68,6 +68,21 @@ def test_members_are_found_in_all_parts(tmp_path: Path) -> None:
     assert cgroups.members("lab-n2") == set()
 
 
+def test_a_group_that_is_there_already_is_not_joined(tmp_path: Path) -> None:
+    cgroups = version_2(tmp_path / "cgroup")
+    (tmp_path / "cgroup" / "lab-n1").mkdir()
+    with pytest.raises(LabError, match="lab-n1 is there"):
+        cgroups.make("lab-n1")
+
+
+def test_a_process_that_cannot_be_seen_is_no_reason_to_signal_ourselves(tmp_path: Path) -> None:
+    cgroups = version_2(tmp_path / "cgroup")
+    cgroups.make("lab-n1")
+    (tmp_path / "cgroup" / "lab-n1" / "pods" / "cgroup.procs").write_text("0\n")
+    with pytest.raises(LabError, match="pid namespace"):
+        cgroups.end("lab-n1")
+
+
 def test_a_machine_without_control_groups_is_told_what_to_do() -> None:
     with pytest.raises(LabError, match="mount cgroup2"):
         Cgroups.of_this_machine("1 0 8:1 / / rw - ext4 /dev/vda rw")

