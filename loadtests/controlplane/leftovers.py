@@ -33,6 +33,20 @@ def identity_of(pid: int) -> Identity | None:
     return Identity(pid, int(stat.rpartition(")")[2].split()[19]), _BOOT.read_text().strip())
 
 
+def check_folder(folder: Path) -> None:
+    """Before anything is made there, the lock included: keys and data do not belong among somebody else's files."""
+    try:
+        theirs = any(folder.iterdir()) and _recorded(folder) is None
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"--state {folder}: cannot be used: {error.strerror or error}") from error
+    if theirs:
+        raise InputError(
+            f"--state {folder}: not empty, and no control plane of ours ran there; name a folder that is new or empty"
+        )
+
+
 def remember(folder: Path, identities: Iterable[Identity]) -> None:
     """Also the mark by which the next run knows that what is in the folder was made by one of ours."""
     unfinished = folder / f".{_RECORD}.unfinished"

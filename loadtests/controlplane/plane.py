@@ -12,7 +12,7 @@ from typing import Any
 from loadtests.controlplane.etcd_history import compact
 from loadtests.controlplane.flags import LOOPBACK, Layout, Ports
 from loadtests.controlplane.kubeconfigs import write_kubeconfig
-from loadtests.controlplane.leftovers import remember, remove_leftovers
+from loadtests.controlplane.leftovers import check_folder, remember, remove_leftovers
 from loadtests.controlplane.options import Component, ControlPlaneOptions
 from loadtests.controlplane.pki import Credentials, make_credentials
 from loadtests.controlplane.ports import free_ports
@@ -144,6 +144,7 @@ class ControlPlane:
 
 @asynccontextmanager
 async def control_plane(options: ControlPlaneOptions) -> AsyncIterator[ControlPlane]:
+    check_folder(options.folder)
     programs = await ensure([*Component, "openssl", "setpriv"])
     with claimed(options.folder):
         remove_leftovers(options.folder, (*_FOLDERS, _KUBECONFIG))

@@ -19,6 +19,8 @@ CAPACITY_AT = 125.0
 QUIET_STEPS = 3
 DEFAULT_THRESHOLD = 0.8
 PAPER_STEP_SECONDS = 300.0
+LEAST_SEEDS = 3
+"""With two, Student's interval is 13 standard errors wide to each side: nothing could be judged by it."""
 
 
 class Phase(StrEnum):

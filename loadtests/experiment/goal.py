@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from loadtests.demo.compare import Interval
-from loadtests.experiment.design import OUR_LIVE, Arm, Phase, Step
-from loadtests.experiment.statistics import Results, beyond, interval_of, window
-
-LEAST_SEEDS = 3
+from loadtests.experiment.comparison import compare
+from loadtests.experiment.design import LEAST_SEEDS, OUR_LIVE, Arm, Phase, Step
+from loadtests.experiment.statistics import Results, beyond, rates_of, window
 
 
 class Verdict(StrEnum):
@@ -44,27 +43,25 @@ def judge(results: Results) -> list[Item]:
 
 def _higher(results: Results, ours: Arm, how: str, first: Step) -> Item:
     steps = window(first)
-    what = f"availability ({how}) higher than the default placement's from {_rates(steps)}"
+    what = f"availability ({how}) higher than the default placement's from {rates_of(steps)}"
     if not steps:
         why = f"the default placement first fails at {first.paper_rate}, where the nodes are all but full"
         return Item(what, Verdict.NOT_JUDGED, why)
-    differences = results.differences(ours, steps)
-    interval = interval_of(differences.values())
-    if interval is None or len(differences) < LEAST_SEEDS:
-        return Item(what, Verdict.NOT_JUDGED, f"valid pairs of {len(differences)} seeds; {LEAST_SEEDS} are needed")
-    verdict = Verdict.REACHED if interval.low > 0 else Verdict.NOT_REACHED
-    return Item(what, verdict, f"{_told(interval)} over {len(differences)} seeds")
+    return _judged(results, ours, steps, what, lambda interval: interval.low > 0)
 
 
 def _not_worse(results: Results) -> Item:
-    steps = beyond()
-    what = f"live availability not significantly worse from {_rates(steps)}"
-    differences = results.differences(OUR_LIVE, steps)
-    interval = interval_of(differences.values())
-    if interval is None or len(differences) < LEAST_SEEDS:
-        return Item(what, Verdict.NOT_JUDGED, f"valid pairs of {len(differences)} seeds; {LEAST_SEEDS} are needed")
-    verdict = Verdict.NOT_REACHED if interval.high < 0 else Verdict.REACHED
-    return Item(what, verdict, f"{_told(interval)} over {len(differences)} seeds")
+    what = f"live availability not significantly worse from {rates_of(beyond())}"
+    return _judged(results, OUR_LIVE, beyond(), what, lambda interval: interval.high >= 0)
+
+
+def _judged(results: Results, ours: Arm, steps: Sequence[Step], what: str, reached: Callable[[Interval], bool]) -> Item:
+    comparison = compare(results, ours, steps)
+    interval = comparison.interval
+    if interval is None or len(comparison.differences) < LEAST_SEEDS:
+        why = f"{len(comparison.differences)} of {comparison.seeds} seeds count; {LEAST_SEEDS} are needed"
+        return Item(what, Verdict.NOT_JUDGED, why)
+    return Item(what, Verdict.REACHED if reached(interval) else Verdict.NOT_REACHED, comparison.told())
 
 
 def _homeless(results: Results) -> Item:
@@ -74,7 +71,7 @@ def _homeless(results: Results) -> Item:
         return Item(what, Verdict.NOT_JUDGED, "no live run was measured")
     left = sum(record.without_node + record.dumped for record in live)
     verdict = Verdict.REACHED if left == 0 else Verdict.NOT_REACHED
-    return Item(what, verdict, f"{left} in {len(live)} steps")
+    return Item(what, verdict, f"{left} in {len(live)} valid steps")
 
 
 def _lost(results: Results) -> Item:
@@ -83,11 +80,3 @@ def _lost(results: Results) -> Item:
     moves, lost = sum(record.moves for record in live), sum(record.lost_in_moves for record in live)
     why = f"{lost} requests in {moves} moves" + (f": {lost / moves:.1f} per move" if moves else "")
     return Item("requests lost per move", Verdict.REPORTED, why)
-
-
-def _rates(steps: Sequence[Step]) -> str:
-    return f"{steps[0].paper_rate} to {steps[-1].paper_rate}" if steps else "nowhere"
-
-
-def _told(interval: Interval) -> str:
-    return f"mean difference {interval.mean:+.4f}, 95 % interval {interval.low:+.4f} .. {interval.high:+.4f}"

@@ -81,8 +81,8 @@ def main(request: Request) -> None:
         stopped = asyncio.run(until_stopped(_run(request, data)))
         if stopped:
             click.echo("\nstopped; what was measured so far is kept, --resume goes on from there", err=True)
-        written = write_report(data)
-        click.echo(f"report: {written}")
+        written = write_report(data, partial=stopped)
+        click.echo(f"partial report, of what was measured so far: {written}" if stopped else f"report: {written}")
         if request.copy_to is not None and not stopped:
             copy_report(request.state, request.copy_to)
             click.echo(f"copied to {request.copy_to}")

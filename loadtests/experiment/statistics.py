@@ -18,19 +18,30 @@ NEAR_CAPACITY = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The valid steps of one world; what was measured on a saturated machine is counted and left out."""
+    """The valid steps of one world; what was measured on a saturated machine is left out of all figures."""
 
     records: Sequence[StepRecord]
-    invalid: int
+    left_out: Sequence[StepRecord]
 
     @classmethod
     def of(cls, records: Iterable[StepRecord]) -> Results:
         records = list(records)
-        valid = [record for record in records if record.valid]
-        return cls(valid, len(records) - len(valid))
+        return cls([one for one in records if one.valid], [one for one in records if not one.valid])
+
+    @property
+    def invalid(self) -> int:
+        return len(self.left_out)
 
     def arms(self) -> list[Arm]:
-        return list(dict.fromkeys(record.arm for record in self.records))
+        return list(dict.fromkeys(record.arm for record in (*self.records, *self.left_out)))
+
+    def measured(self, arm: Arm) -> list[StepRecord]:
+        """Valid or not."""
+        return [record for record in (*self.records, *self.left_out) if record.arm == arm]
+
+    def seeds(self, arm: Arm) -> set[int]:
+        """That were measured; of some there may be no valid step."""
+        return {record.seed for record in self.measured(arm)}
 
     def of_arm(self, arm: Arm) -> list[StepRecord]:
         return [record for record in self.records if record.arm == arm]
@@ -51,15 +62,11 @@ class Results:
                 return step
         return None
 
-    def differences(self, arm: Arm, steps: Sequence[Step]) -> dict[int, float]:
-        """By seed: mean over the steps of the arm's availability less the default's; only where both are there."""
-        found: dict[int, list[float]] = {}
-        for step in steps:
-            default = {record.seed: record.availability for record in self.at(KUBE_SCHEDULER, step)}
-            for record in self.at(arm, step):
-                if record.seed in default:
-                    found.setdefault(record.seed, []).append(record.availability - default[record.seed])
-        return {seed: fmean(values) for seed, values in found.items()}
+    def differences(self, arm: Arm, step: Step) -> dict[int, float]:
+        """By seed: the arm's availability less the default's; only where both are valid."""
+        default = {record.seed: record.availability for record in self.at(KUBE_SCHEDULER, step)}
+        ours = {record.seed: record.availability for record in self.at(arm, step)}
+        return {seed: ours[seed] - default[seed] for seed in ours if seed in default}
 
 
 def interval_of(differences: Iterable[float]) -> Interval | None:
@@ -75,3 +82,7 @@ def window(first: Step) -> list[Step]:
 
 def beyond() -> list[Step]:
     return [step for step in STEPS if step.share > NEAR_CAPACITY]
+
+
+def rates_of(steps: Sequence[Step]) -> str:
+    return f"{steps[0].paper_rate} to {steps[-1].paper_rate}" if steps else "nowhere"

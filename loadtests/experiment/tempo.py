@@ -25,7 +25,7 @@ _FLOORS: dict[tuple[str, str], float] = {
 """Seconds: a container needs 1 to 2 to start, a kubelet's usage figures are some seconds old."""
 
 _WINDOW_SECONDS = 10
-"""Of usage in the short form: a kubelet that looks every second tells of a container every two or so."""
+"""Of usage in the short form: a kubelet that looks every two seconds tells of a container every four or so."""
 
 
 def settings_for(arm: Arm, pace: Pace, prometheus: str = "") -> Settings:
@@ -41,7 +41,7 @@ def settings_for(arm: Arm, pace: Pace, prometheus: str = "") -> Settings:
     if arm.planner == PAPER:
         tree["planner"]["allowUnsafe"] = True
         tree["decision"]["minimumFailures"] = 0.0
-    interval = 15.0 if factor >= 1 else 1.0
+    interval = 15.0 if factor >= 1 else 2.0
     tree["metrics"]["metricsApi"] = {"interval": interval}
     if prometheus:
         queries = {} if factor >= 1 else queries_over(_WINDOW_SECONDS)

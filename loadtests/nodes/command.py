@@ -5,20 +5,31 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import click
+import yaml
 
 from loadtests.controlplane.leftovers import identity_of
+from loadtests.images.app_image import APP_IMAGE
 from loadtests.nodes.claims import Claim, is_living, living, sweep
 from loadtests.nodes.errors import LabError
-from loadtests.nodes.in_cluster import deploy_controller
-from loadtests.nodes.lab import LabOptions, real_nodes
+from loadtests.nodes.in_cluster import controller_url, deploy_controller
+from loadtests.nodes.lab import Lab, LabOptions, real_nodes
+from loadtests.nodes.node_files import KubeletPace
 from loadtests.nodes.spec import NodeSpec, parse_nodes
+from loadtests.workloads.query_windows import queries_over
 from reactor.cli.stopping import until_stopped
 
 _STOP_SECONDS = 60.0
 CONTROLLER = NodeSpec("controller", 500, 1536, taint="lab/controller=only:NoSchedule")
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "lab-app.yaml"
+PACE = KubeletPace(housekeeping=2.0)
+_SCRAPE_SECONDS = 2.0
+_WINDOW_SECONDS = 15
 
 
 def up(nodes: Sequence[str], *, controller: bool) -> None:
@@ -29,19 +40,56 @@ def up(nodes: Sequence[str], *, controller: bool) -> None:
 
 
 async def _up(specs: tuple[NodeSpec, ...]) -> None:
-    async with real_nodes(LabOptions(specs, for_people=True)) as lab:
+    options = LabOptions(specs, for_people=True, pace=PACE, scrape_interval=_SCRAPE_SECONDS)
+    async with real_nodes(options) as lab:
+        settings = settings_for(lab.prometheus.url)
+        path = lab.folder / "settings.yaml"
+        path.write_text(yaml.safe_dump(settings))
+        url = ""
         if CONTROLLER in specs:
-            url = lab.prometheus.url
-            await deploy_controller(lab, CONTROLLER.name, {"mode": "observe", "metrics": {"prometheus": {"url": url}}})
-        kubeconfig = lab.plane.kubeconfig
-        click.echo(f"nodes        {', '.join(f'{spec.name} {spec.millicores}m' for spec in specs)}")
-        click.echo(f"cgroups      version {lab.cgroup_version}")
-        click.echo(f"API server   {lab.plane.url}")
-        click.echo(f"Prometheus   {lab.prometheus.url}")
-        click.echo(f"kubectl      kubectl --kubeconfig {kubeconfig} get pods -A -o wide")
-        if CONTROLLER not in specs:
-            click.echo(f"controller   rematch run --kubeconfig {kubeconfig}")
+            await deploy_controller(lab, CONTROLLER.name, settings)
+            url = await controller_url(lab.api)
+        _tell(lab, specs)
+        tell_controller(lab.plane.kubeconfig, path, url)
         await asyncio.Event().wait()
+
+
+def settings_for(prometheus: str) -> dict[str, Any]:
+    """Of a lab to play in: it acts, and by this lab's quick kubelets it sees and forgets within a minute or so."""
+    return {
+        "apiVersion": "rematch/v1alpha1",
+        "mode": "act",
+        "happiness": {"halfLife": "60s"},
+        "triggers": {"evaluationInterval": "2s"},
+        "decision": {"cooldown": "20s", "settle": "10s"},
+        "metrics": {
+            "prometheus": {"url": prometheus, "interval": "5s", "queries": queries_over(_WINDOW_SECONDS)},
+            "metricsApi": {"interval": "5s"},
+            "freshness": "40s",
+        },
+    }
+
+
+def _tell(lab: Lab, specs: tuple[NodeSpec, ...]) -> None:
+    kubectl = f"kubectl --kubeconfig {lab.plane.kubeconfig}"
+    click.echo(f"nodes        {', '.join(f'{spec.name} {spec.millicores}m' for spec in specs)}")
+    click.echo(f"cgroups      version {lab.cgroup_version}")
+    click.echo(f"API server   {lab.plane.url}")
+    click.echo(f"Prometheus   {lab.prometheus.url}")
+    click.echo(f"kubectl      {kubectl} get pods -A -o wide")
+    click.echo(f"image        {APP_IMAGE}, on every node (nodes cannot pull others)")
+    click.echo(f"example      {kubectl} apply -f {EXAMPLE}")
+
+
+def tell_controller(kubeconfig: Path, settings: Path, url: str) -> None:
+    """`url` is that of its pod, empty where the user is to start one."""
+    rematch = sys.argv[0]
+    if not url:
+        click.echo(f"controller   {rematch} run --kubeconfig {kubeconfig} --settings {settings}")
+        return
+    click.echo(f"controller   {rematch} status --server {url}")
+    edit = f"kubectl --kubeconfig {kubeconfig} -n rematch edit configmap rematch"
+    click.echo(f"settings     mode: act, in its ConfigMap; to change it: {edit}")
 
 
 def down() -> None:

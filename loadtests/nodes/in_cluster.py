@@ -11,15 +11,18 @@ from typing import Any
 import yaml
 
 from loadtests.images.controller_image import controller_image
+from loadtests.nodes.errors import LabError
 from loadtests.nodes.lab import Lab
 from loadtests.tools.cache import Cache
 from loadtests.tools.ensuring import to_stderr
 from loadtests.workloads.api import LabApi
+from loadtests.workloads.conditions import has_condition
 from reactor.errors import Conflict
 
 Json = dict[str, Any]
 NAMESPACE = "rematch"
 _GONE_SECONDS = 90.0
+_READY_SECONDS = 120.0
 _CLONE = Path(__file__).parents[2]
 MANIFESTS = _CLONE / "deploy" / "rematch.yaml"
 RIGHTS = frozenset({"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
@@ -64,6 +67,22 @@ async def deploy_controller(lab: Lab, node: str, settings: Mapping[str, Any]) ->
     store = _volume_folder(lab.folder / "controller-store")
     await create(lab.api, [_volume(store), *(_adapted(document, node, settings) for document in manifests())])
     return store
+
+
+async def controller_url(api: LabApi, deadline: float = _READY_SECONDS) -> str:
+    """Where it answers, once it is Ready; the machine reaches pods by their addresses."""
+    found: list[Json] = []
+    try:
+        async with asyncio.timeout(deadline):
+            while True:
+                found = (await api.get(f"/api/v1/namespaces/{NAMESPACE}/pods"))["items"]
+                for pod in found:
+                    if has_condition(pod, "Ready"):
+                        return f"http://{pod['status']['podIP']}:8080"
+                await asyncio.sleep(0.2)
+    except TimeoutError as error:
+        told = [each.get("state") for pod in found for each in pod["status"].get("containerStatuses", ())]
+        raise LabError(f"the controller's pod was not Ready within {deadline:g} s: {told or found}") from error
 
 
 async def remove_controller(lab: Lab) -> None:

@@ -12,6 +12,9 @@ from reactor.errors import InputError
 SYSTEM_MEMORY_MIB = 256
 """Kept for kubelet and containerd, which live in the node's memory but not in its pods' share of the CPU."""
 
+MINIMUM_MILLICORES = 20
+_POD_MEMORY_MIB = 64
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
@@ -26,14 +29,22 @@ class NodeSpec:
     clock_ahead: float = 0.0
     """Seconds by which the timestamps of its Events are ahead of the others' (or behind, below 0)."""
 
+    @property
+    def minimum_memory_mib(self) -> int:
+        """With less there is nothing for pods."""
+        return SYSTEM_MEMORY_MIB + self.eviction_mib + _POD_MEMORY_MIB
+
 
 def parse_nodes(texts: Iterable[str]) -> tuple[NodeSpec, ...]:
     """`600m/1024Mi`, one per node; they are called node1, node2, ..."""
     specs = []
     for number, text in enumerate(texts, start=1):
         match = re.fullmatch(r"(\d+)m(?:/(\d+)Mi)?", text)
-        if match is None or int(match[1]) < 20:
-            raise InputError(f"--node {text}: write MILLICORESm or MILLICORESm/MEBIBYTESMi, e.g. 600m/1024Mi")
+        if match is None or int(match[1]) < MINIMUM_MILLICORES:
+            raise InputError(
+                f"--node {text}: write MILLICORESm or MILLICORESm/MEBIBYTESMi, e.g. 600m/1024Mi;"
+                f" at least {MINIMUM_MILLICORES}m"
+            )
         specs.append(NodeSpec(f"node{number}", int(match[1]), int(match[2] or 1024)))
     check_nodes(specs)
     return tuple(specs)
@@ -48,7 +59,8 @@ def check_nodes(specs: Iterable[NodeSpec]) -> None:
     for spec in specs:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,20}", spec.name):
             raise InputError(f"node {spec.name}: at most 21 lowercase letters, digits and dashes")
-        if spec.memory_mib < SYSTEM_MEMORY_MIB + spec.eviction_mib + 64:
-            raise InputError(f"node {spec.name}: {spec.memory_mib} MiB leave nothing for pods")
+        if spec.memory_mib < spec.minimum_memory_mib:
+            least = f"it needs at least {spec.minimum_memory_mib}Mi"
+            raise InputError(f"node {spec.name}: {spec.memory_mib}Mi leave nothing for pods; {least}")
         if spec.millicores > 1000 * (os.cpu_count() or 1):
             raise InputError(f"node {spec.name}: this machine has fewer cores than {spec.millicores}m")

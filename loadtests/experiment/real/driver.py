@@ -39,7 +39,7 @@ _CALIBRATION = (0.4, 10.0)
 """Share of the nominal capacity and seconds of the load that the CPU per request is measured with."""
 _CALIBRATIONS = 5
 _SYNC_SECONDS = 60.0
-_SCRAPE = 1.0
+_SCRAPE = 2.0
 _TRIALS = 20
 _MIB = 1024 * 1024
 
@@ -58,7 +58,7 @@ class RealDriver:
     async def open(cls, design: Design, tool: str) -> AsyncIterator[Self]:
         """The lab stands and is removed with the block."""
         found = await ensure([tool, "kube-proxy"])
-        pace = KubeletPace(housekeeping=1.0 if design.pace.probe_period < 10 else 10.0)
+        pace = KubeletPace(housekeeping=2.0 if design.pace.probe_period < 10 else 10.0)
         nodes = tuple(NodeSpec(node.name, round(node.cores * 1000), node.memory_bytes // _MIB) for node in design.nodes)
         async with AsyncExitStack() as stack:
             lab = await stack.enter_async_context(real_nodes(LabOptions(nodes, pace, scrape_interval=_SCRAPE)))

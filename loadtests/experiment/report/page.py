@@ -19,19 +19,38 @@ _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2em auto;padding:0 1em;color:#222}
 h1{font-size:1.6em}h2{margin-top:2em;font-size:1.2em;border-bottom:1px solid #ddd}
 table{border-collapse:collapse;font-size:13px;margin:.7em 0;display:block;overflow-x:auto}
-th,td{border:1px solid #ddd;padding:.25em .55em;text-align:left;vertical-align:top}th{background:#f5f5f5}
+th,td{border:1px solid #ddd;padding:.25em .45em;text-align:left;vertical-align:top}
+th{background:#f5f5f5;font-size:11px}
 td.reached{background:#e5f6e5}td.not-reached{background:#fbe3e3}td.cannot-be-judged{background:#fdf5dc}
 pre{background:#f7f7f7;padding:.8em;overflow-x:auto;font-size:12px}p{max-width:75ch}
 """
 _START = """
 const packed = document.getElementById('plotly').textContent.trim();
+const narrow = window.matchMedia('(max-width: 900px)');
+const stack = (layout) => {
+  if (!layout.xaxis2) return;
+  layout.height *= 2;
+  layout.xaxis.domain = layout.xaxis2.domain = [0, 1];
+  layout.yaxis.domain = [0.58, 1];
+  layout.yaxis2.domain = [0, 0.42];
+  Object.assign(layout.yaxis2, { showticklabels: true, title: layout.yaxis.title });
+  layout.xaxis2.anchor = 'y2';
+  layout.yaxis2.anchor = 'x2';
+  layout.annotations.forEach((title, number) => Object.assign(title, { x: 0.5, y: number ? 0.42 : 1 }));
+  layout.legend.y = -0.1;
+};
+const draw = () => {
+  for (const place of document.querySelectorAll('.plot')) {
+    const figure = JSON.parse(document.getElementById(place.dataset.figure).textContent);
+    if (narrow.matches) stack(figure.layout);
+    Plotly.react(place, figure.data, figure.layout, { responsive: true, displayModeBar: false });
+  }
+};
 const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
 new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).text().then((code) => {
   (0, eval)(code);
-  for (const place of document.querySelectorAll('.plot')) {
-    const figure = JSON.parse(document.getElementById(place.dataset.figure).textContent);
-    Plotly.newPlot(place, figure.data, figure.layout, { responsive: true, displayModeBar: false });
-  }
+  draw();
+  narrow.addEventListener('change', draw);
   document.body.dataset.drawn = 'yes';
 });
 """
@@ -83,7 +102,8 @@ class Page:
 
     def html(self) -> str:
         packed = base64.b64encode(gzip.compress(_plotly().read_bytes(), 9, mtime=0)).decode()
-        head = f'<meta charset="utf-8"><title>{escape(self._title)}</title><style>{_STYLE}</style>'
+        metas = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        head = f"{metas}<title>{escape(self._title)}</title><style>{_STYLE}</style>"
         scripts = f'<script type="text/plain" id="plotly">{packed}</script><script>{_START}</script>'
         return (
             f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(self._parts)}{scripts}</body></html>\n'

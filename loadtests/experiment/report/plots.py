@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from statistics import fmean
 from typing import TypeAlias
 
 import plotly.graph_objects as go
@@ -16,19 +15,26 @@ from loadtests.experiment.design import (
     OUR_LIVE,
     PAPER,
     PAPER_RATES,
-    STEPS,
+    SHORT,
     Arm,
     Phase,
 )
 from loadtests.experiment.records import StepRecord
+from loadtests.experiment.report.points import Curve, curve, difference_curve
 from loadtests.experiment.report.worlds import World
-from loadtests.experiment.statistics import NEAR_CAPACITY, interval_of
+from loadtests.experiment.statistics import NEAR_CAPACITY
 
 Figure: TypeAlias = go.Figure
 _BY_THRESHOLD = {0.7: "#2ca02c", 0.8: "#1f77b4", 0.9: "#9467bd"}
+_OF_PAPER = {0.7: "#8c564b", 0.8: "#ff7f0e", 0.9: "#e377c2"}
+_COINCIDING = ("solid", "8px,8px", "4px,12px", "2px,14px")
+"""Of lines that run together each later one has wider gaps, through which the others are seen."""
 _NODE_COLOURS = ("#d62728", "#ff7f0e", "#17becf")
 _RATE = "step (the paper's rate per app; 125 = all nodes full)"
 _HEIGHT = 420
+_NO_BAR = "none"
+"""Not a number: plotly.js takes null for zero and draws a bar of no length."""
+_TIMEOUT_MS = SHORT.timeout * 1000
 
 
 def availability(worlds: Sequence[World], phase: Phase) -> Figure:
@@ -39,19 +45,20 @@ def availability(worlds: Sequence[World], phase: Phase) -> Figure:
 
 
 def latency(worlds: Sequence[World]) -> Figure:
-    figure = _by_rate(worlds, lambda _: [KUBE_SCHEDULER, OUR_LIVE], lambda record: record.p95_ms, "p95, ms")
-    return figure.update_yaxes(type="log")
+    figure = _by_rate(worlds, lambda _: [KUBE_SCHEDULER, OUR_LIVE], lambda record: record.p95_ms, "p95, ms (log)")
+    figure.add_hline(y=_TIMEOUT_MS, line_dash="dot", line_color="#aaa", exclude_empty_subplots=False)
+    return figure.update_yaxes(type="log", dtick=1)
 
 
 def node_cpu(worlds: Sequence[World]) -> Figure:
-    """Which nodes work and which idle, as shares of their quotas; the dotted lines are the default placement."""
+    """Which nodes work and which idle, as shares of their quotas; the wide pale lines are the default placement's."""
     figure = _grid(worlds)
     for column, world in enumerate(worlds, start=1):
         for (node, cores), colour in zip(world.about.nodes.items(), _NODE_COLOURS, strict=False):
-            for arm, dash in ((KUBE_SCHEDULER, "dot"), (OUR_LIVE, "solid")):
-                shares = [_mean(world, arm, partial(_share_of, node, cores), rate) for rate in PAPER_RATES]
-                name, line = f"{node} ({cores * 1000:g}m), {arm.name}", {"color": colour, "dash": dash}
-                trace = go.Scatter(x=PAPER_RATES, y=shares, name=name, line=line, showlegend=column == 1)
+            for arm, width, opacity in ((KUBE_SCHEDULER, 7, 0.35), (OUR_LIVE, 2, 1.0)):
+                shares = curve(world.results, arm, partial(_share_of, node, cores))
+                name, line = f"{node} ({cores * 1000:g}m), {arm.name}", {"color": colour, "width": width}
+                trace = _trace(shares, name, line, opacity=opacity, legendgroup=name, showlegend=column == 1)
                 figure.add_trace(trace, row=1, col=column)
     return figure.update_yaxes(title_text="share of the node's CPU", col=1)
 
@@ -61,21 +68,19 @@ def _share_of(node: str, cores: float, record: StepRecord) -> float:
 
 
 def differences(worlds: Sequence[World]) -> Figure:
-    """Ours live less the default, by step, with the 95 % interval over the seeds."""
+    """Ours live less the default, by step, with the 95 % interval over the seeds; of one seed there is none."""
     figure = _grid(worlds)
     for column, world in enumerate(worlds, start=1):
-        means, errors = [], []
-        for step in STEPS:
-            values = list(world.results.differences(OUR_LIVE, [step]).values())
-            interval = interval_of(values)
-            means.append(fmean(values) if values else None)
-            errors.append(interval.high - interval.mean if interval else 0.0)
-        bars = {"type": "data", "array": errors}
-        name = f"{OUR_LIVE.name} less kube-scheduler"
-        line = {"color": _BY_THRESHOLD[0.8]}
-        trace = go.Scatter(x=PAPER_RATES, y=means, error_y=bars, line=line, name=name, showlegend=column == 1)
+        gains = difference_curve(world.results, OUR_LIVE)
+        trace = _trace(gains, f"{OUR_LIVE.name} less kube-scheduler", _line(OUR_LIVE), showlegend=column == 1)
+        trace.update(
+            mode="lines+markers+text",
+            error_y={"type": "data", "array": [_NO_BAR if one.half is None else one.half for one in gains.points]},
+            text=["n=1" if valid == 1 else "" for valid in gains.valid],
+            textposition="top center",
+        )
         figure.add_trace(trace, row=1, col=column)
-        figure.add_hline(y=0, line_color="#888", row=1, col=column)
+        figure.add_hline(y=0, line_color="#888", row=1, col=column, exclude_empty_subplots=False)
     return figure.update_yaxes(title_text="difference of availability", col=1)
 
 
@@ -85,24 +90,44 @@ def _by_rate(
     figure = _grid(worlds)
     shown: set[str] = set()
     for column, world in enumerate(worlds, start=1):
+        drawn: list[list[float | None]] = []
         for arm in arms(world):
-            values = [_mean(world, arm, value, rate) for rate in PAPER_RATES]
-            trace = go.Scatter(x=PAPER_RATES, y=values, name=arm.name, legendgroup=arm.name, mode="lines+markers",
-                               line=_line(arm), showlegend=arm.name not in shown)  # fmt: skip
+            values = curve(world.results, arm, value)
+            line = _line(arm, sum(_mostly_equal(values.means, other) for other in drawn))
+            trace = _trace(values, arm.name, line, legendgroup=arm.name, showlegend=arm.name not in shown)
+            drawn.append(values.means)
             shown.add(arm.name)
             figure.add_trace(trace, row=1, col=column)
     return figure.update_yaxes(title_text=title, col=1)
 
 
-def _line(arm: Arm) -> dict[str, object]:
+def _trace(values: Curve, name: str, line: dict[str, object], **more: object) -> go.Scatter:
+    """Hovering tells how many seeds a point is of."""
+    return go.Scatter(
+        x=PAPER_RATES,
+        y=values.means,
+        name=name,
+        mode="lines+markers",
+        line=line,
+        marker={"symbol": values.symbols, "size": 7},
+        customdata=values.valid,
+        hovertemplate=f"%{{y:.4g}} at %{{x}}, n=%{{customdata}} of {values.seeds}",
+        **more,
+    )
+
+
+def _mostly_equal(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+    """At low rates all arms are equal; one that is so for longer would hide the other."""
+    same = sum(mine is not None and mine == yours for mine, yours in zip(one, other, strict=True))
+    return same > len(one) / 2
+
+
+def _line(arm: Arm, equal: int = 0) -> dict[str, object]:
+    """`equal`: lines of mostly the same values that are drawn already."""
     if arm.phase is Phase.DEFAULT:
         return {"color": "#d62728", "width": 3}
-    return {"color": _BY_THRESHOLD.get(arm.threshold, "#555"), "dash": "dash" if arm.planner == PAPER else "solid"}
-
-
-def _mean(world: World, arm: Arm, value: Callable[[StepRecord], float], rate: int) -> float | None:
-    found = [value(record) for record in world.results.of_arm(arm) if record.paper_rate == rate]
-    return fmean(found) if found else None
+    colours = _OF_PAPER if arm.planner == PAPER else _BY_THRESHOLD
+    return {"color": colours.get(arm.threshold, "#555"), "dash": _COINCIDING[min(equal, len(_COINCIDING) - 1)]}
 
 
 def _grid(worlds: Sequence[World]) -> Figure:

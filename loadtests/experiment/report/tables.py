@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from loadtests.experiment.design import KUBE_SCHEDULER, OURS, PAPER, PAPER_RATES, STEPS, Arm, Phase
+from loadtests.experiment.comparison import compare
+from loadtests.experiment.design import KUBE_SCHEDULER, OURS, PAPER, PAPER_RATES, STEPS, Arm, Phase, Step
 from loadtests.experiment.goal import judge
 from loadtests.experiment.paper import PAPER_TABLE
 from loadtests.experiment.report.worlds import World
-from loadtests.experiment.statistics import Results, interval_of
+from loadtests.experiment.statistics import Results, rates_of, window
 
 THRESHOLDS = (0.7, 0.8, 0.9)
 _NOTHING = "–"
@@ -28,42 +29,43 @@ def goal_table(worlds: Sequence[World]) -> Table:
 
 
 def paper_table(world: World) -> Table:
-    """Rematches (pods dumped), moves: mean over the seeds."""
+    """Rematches (pods left out) as the paper tells them, and pods moved: mean over the valid seeds."""
     arms = [Arm(Phase.LIVE, planner, threshold) for planner in (PAPER, OURS) for threshold in THRESHOLDS]
     rows = []
-    for rate in PAPER_RATES:
-        published = [PAPER_TABLE[rate][threshold] for threshold in THRESHOLDS]
+    for step in STEPS:
+        published = [PAPER_TABLE[step.paper_rate][threshold] for threshold in THRESHOLDS]
         cells = [f"{one.rematches} ({one.dumped})" if one.rematches else "0" for one in published]
-        rows.append((str(rate), *cells, *(_counted(world.results, arm, rate) for arm in arms)))
-    heads = (f"{arm.planner} {arm.threshold:g}" for arm in arms)
-    return Table(("step", *(f"paper {threshold:g}" for threshold in THRESHOLDS), *heads), rows)
+        counted = (cell for arm in arms for cell in _counted(world.results, arm, step))
+        rows.append((str(step.paper_rate), *cells, *counted))
+    heads = (f"{arm.planner} {arm.threshold:g}: {what}" for arm in arms for what in ("rematches (left out)", "moved"))
+    papers = (f"paper {threshold:g}: rematches (left out)" for threshold in THRESHOLDS)
+    return Table(("step", *papers, *heads), rows)
 
 
 def availability_table(worlds: Sequence[World]) -> Table:
-    """Every arm's mean availability by step."""
+    """Every arm's mean availability by step; n where it is of fewer seeds than the arm has."""
     rows = []
     for world in worlds:
         for arm in world.results.arms():
-            values = [world.results.availability(arm, step) for step in STEPS]
-            seeds = len({record.seed for record in world.results.of_arm(arm)})
-            shown = (_NOTHING if value is None else f"{value:.3f}" for value in values)
-            rows.append((world.title, arm.name, str(seeds), *shown))
-    return Table(("where", "arm", "seeds", *(str(rate) for rate in PAPER_RATES)), rows)
+            seeds = len(world.results.seeds(arm))
+            valid = f"{len(world.results.of_arm(arm))} of {len(world.results.measured(arm))}"
+            shown = (_available(world.results, arm, step) for step in STEPS)
+            rows.append((world.title, arm.name, str(seeds), valid, *shown))
+    return Table(("where", "arm", "seeds", "valid steps", *(str(rate) for rate in PAPER_RATES)), rows)
 
 
 def frozen_table(worlds: Sequence[World]) -> Table:
-    """Phase B: what the placement that a threshold had reached at 120 gains over the default at all rates."""
+    """Phase B: what the placement that a threshold had reached at 120 gains over the default."""
     rows = []
     for world in worlds:
+        first = world.results.first_failing()
+        judged = window(first) if first is not None else []
         for arm in world.results.arms():
-            if arm.phase is not Phase.FROZEN:
-                continue
-            found = world.results.differences(arm, STEPS)
-            interval = interval_of(found.values())
-            bounds = f"{interval.low:+.4f} .. {interval.high:+.4f}" if interval else "one seed"
-            mean = f"{fmean(found.values()):+.4f}" if found else _NOTHING
-            rows.append((world.title, arm.name, str(len(found)), mean, bounds))
-    return Table(("where", "arm", "seeds", "mean gain of availability", "95 % interval"), rows)
+            if arm.phase is Phase.FROZEN:
+                gains = (compare(world.results, arm, steps).told() if steps else _NOTHING for steps in (judged, STEPS))
+                rows.append((world.title, arm.name, rates_of(judged), *gains))
+    heads = ("the goal's steps", "gain of availability over the goal's steps", f"over all steps, {rates_of(STEPS)}")
+    return Table(("where", "arm", *heads), rows)
 
 
 def agreement_table(worlds: Sequence[World]) -> Table:
@@ -93,14 +95,30 @@ def invalid_table(worlds: Sequence[World]) -> Table:
     return Table(("where", "invalid steps", "idle outside the nodes' quotas (mean)", "wait for a CPU (mean)"), rows)
 
 
-def _counted(results: Results, arm: Arm, rate: int) -> str:
-    found = [record for record in results.of_arm(arm) if record.paper_rate == rate]
+def _available(results: Results, arm: Arm, step: Step) -> str:
+    value = results.availability(arm, step)
+    return _NOTHING if value is None else f"{value:.3f}{_missing(results, arm, step)}"
+
+
+def _counted(results: Results, arm: Arm, step: Step) -> tuple[str, str]:
+    """Rematches (pods left out), and pods moved."""
+    found = results.at(arm, step)
     if not found:
-        return _NOTHING
+        return _NOTHING, _NOTHING
     rematches, dumped, moves = (
         fmean(getattr(record, name) for record in found) for name in ("rematches", "dumped", "moves")
     )
-    return "0" if not rematches and not moves else f"{rematches:.3g} ({dumped:.3g}), {moves:.3g} moved"
+    missing = _missing(results, arm, step)
+    return (f"{_short(rematches)} ({_short(dumped)})" if rematches else "0") + missing, _short(moves) + missing
+
+
+def _missing(results: Results, arm: Arm, step: Step) -> str:
+    valid = len(results.at(arm, step))
+    return f" n={valid}" if valid < len(results.seeds(arm)) else ""
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def _gaps(real: Results, model: Results, arm: Arm) -> dict[int, float]:

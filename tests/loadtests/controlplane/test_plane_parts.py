@@ -14,10 +14,10 @@ import yaml
 
 from loadtests.controlplane.flags import Layout, Ports
 from loadtests.controlplane.kubeconfigs import write_kubeconfig
-from loadtests.controlplane.leftovers import Identity, identity_of, remember, remove_leftovers
+from loadtests.controlplane.leftovers import Identity, check_folder, identity_of, remember, remove_leftovers
 from loadtests.controlplane.options import Component, ControlPlaneOptions, User
 from loadtests.controlplane.pki import Credentials, Pair, write_tokens
-from loadtests.controlplane.plane import ControlPlane
+from loadtests.controlplane.plane import ControlPlane, control_plane
 from loadtests.controlplane.ports import free_ports
 from loadtests.controlplane.process import ComponentProcess
 from loadtests.demo.state_folder import claimed
@@ -141,6 +141,34 @@ def test_what_no_run_of_ours_made_is_not_removed(tmp_path: Path, record: str | N
     assert (tmp_path / "log").exists()
 
 
+@pytest.mark.parametrize("record", [None, "{}"])
+async def test_a_folder_with_files_of_others_is_refused_before_anything_is_made_there(
+    tmp_path: Path, record: str | None
+) -> None:
+    (tmp_path / "passwd").touch()
+    if record is not None:
+        (tmp_path / "processes.json").write_text(record)
+    before = _names(tmp_path)
+    with pytest.raises(InputError, match=f"--state {tmp_path}: not empty.*name a folder that is new or empty"):
+        async with control_plane(ControlPlaneOptions(tmp_path)):
+            pass
+    assert _names(tmp_path) == before
+
+
+def test_a_folder_that_is_new_empty_or_ours_is_taken(tmp_path: Path) -> None:
+    check_folder(tmp_path / "new")
+    check_folder(tmp_path)
+    remember(tmp_path, [])
+    (tmp_path / "lock").touch()
+    check_folder(tmp_path)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be used: Not a directory"):
+        check_folder(tmp_path / "file")
+
+
 def test_one_run_per_folder(tmp_path: Path) -> None:
     with claimed(tmp_path), pytest.raises(InputError, match=f"uses {tmp_path}; end it"), claimed(tmp_path):
         pass
@@ -161,6 +189,10 @@ def test_one_that_does_not_end_keeps_nobody_else_running(tmp_path: Path) -> None
     with pytest.raises(ClusterError, match="stuck"):
         plane.stop()
     assert other.identity is None
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def _alive(pid: int) -> bool:

@@ -81,6 +81,18 @@ def test_the_report_is_one_page_without_references_to_elsewhere(tmp_path: Path) 
     assert len((tmp_path / "steps.csv").read_text().splitlines()) == 1 + 2 * 99
 
 
+def test_a_page_of_one_world_that_was_stopped_says_both(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    data.begin(make_about("simulated"))
+    for seed in (1, 2):
+        for record in (*failing(seed), *series(OUR_LIVE, seed, {}, valid=seed == 1)):
+            data.add(replace(record, world="simulated"))
+    page = write_report(data, partial=True).read_text()
+    for words in ("Partial: the experiment was stopped", "run with --real as root", "1.000 n=1", "11 of 22"):
+        assert words in page
+    assert "Partial" not in write_report(data).read_text()
+
+
 def test_there_is_no_report_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing was measured"):
         write_report(DataFolder(tmp_path))

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
-from loadtests.experiment.design import OUR_LIVE
+import pytest
+from msgspec.structs import replace
+
+from loadtests.experiment.comparison import compare
+from loadtests.experiment.design import OUR_LIVE, STEPS
 from loadtests.experiment.driver import Machine
 from loadtests.experiment.goal import Item, Verdict, judge
 from loadtests.experiment.measuring import saturated
+from loadtests.experiment.records import StepRecord
 from loadtests.experiment.statistics import Results, beyond, interval_of, window
 from tests.support.experiment import failing, series
+
+SEEDS = (1, 2, 3)
 
 
 def by_what(items: list[Item], word: str) -> Item:
@@ -55,6 +62,49 @@ def test_invalid_steps_are_counted_and_left_out() -> None:
     results = Results.of([*ours, *(record for seed in (1, 2, 3) for record in failing(seed))])
     assert results.invalid == 33
     assert by_what(judge(results), "live").verdict is Verdict.NOT_JUDGED
+
+
+def live_with(change: Callable[[StepRecord], StepRecord]) -> Results:
+    """Three seeds of ours, better than the default; the third is changed."""
+    ours = [record for seed in (1, 2) for record in series(OUR_LIVE, seed, {})]
+    return Results.of([*ours, *map(change, series(OUR_LIVE, 3, {})), *(one for seed in SEEDS for one in failing(seed))])
+
+
+def test_a_seed_with_a_third_of_its_window_invalid_still_counts_and_the_text_says_so() -> None:
+    item = by_what(judge(live_with(lambda one: replace(one, valid=one.paper_rate != 100))), "live")
+    assert item.verdict is Verdict.REACHED
+    assert item.why.endswith("over 3 seeds, 8 of 9 pairs of steps valid")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one: replace(one, valid=one.paper_rate not in (90, 100)),
+        lambda one: replace(one, valid=one.paper_rate != 100, moves=int(one.paper_rate == 100)),
+    ],
+    ids=["one step of three is valid", "the step of the move is not"],
+)
+def test_a_seed_that_lacks_what_matters_does_not_count(change: Callable[[StepRecord], StepRecord]) -> None:
+    item = by_what(judge(live_with(change)), "live")
+    assert (item.verdict, item.why) == (Verdict.NOT_JUDGED, "2 of 3 seeds count; 3 are needed")
+
+
+def test_the_step_of_a_move_has_to_be_valid_in_the_other_arm_too() -> None:
+    ours = [record for seed in SEEDS for record in series(OUR_LIVE, seed, {}, moves=1)]
+    default = [replace(one, valid=(one.seed, one.paper_rate) != (1, 110)) for seed in SEEDS for one in failing(seed)]
+    found = compare(Results.of([*ours, *default]), OUR_LIVE, [step for step in STEPS if 90 <= step.paper_rate <= 110])
+    assert set(found.differences) == {2, 3}
+    assert found.told().endswith("over 2 of 3 seeds, 6 of 6 pairs of steps valid")
+
+
+def test_nothing_but_zeros_without_a_move_is_told_as_that() -> None:
+    still = [replace(one, phase=arm.phase, planner=arm.planner, threshold=arm.threshold)
+             for seed in SEEDS for one in failing(seed) for arm in (OUR_LIVE, OUR_LIVE.frozen())]  # fmt: skip
+    default = [one for seed in SEEDS for one in failing(seed)]
+    told = compare(Results.of([*still, *default]), OUR_LIVE.frozen(), STEPS).told()
+    assert told == "no move was made: no difference over 3 seeds, 33 of 33 pairs of steps valid"
+    moving = [replace(one, moves=1) for one in still]
+    assert "+0.0000" in compare(Results.of([*moving, *default]), OUR_LIVE.frozen(), STEPS).told()
 
 
 def test_a_homeless_pod_fails_the_goal_and_losses_are_reported() -> None:

@@ -29,6 +29,13 @@ def test_what_is_no_node_is_refused_with_an_example(text: str) -> None:
         parse_nodes([text])
 
 
+@pytest.mark.parametrize(("text", "least"), [("5m", "at least 20m"), ("600m/10Mi", "at least 384Mi")])
+def test_a_node_that_is_too_small_is_told_the_minimum(text: str, least: str) -> None:
+    with pytest.raises(InputError, match=least):
+        parse_nodes([text])
+    assert parse_nodes(["20m/384Mi"])
+
+
 def test_impossible_nodes_are_refused() -> None:
     for spec in (NodeSpec("Node", 100), NodeSpec("n", 100, 300), NodeSpec("n", 10_000_000)):
         with pytest.raises(InputError):
