@@ -108,8 +108,11 @@ def nodes_down() -> None:
 
 def _enough_seeds(_context: click.Context, _option: click.Parameter, seeds: int) -> int:
     """A range alone would not tell why."""
-    if not 3 <= seeds <= 50:
-        raise click.BadParameter(f"{seeds} is not in 3 to 50: an interval that can be judged by needs at least 3 seeds")
+    from loadtests.experiment.design import LEAST_SEEDS, MOST_SEEDS
+
+    if not LEAST_SEEDS <= seeds <= MOST_SEEDS:
+        why = f"an interval that can be judged by needs at least {LEAST_SEEDS} seeds"
+        raise click.BadParameter(f"{seeds} is not in {LEAST_SEEDS} to {MOST_SEEDS}: {why}")
     return seeds
 
 

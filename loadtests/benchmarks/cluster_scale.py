@@ -23,7 +23,7 @@ import aiohttp
 import msgspec
 import yaml
 
-from loadtests.benchmarks.cluster_stage import Say, Stage, filled_stage, progress
+from loadtests.benchmarks.cluster_stage import Stage, filled_stage, progress
 from loadtests.benchmarks.cluster_usage import ClaimedUsage
 from loadtests.benchmarks.process import ProcessUse, process_use
 from loadtests.controlplane import serve_metrics
@@ -31,6 +31,7 @@ from loadtests.demo.arm import free_port
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.embedded.objects import timestamp
 from loadtests.kwok import NAMESPACE, Fleet, PodChange
+from loadtests.tools.saying import Say
 from loadtests.workloads.api import LabApi
 from loadtests.workloads.load_summary import percentile
 from reactor.clock import SystemClock

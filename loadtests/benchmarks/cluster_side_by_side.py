@@ -22,10 +22,11 @@ import msgspec
 from loadtests.benchmarks.cluster_contenders import NAMES, REMATCH, Contender, contender
 from loadtests.benchmarks.cluster_imbalance import Moment, reached, spread_of, thinned
 from loadtests.benchmarks.cluster_process import Cost, run_to_its_end
-from loadtests.benchmarks.cluster_stage import Say, Stage, filled_stage, progress
+from loadtests.benchmarks.cluster_stage import Stage, filled_stage, progress
 from loadtests.benchmarks.process import process_use
 from loadtests.controlplane import Component
 from loadtests.kwok import Fleet, PodChange
+from loadtests.tools.saying import Say
 from reactor.clock import SystemClock
 
 CYCLE_DEADLINE = 600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from loadtests.benchmarks.process import process_use
 from loadtests.controlplane import Component, ControlPlane, ControlPlaneOptions, control_plane
 from loadtests.kwok import PLANE_FLAGS, Fleet, PodObserver, fill, kwok, observed_pods
+from loadtests.tools.saying import Say
 
 CLIENT_QPS = 500
 """Of the controller manager, the scheduler and the descheduler; the burst is twice that."""
@@ -21,8 +22,6 @@ _QUIET = 0.2
 """Cores that the whole control plane uses when nothing happens."""
 _QUIET_WINDOW = 5.0
 _QUIET_DEADLINE = 600.0
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ DEFAULT_THRESHOLD = 0.8
 PAPER_STEP_SECONDS = 300.0
 LEAST_SEEDS = 3
 """With two, Student's interval is 13 standard errors wide to each side: nothing could be judged by it."""
+MOST_SEEDS = 50
 
 
 class Phase(StrEnum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from loadtests.images.archive import File, Image, write_image, write_layer
 from loadtests.tools.cache import Cache
 from loadtests.tools.commands import run
 from loadtests.tools.golang import find_go
+from loadtests.tools.saying import Say
 
 SOURCES = Path(__file__).parent / "apps"
 APP_IMAGE = "lab.local/apps:1"
@@ -25,7 +25,7 @@ class AppImages:
     archives: tuple[Path, ...]
 
 
-async def app_images(cache: Cache, say: Callable[[str], None]) -> AppImages:
+async def app_images(cache: Cache, say: Say) -> AppImages:
     folder = cache.sources(f"apps-{_version_of_sources()}")
     binary, apps, pause = folder / "apps", folder / "apps.tar", folder / "pause.tar"
     async with cache.alone(folder.name, lambda: say("apps: another run builds them")):

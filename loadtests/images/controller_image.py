@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
 
 from loadtests.images.archive import File, Image, read_layer, write_image, write_layer
 from loadtests.images.python_tree import HOME, PACKAGES, interpreter, packages, shared_libraries, sources
 from loadtests.tools.cache import Cache
+from loadtests.tools.saying import Say
 
 CONTROLLER_IMAGE = "docker.io/library/rematch:0.1.0"
 """As deploy/rematch.yaml names it, spelt out the way a kubelet asks for it."""
@@ -21,7 +21,7 @@ _PACKAGES = ("matching", "predictors", "storage", "reactor")
 _START = ("-c", "from reactor.cli.main import main; main()")
 
 
-async def controller_image(clone: Path, cache: Cache, say: Callable[[str], None]) -> Path:
+async def controller_image(clone: Path, cache: Cache, say: Say) -> Path:
     lock = (clone / "requirements.lock").read_bytes()
     version = hashlib.sha256(lock + sys.version.encode() + sys.executable.encode()).hexdigest()[:12]
     folder = cache.sources(f"controller-{version}")

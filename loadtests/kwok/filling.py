@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 
 from loadtests.controlplane import Component, ControlPlane
 from loadtests.kwok.fleet import NAMESPACE, Fleet
 from loadtests.kwok.observing import PodObserver
+from loadtests.tools.saying import Say
 from loadtests.workloads.api import Json, LabApi
 from loadtests.workloads.conditions import has_condition
 from reactor.clock import SystemClock
@@ -23,8 +23,6 @@ _POLL_SECONDS = 0.5
 _NODES = "/api/v1/nodes"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
-
-Say = Callable[[str], None]
 
 
 async def fill(plane: ControlPlane, fleet: Fleet, observer: PodObserver, say: Say) -> None:

@@ -18,7 +18,8 @@ from loadtests.controlplane.leftovers import Identity, identity_of
 from loadtests.nodes.addresses import SLOTS, Addresses
 from loadtests.nodes.errors import LabError
 from loadtests.nodes.traces import Traces, remove_folder
-from loadtests.tools.ensuring import Say, to_stderr
+from loadtests.tools.ensuring import to_stderr
+from loadtests.tools.saying import Say
 
 CLAIMS = Path("/run/rematch-lab")
 

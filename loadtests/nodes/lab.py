@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from loadtests.nodes.traces import control_plane_folder
 from loadtests.tools import ensure
 from loadtests.tools.cache import Cache
 from loadtests.tools.ensuring import to_stderr
+from loadtests.tools.saying import Say
 from loadtests.workloads.api import LabApi
 from loadtests.workloads.conditions import has_condition
 from reactor.clock import SystemClock
@@ -51,7 +52,7 @@ class LabOptions:
     root: Path = Path.home() / ".cache" / "rematch" / "nodes"
     for_people: bool = False
     """Until somebody ends it, so `rematch lab nodes down` may."""
-    say: Callable[[str], None] = to_stderr
+    say: Say = to_stderr
 
 
 @dataclass(frozen=True, slots=True)

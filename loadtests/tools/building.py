@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,8 @@ from loadtests.tools.cache import Cache
 from loadtests.tools.catalogue import GO, GoBuild, GoModule, ModuleFiles, Program
 from loadtests.tools.commands import CommandFailed, run
 from loadtests.tools.errors import ToolMissing
+from loadtests.tools.saying import Say
 
-Say = Callable[[str], None]
 _BUILD_SECONDS = 3600.0
 _DOWNLOAD_SECONDS = 600.0
 _TELL_SECONDS = 30.0

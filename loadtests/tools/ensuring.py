@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +14,8 @@ from loadtests.tools.catalogue import DebianPackage, ModuleFiles, Program, progr
 from loadtests.tools.errors import ToolMissing
 from loadtests.tools.golang import find_go
 from loadtests.tools.packages import install
+from loadtests.tools.saying import Say
 from loadtests.tools.versions import ask_version, is_suitable
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

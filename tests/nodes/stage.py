@@ -171,15 +171,16 @@ class Stage:
         async with running_controller(spec) as controller:
             yield controller
 
-    async def view(self, controller: RunningController, pod: str) -> PodView:
+    async def view(self, controller: str, pod: str) -> PodView:
+        """As the controller at this URL sees it."""
         timeout = aiohttp.ClientTimeout(total=ASK_SECONDS)
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"{controller.url}/api/v1/pods/{self.namespace}/{pod}") as answer,
+            session.get(f"{controller}/api/v1/pods/{self.namespace}/{pod}") as answer,
         ):
             return msgspec.json.decode(await answer.read(), type=PodView)
 
-    async def failures_by(self, controller: RunningController, pod: str) -> dict[str, float]:
+    async def failures_by(self, controller: str, pod: str) -> dict[str, float]:
         """Failed liveness probes by the source that told them first: events, counters, kills."""
         happiness = (await self.view(controller, pod)).happiness
         return {each.source: each.failures for each in happiness.sources} if happiness is not None else {}

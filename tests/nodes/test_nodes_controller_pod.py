@@ -10,8 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-import msgspec
 import pytest
 import pytest_asyncio
 
@@ -19,8 +17,7 @@ from loadtests.nodes.apps import App, ProbeTimes
 from loadtests.nodes.in_cluster import NAMESPACE, deploy_controller, remove_controller
 from loadtests.workloads.conditions import has_condition
 from reactor.protection import DO_NOT_MOVE
-from reactor.web.view import PodView
-from tests.nodes.stage import ASK_SECONDS, Stage, hog, settings_for
+from tests.nodes.stage import Stage, hog, settings_for
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
@@ -80,12 +77,8 @@ async def _controller_pod(ours: Stage) -> dict[str, Any]:
 async def _failures_known(stage: Stage, controller: dict[str, Any]) -> float:
     """What the controller counts against a pod that suffers and may not be moved; undecayed."""
     sufferer = (await stage.pod("sufferer"))["metadata"]["name"]
-    url = f"http://{controller['status']['podIP']}:8080/api/v1/pods/{stage.namespace}/{sufferer}"
-    timeout = aiohttp.ClientTimeout(total=ASK_SECONDS)
-    async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
-        happiness = msgspec.json.decode(await answer.read(), type=PodView).happiness
-    assert happiness is not None
-    return sum(each.failures for each in happiness.sources)
+    url = f"http://{controller['status']['podIP']}:8080"
+    return sum((await stage.failures_by(url, sufferer)).values())
 
 
 async def _controller_ready(ours: Stage) -> bool:

@@ -42,7 +42,7 @@ async def test_without_events_the_probe_counters_are_enough(stage: Stage) -> Non
     await stage.lab.api.delete(f"/api/v1/namespaces/{stage.namespace}/events", {})
     async with stage.controller(mode="observe") as controller:
         await stage.until(lambda: _counters_told(stage, controller, pod["name"]), "the counters tell")
-        told = await stage.failures_by(controller, pod["name"])
+        told = await stage.failures_by(controller.url, pod["name"])
         assert told["counters"] > told["events"]
         stage.write_settings(mode="act")
         await stage.until(lambda: stage.moved("starved", "node2"), "the starved pod is Ready elsewhere")
@@ -82,9 +82,9 @@ async def _is_silenced(stage: Stage, uid: str) -> bool:
 
 
 async def _counters_told(stage: Stage, controller: RunningController, pod: str) -> bool:
-    return (await stage.failures_by(controller, pod)).get("counters", 0) >= 3
+    return (await stage.failures_by(controller.url, pod)).get("counters", 0) >= 3
 
 
 async def _is_unhappy(stage: Stage, controller: RunningController, pod: str) -> bool:
-    happiness = (await stage.view(controller, pod)).happiness
+    happiness = (await stage.view(controller.url, pod)).happiness
     return happiness is not None and not happiness.happy

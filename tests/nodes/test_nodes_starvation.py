@@ -32,6 +32,7 @@ async def test_a_pod_starved_by_its_neighbour_is_moved_and_recovers(stage: Stage
     told = await stage.events("Unhealthy", uid=starved["metadata"]["uid"])
     assert any("Liveness probe failed" in event["message"] for event in told)
     assert await stage.events("Moving", uid=starved["metadata"]["uid"])
+    assert await stage.node_of("hog") == "node2"
 
 
 async def test_a_wrong_request_is_mended_by_a_better_place(stage: Stage) -> None:

@@ -63,7 +63,7 @@ async def test_counters_that_start_again_with_the_kubelet_are_understood(stage: 
         stage.lab.nodes["node2"].restart_kubelet()
         await stage.until(lambda: _counted_anew(stage, name, before), "the counter started again")
         after = await stage.liveness_failures(name)
-        told = sum((await stage.failures_by(controller, name)).values())
+        told = sum((await stage.failures_by(controller.url, name)).values())
         await asyncio.sleep(4.0)
         most = before + await stage.liveness_failures(name) + 3
         assert before * 0.5 <= told <= most, f"{told} failures told; {before} before and {after} after the restart"
