@@ -80,9 +80,13 @@ class ControlPlane:
             await api.close()
 
     async def forget_history(self) -> None:
-        """Versions before now are gone: etcd is compacted, and the API server's own memory of them dropped."""
+        """Versions before now are gone: etcd is compacted, and the API server's own memory of them dropped.
+
+        Its clients start anew with it: left alone they wait longer after each restart of it, up to half a minute.
+        """
         await compact(self.layout.ports.etcd_url)
-        await self.restart(Component.API_SERVER)
+        for component in (Component.API_SERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER):
+            await self.restart(component)
 
     async def restart(self, component: Component) -> None:
         """Killed and started again with the same data and port."""
