@@ -15,7 +15,7 @@ STATE = Path(".rematch/demo")
 @click.option("--headless", is_flag=True, help="Both arms (default placement left alone; rematch), no person needed.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the apps' work, the arrivals and the ties.")
-@click.option("--threshold", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="Happiness threshold.")
+@click.option("--threshold", type=click.FloatRange(0, 1), default=0.9, show_default=True, help="Happiness threshold.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="Of the dashboard.")
 @click.option("--load", type=click.Choice(["auto", "builtin", "k6"]), default="auto", show_default=True,
               help="auto takes k6 when it is on the PATH.")  # fmt: skip

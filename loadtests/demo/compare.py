@@ -17,7 +17,7 @@ from loadtests.demo.main import arm_document, seconds
 from loadtests.demo.state_folder import claimed
 from loadtests.workloads.stable import stable_scenario
 from reactor.clock import SystemClock
-from reactor.settings.model import Mode
+from reactor.settings.model import Mode, Settings
 
 STUDENT_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """Two-sided 95 % quantiles of Student's t for 1 to 15 degrees of freedom; above that 2.09 is on the safe side to 20."""
@@ -64,7 +64,7 @@ async def _run(seeds: int, duration: float, state: Path) -> list[dict[str, Any]]
         row: dict[str, Any] = {"seed": seed}
         for name, mode in (("default", Mode.OBSERVE), ("rematch", Mode.ACT)):
             click.echo(f"seed {seed} of {seeds}, arm {name}: {duration:g} s ...", err=True)
-            spec = ArmSpec(stable_scenario(seed, duration), mode, 0.8, state, free_port())
+            spec = ArmSpec(stable_scenario(seed, duration), mode, Settings().happiness.threshold, state, free_port())
             row[name] = arm_document(await run_arm(spec, SystemClock()))
             row[name].pop("happiness")
         rows.append(row)

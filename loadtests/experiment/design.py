@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from loadtests.workloads.node_spec import NodeSpec
+from reactor.settings.model import Settings
 
 _MIB = 1024 * 1024
 OURS, PAPER = "stable", "stable-paper"
@@ -17,7 +18,6 @@ FROZEN_AT = 120
 CAPACITY_AT = 125.0
 """Where all nodes together are full. The paper's placements were stable up to 120 and dumped pods from 130 on."""
 QUIET_STEPS = 3
-DEFAULT_THRESHOLD = 0.8
 PAPER_STEP_SECONDS = 300.0
 LEAST_SEEDS = 3
 """With two, Student's interval is 13 standard errors wide to each side: nothing could be judged by it."""
@@ -48,7 +48,7 @@ class Arm:
 
 
 KUBE_SCHEDULER = Arm(Phase.DEFAULT)
-OUR_LIVE = Arm(Phase.LIVE, OURS, DEFAULT_THRESHOLD)
+OUR_LIVE = Arm(Phase.LIVE, OURS, Settings().happiness.threshold)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Managed(_Section):
 
 
 class Happiness(_Section):
-    threshold: Share = 0.8
+    threshold: Share = 0.9
     """A pod below it is unhappy. A pod's annotation wins over its namespace's, that over this."""
     namespaces: dict[NamespaceName, Share] = {}
     """Thresholds by namespace; a namespace's own annotation wins."""

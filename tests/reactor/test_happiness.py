@@ -77,7 +77,7 @@ def test_threshold_by_level() -> None:
     assert threshold_of(pod("0.9"), namespace("0.7"), settings) == Threshold(0.9, ThresholdSource.POD_ANNOTATION)
     assert threshold_of(pod(), namespace("0.7"), settings) == Threshold(0.7, ThresholdSource.NAMESPACE_ANNOTATION)
     assert threshold_of(pod(), namespace(), settings) == Threshold(0.6, ThresholdSource.NAMESPACE_SETTINGS)
-    assert threshold_of(pod(), None, Happiness()) == Threshold(0.8, ThresholdSource.GLOBAL)
+    assert threshold_of(pod(), None, Happiness()) == Threshold(0.9, ThresholdSource.GLOBAL)
 
 
 @pytest.mark.parametrize("text", ["high", "1.01", "-0.1", "nan", "inf", "", "0,9"])

@@ -70,7 +70,7 @@ def test_a_bad_revision_is_refused_as_a_whole_and_reported_everywhere(rig: Rig) 
     settings.config_map_changed(config_map("mode: fly\nhappiness: {threshold: 7}\nplanner: {name: stable}"))
 
     assert settings.get().mode is Mode.ACT
-    assert settings.get().happiness.threshold == 0.8
+    assert settings.get().happiness.threshold == 0.9
     assert revisions(rig, "refused") == 1
     row = rig.rows.revisions[-1]
     assert not row.accepted
