@@ -25,9 +25,10 @@ from reactor.web.view import PodView
 
 Json = dict[str, Any]
 POLL = 0.2
-ASK_SECONDS = 5.0
+ASK_SECONDS = 20.0
 DEADLINE = 90.0
-"""Ample: it only bounds a failure, and the machine is shared."""
+"""Both ample: they only bound a failure, and the machine is shared."""
+QUIET_SECONDS = 5.0
 
 
 def hog(cpu: str) -> App:
@@ -111,6 +112,13 @@ class Stage:
         """Ready on another node."""
         pods = await self.pods(app)
         return len(pods) == 1 and pods[0]["spec"].get("nodeName", origin) != origin and has_condition(pods[0], "Ready")
+
+    async def is_at_peace(self, app: str) -> bool:
+        """Ready, and no probe has failed for a while: one before that may be the fault of the shared machine."""
+        name = (await self.pod(app))["metadata"]["name"]
+        before = await self.liveness_failures(name)
+        await asyncio.sleep(QUIET_SECONDS)
+        return await self.is_ready(app) and await self.liveness_failures(name) == before
 
     async def control(self, app: str, what: str) -> None:
         """`what` is a path of the app's control, such as `burn?threads=4&seconds=60`."""
