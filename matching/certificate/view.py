@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, compress
+from operator import attrgetter, not_
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +26,15 @@ class View:
         self.problem, self.options = problem, problem.options
         self.hard_only = np.array([axis in problem.hard_only for axis in problem.axes], dtype=bool)
         self.nodes = sorted(problem.nodes, key=lambda node: node.name)
-        self._names = {node.name: at for at, node in enumerate(self.nodes)}
+        self._names: dict[str | None, int] = {node.name: at for at, node in enumerate(self.nodes)}
         largest = np.array([node.allocatable for node in self.nodes], dtype=float).max(axis=0, initial=0.0)
         self._unit = np.where(largest > 0, largest, 1.0)
-        self.pods: list[Pod] = []
-        self._others: list[Pod] = []
-        for pod in problem.pods:
-            (self.pods if self._may_move(pod) else self._others).append(pod)
-        self.pods.sort(key=_rank)
-        self._where = np.array([self._at(self._standing_still(pod, ends)) for pod in self._others], dtype=int)
-        self.end = np.array([self._at(ends.get(pod.key)) for pod in self.pods], dtype=int)
-        self.home = np.array([self._at(pod.node) for pod in self.pods], dtype=int)
+        may_move = [self._may_move(pod) for pod in problem.pods]
+        self.pods = _ranked(list(compress(problem.pods, may_move)))
+        self._others = list(compress(problem.pods, map(not_, may_move)))
+        self._where = self._at([self._standing_still(pod, ends) for pod in self._others])
+        self.end = self._at([ends.get(pod.key) for pod in self.pods])
+        self.home = self._at([pod.node for pod in self.pods])
         self.unhappy = np.array([not pod.happy for pod in self.pods], dtype=bool) & (self.home != NOWHERE)
 
     @property
@@ -96,11 +96,13 @@ class View:
         """A happy pod claims nothing in the scope affected, but it may have made room."""
         return ends.get(pod.key, pod.node) if self.options.scope is Scope.AFFECTED else pod.node
 
-    def _at(self, name: str | None) -> int:
-        return NOWHERE if name is None else self._names.get(name, NOWHERE)
+    def _at(self, names: Sequence[str | None]) -> Ints:
+        """The place of each among the nodes; no name, or one of no node here, is nowhere."""
+        return np.array([self._names.get(name, NOWHERE) for name in names], dtype=int)
 
     def _shares(self, rows: Sequence[Sequence[float]]) -> Matrix:
-        shares: Matrix = np.array(rows, dtype=float).reshape(len(rows), len(self._unit)) / self._unit
+        numbers = np.fromiter(chain.from_iterable(rows), dtype=float, count=len(rows) * len(self._unit))
+        shares: Matrix = numbers.reshape(len(rows), len(self._unit)) / self._unit
         return shares
 
     def _felt(self, rows: Sequence[Sequence[float]]) -> Matrix:
@@ -116,7 +118,11 @@ def worst(load: Matrix, room: Matrix) -> Matrix:
     return fullest
 
 
-def _rank(pod: Pod) -> tuple[bool, int, float, str]:
+def _ranked(pods: Sequence[Pod]) -> list[Pod]:
     """Running pods by CPU use, then newcomers by priority and CPU use; names break ties."""
-    newcomer = pod.node is None
-    return newcomer, -pod.priority if newcomer else 0, -pod.usage[0], pod.key
+    by_name = sorted(pods, key=attrgetter("key"))
+    newcomer = np.array([pod.node is None for pod in by_name], dtype=bool)
+    priority = np.array([pod.priority for pod in by_name], dtype=np.int64)
+    cpu = np.array([pod.usage[0] for pod in by_name], dtype=float)
+    order = np.lexsort((-cpu, np.where(newcomer, -priority, 0), newcomer))
+    return [by_name[at] for at in order.tolist()]
