@@ -223,6 +223,10 @@ class UsageBook:
             remembered=dict(self._workloads.remembered),
         )
 
+    def estimate(self) -> None:
+        """What the next `freeze` would have to do first, if measurements have come since the last one."""
+        self._estimated()
+
     def _estimated(self) -> NDArray[np.float64]:
         """Estimated anew when measurements have come; a pod that is merely new has no peak yet."""
         if self._peaks is None:
