@@ -89,8 +89,10 @@ class ProblemBuilder:
         return rules if rules is pod.rules else self._equal_rules.setdefault(rules, rules)
 
     def _guests_of(self, axes: tuple[str, ...]) -> list[Guest]:
-        running = iter(self._running_needs(axes))
-        needs = [self._new_needs(axes, row[0]) if row[1] is None else next(running) for row in self._guests]
+        needs = list(self._running_needs(axes))
+        if len(needs) < len(self._guests):
+            running = iter(needs)
+            needs = [self._new_needs(axes, row[0]) if row[1] is None else next(running) for row in self._guests]
         return _guests(self._guests, needs)
 
     def _request(self, axes: tuple[str, ...], pod: Pod) -> Amounts:
@@ -107,7 +109,8 @@ class ProblemBuilder:
         requests = [self._request(axes, pod) for pod in pods]
         if self._snapshot.needs is Needs.REQUESTS or not pods:
             return zip(requests, requests, requests, strict=True)
-        request = np.array(requests, dtype=np.float64)
+        flat = np.fromiter(chain.from_iterable(requests), np.float64, len(requests) * len(axes))
+        request = flat.reshape(len(requests), len(axes))
         measured = request[:, : len(MEASURED)]
         usage, peak = self._snapshot.usage.needs([pod.uid for pod in pods])
         known = ~np.isnan(usage).any(axis=1, keepdims=True)
@@ -211,7 +214,8 @@ def _over(base: Amounts, measured: tuple[float | None, float | None]) -> Amounts
 
 def _rows(measured: NDArray[np.float64], request: NDArray[np.float64]) -> Iterable[Amounts]:
     """The measured axes, and the others as requested."""
-    return map(tuple, np.hstack([measured, request[:, len(MEASURED) :]]).tolist())
+    columns = (*measured.T, *request.T[len(MEASURED) :])
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _used_by_node(guests: list[Guest]) -> dict[str, Amounts]:

@@ -29,10 +29,10 @@ class View:
         self._names: dict[str | None, int] = {node.name: at for at, node in enumerate(self.nodes)}
         largest = np.array([node.allocatable for node in self.nodes], dtype=float).max(axis=0, initial=0.0)
         self._unit = np.where(largest > 0, largest, 1.0)
-        may_move = [self._may_move(pod) for pod in problem.pods]
+        may_move = self._may_move(problem.pods)
         self.pods = _ranked(list(compress(problem.pods, may_move)))
         self._others = list(compress(problem.pods, map(not_, may_move)))
-        self._where = self._at([self._standing_still(pod, ends) for pod in self._others])
+        self._where = self._at(self._standing_still(ends))
         self.end = self._at([ends.get(pod.key) for pod in self.pods])
         self.home = self._at([pod.node for pod in self.pods])
         self.unhappy = np.array([not pod.happy for pod in self.pods], dtype=bool) & (self.home != NOWHERE)
@@ -80,21 +80,26 @@ class View:
         return self._felt([node.background or nothing for node in self.nodes])
 
     def _of_others(self, amounts: Callable[[Pod], Sequence[float]]) -> Matrix:
-        total = np.zeros((len(self.nodes), len(self._unit)))
         there = self._where != NOWHERE
-        np.add.at(total, self._where[there], self._shares([amounts(pod) for pod in self._others])[there])
+        where, shares = self._where[there], self._shares([amounts(pod) for pod in self._others])[there]
+        columns = [np.bincount(where, weights=column, minlength=len(self.nodes)) for column in shares.T]
+        total: Matrix = np.stack(columns, axis=1)
         return total
 
-    def _may_move(self, pod: Pod) -> bool:
-        if pod.fixed or (pod.node is not None and pod.node not in self._names):
-            return False
-        if pod.node is None or self.options.scope is Scope.CLUSTER:
-            return True
-        return self.options.scope in {Scope.UNHAPPY, Scope.AFFECTED} and not pod.happy
+    def _may_move(self, pods: Sequence[Pod]) -> list[bool]:
+        scope, names = self.options.scope, self._names
+        happy = scope is Scope.CLUSTER
+        unhappy = happy or scope in {Scope.UNHAPPY, Scope.AFFECTED}
+        return [
+            not pod.fixed and (pod.node is None or ((happy if pod.happy else unhappy) and pod.node in names))
+            for pod in pods
+        ]
 
-    def _standing_still(self, pod: Pod, ends: Mapping[str, str | None]) -> str | None:
+    def _standing_still(self, ends: Mapping[str, str | None]) -> list[str | None]:
         """A happy pod claims nothing in the scope affected, but it may have made room."""
-        return ends.get(pod.key, pod.node) if self.options.scope is Scope.AFFECTED else pod.node
+        if self.options.scope is Scope.AFFECTED:
+            return [ends.get(pod.key, pod.node) for pod in self._others]
+        return [pod.node for pod in self._others]
 
     def _at(self, names: Sequence[str | None]) -> Ints:
         """The place of each among the nodes; no name, or one of no node here, is nowhere."""
