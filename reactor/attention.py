@@ -41,8 +41,8 @@ class Attention:
         """The keys called for and since when; empty when `timeout` seconds passed in silence. From then on until it is
         asked for again a turn is under way."""
         self._followed = True
+        self._idle.set()
         if not self._called.is_set():
-            self._idle.set()
             waiter = asyncio.ensure_future(self._called.wait())
             sleeper = asyncio.ensure_future(self._clock.sleep(max(timeout, 0.0)))
             try:

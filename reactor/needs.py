@@ -50,6 +50,11 @@ class ProblemBuilder:
     def add(self, pod: Pod, *, fixed: str = "", happy: bool = True, only_on: str | None = None) -> None:
         self._guests.append((pod, pod.node, fixed, happy, self._rules(pod, only_on)))
 
+    def add_all(self, pods: Sequence[Pod], fixed: Sequence[str], happy: Sequence[bool]) -> None:
+        """Very many at once, each with why it is fixed and whether it is happy."""
+        rules = [self._rules(pod, None) if pod.claims else pod.rules for pod in pods]
+        self._guests += zip(pods, [pod.node for pod in pods], fixed, happy, rules, strict=True)
+
     def hold(self, run: MoveRun) -> None:
         """Room on the target for a replacement that is not there yet."""
         self._held.append(run)
@@ -77,7 +82,7 @@ class ProblemBuilder:
 
     def _axes(self) -> tuple[str, ...]:
         """Whatever else somebody asks for (GPUs, huge pages, ephemeral storage) can only reject: nobody measures it."""
-        stated = {id(pod.requests): pod.requests for pod, *_ in self._guests}
+        stated = {id(pod.requests): pod.requests for pod in [row[0] for row in self._guests]}
         asked = {axis for requests in stated.values() for axis, amount in requests.items() if amount > 0}
         return MEASURED + tuple(sorted(asked - {*MEASURED, COUNTED_APART}))
 

@@ -33,11 +33,13 @@ def rematch_problem(snapshot: Snapshot, decision: Decision, settings: Settings) 
     management = Management.of(settings)
     builder = ProblemBuilder(snapshot)
     holders = _holders(snapshot)
+    happy = [pod.uid not in unhappy for pod in holders]
     free = [True] * len(holders) if only_unhappy else Ordinary.of(snapshot, settings, management).covers(holders)
-    for pod, at_a_glance in zip(holders, free, strict=True):
-        happy = pod.uid not in unhappy
-        fixed = "" if at_a_glance or not happy else why_fixed(pod, snapshot, settings, management)
-        builder.add(pod, fixed=fixed, happy=happy)
+    fixed = [
+        "" if at_a_glance or not at_ease else why_fixed(pod, snapshot, settings, management)
+        for pod, at_a_glance, at_ease in zip(holders, free, happy, strict=True)
+    ]
+    builder.add_all(holders, fixed, happy)
     pending = pending_pods(snapshot, settings)
     for uid in pending.place:
         builder.add(snapshot.cluster.pods[uid])

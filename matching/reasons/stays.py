@@ -30,7 +30,7 @@ def stays(case: Case, outcome: Outcome) -> tuple[Stay, ...]:
     arrays = case.arrays
     out_of_scope = ~case.movable & ~arrays.fixed & (outcome.choice.at == arrays.home) & (arrays.home != NOWHERE)
     others = (outcome.choice.at == arrays.home) & ~out_of_scope
-    pods = np.array([pod for pod in np.flatnonzero(others).tolist() if arrays.pods[pod].node is not None], dtype=int)
+    pods = np.flatnonzero(others & ~arrays.without_node)
     written = list(case.prepared.staying(_out_of(case.problem.options.scope))) if out_of_scope.any() else []
     if not written:
         return tuple(_written(case, outcome, pods))
