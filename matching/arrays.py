@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 
@@ -93,8 +94,8 @@ def arrays_of(problem: Problem) -> Arrays:
     _check_unique("pod", [pod.key for pod in problem.pods])
     _check_unique("pod uid", [pod.uid for pod in problem.pods])
     _check_unique("node", [node.name for node in problem.nodes])
-    pods = tuple(sorted(problem.pods, key=lambda pod: pod.key))
-    nodes = tuple(sorted(problem.nodes, key=lambda node: node.name))
+    pods = tuple(sorted(problem.pods, key=attrgetter("key")))
+    nodes = tuple(sorted(problem.nodes, key=attrgetter("name")))
     return _assemble(problem, pods, nodes)
 
 

@@ -8,14 +8,16 @@ plan calls `prepared`.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from matching.arrays import NOWHERE, Arrays, Ints, arrays_of
 from matching.candidates import Candidates
+from matching.columns import from_columns
 from matching.constraints.classes import judge
 from matching.plan import Stay
 from matching.preferences import ranking
-from matching.problem import Problem
+from matching.problem import Pod, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,17 @@ class Prepared:
         found = self._staying.get(reason)
         if found is None:
             running = (self.arrays.home != NOWHERE).tolist()
+            written = stays_of(self.arrays.pods, [reason] * len(running))
             found = self._staying[reason] = tuple(
-                Stay(pod.key, pod.uid, pod.node, reason) if runs and pod.node is not None else None
-                for pod, runs in zip(self.arrays.pods, running, strict=True)
+                stay if runs else None for stay, runs in zip(written, running, strict=True)
             )
         return found
+
+
+def stays_of(pods: Sequence[Pod], reasons: Sequence[str]) -> list[Stay]:
+    """Of pods that run, each with its reason."""
+    keys, uids, nodes = [pod.key for pod in pods], [pod.uid for pod in pods], [pod.node or "" for pod in pods]
+    return from_columns(Stay, {"pod": keys, "uid": uids, "node": nodes, "reason": reasons})
 
 
 _kept: dict[int, tuple[weakref.ref[Problem], Prepared]] = {}

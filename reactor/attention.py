@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from reactor.clock import Clock
+
+LONGEST_WAY = 1.0
+"""Seconds that bulk work waits for a turn before it goes on beside it."""
 
 
 class Attention:
@@ -15,14 +19,29 @@ class Attention:
         self._gather = gather
         self._keys: dict[str, float] = {}
         self._called = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._followed = False
 
     def look_at(self, key: str) -> None:
         """Keeps the time of the first call, so that the reaction time can be told."""
         self._keys.setdefault(key, self._clock.now())
         self._called.set()
+        if self._followed:
+            self._idle.clear()
+
+    async def give_way(self) -> None:
+        """For bulk work between two pieces: whoever called is looked at first, if anybody follows the calls at all."""
+        await asyncio.sleep(0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_WAY):
+                await self._idle.wait()
 
     async def next(self, timeout: float) -> dict[str, float]:
-        """The keys called for and since when; empty when `timeout` seconds passed in silence."""
+        """The keys called for and since when; empty when `timeout` seconds passed in silence. From then on until it is
+        asked for again a turn is under way."""
+        self._followed = True
+        self._idle.set()
         if not self._called.is_set():
             waiter = asyncio.ensure_future(self._called.wait())
             sleeper = asyncio.ensure_future(self._clock.sleep(max(timeout, 0.0)))
@@ -31,6 +50,7 @@ class Attention:
             finally:
                 waiter.cancel()
                 sleeper.cancel()
+        self._idle.clear()
         if self._called.is_set():
             await self._clock.sleep(self._gather)
         keys, self._keys = self._keys, {}

@@ -31,7 +31,7 @@ class Management:
             return f"managed.namespaces does not name {pod.namespace}"
         if self.scheduler_name is not None and pod.scheduler_name != self.scheduler_name:
             return f"managed.schedulerName is {self.scheduler_name}, the pod's is {pod.scheduler_name}"
-        if not matches(self.requirements, pod.labels):
+        if self.requirements and not matches(self.requirements, pod.labels):
             return "managed.labelSelector does not select it"
         return None
 

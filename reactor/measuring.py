@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -29,6 +29,9 @@ log = structlog.get_logger(__name__)
 
 WHEN_OFF = 2.0
 """How soon a source that was just switched on in the settings is noticed."""
+
+_PIECE = 1_000
+"""Samples that are handed to the store at once, between two of which others have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Measuring:
         self._clock = clock
         self._instruments = instruments
         self._prometheus = PrometheusSource()
-        self._metrics_api = MetricsApiSource(gateway, clock)
+        self._metrics_api = MetricsApiSource(gateway, clock, state.give_way)
         self.problems: dict[Source, str] = {}
         """What is wrong with a source now, for people."""
         self.service_level = ServiceLevel()
@@ -103,17 +106,17 @@ class Measuring:
         self._state.usage.record_network(told.network, told.links, now)
         self._state.usage.record_throttling(told.throttled, now)
         self.service_level = ServiceLevel(told.availability, told.latency_p95)
-        strangers = self._write(told.pods, told.nodes, Source.PROMETHEUS, told.cpu_window)
+        strangers = await self._write(told.pods, told.nodes, Source.PROMETHEUS, told.cpu_window)
         self._judge(Source.PROMETHEUS, (*told.problems, *strangers))
 
     async def _round_of_metrics_api(self, settings: Settings) -> None:
         told = await self._metrics_api.read(settings.metrics.metrics_api.timeout)
         if told.absent and not told.problems:
             return
-        strangers = self._write(told.pods, told.nodes, Source.METRICS_API)
+        strangers = await self._write(told.pods, told.nodes, Source.METRICS_API)
         self._judge(Source.METRICS_API, (*told.problems, *strangers))
 
-    def _write(
+    async def _write(
         self,
         pods: Sequence[PodUsageSample],
         nodes: Sequence[NodeUsageSample],
@@ -126,22 +129,29 @@ class Measuring:
         self._state.usage.configure(metrics.freshness, metrics.peak_window)
         self._state.usage.record_pods(pods, source, now, cpu_window=cpu_window)
         unknown = self._state.usage.record_nodes(nodes, source, now)
-        self._store.add_samples(*self._rows(pods, nodes, source))
         self._state.measured()
+        await self._state.give_way()
+        self._state.usage.estimate()
+        await self._keep(pods, nodes, source)
         if not unknown or any(node.node not in unknown for node in nodes):
             return ()
         return (MetricsError(f"measures no node of this cluster; it tells of {min(unknown)} and the like"),)
 
-    def _rows(
-        self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: Source
-    ) -> list[SampleRow]:
-        rows = []
+    async def _keep(self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: Source) -> None:
+        """In the store, in pieces; of pods that are known."""
+        self._store.add_samples(
+            *(SampleRow(node.at, "node", node.node, node.cpu, node.memory, source) for node in nodes)
+        )
+        for begin in range(0, len(pods), _PIECE):
+            if begin:
+                await self._state.give_way()
+            self._store.add_samples(*self._rows(pods[begin : begin + _PIECE], source))
+
+    def _rows(self, pods: Sequence[PodUsageSample], source: Source) -> Iterator[SampleRow]:
         for sample in pods:
             pod = self._state.mirror.pod_named(sample.namespace, sample.pod)
             if pod is not None:
-                rows.append(SampleRow(sample.at, "pod", pod.uid, sample.cpu, sample.memory, source))
-        rows += [SampleRow(node.at, "node", node.node, node.cpu, node.memory, source) for node in nodes]
-        return rows
+                yield SampleRow(sample.at, "pod", pod.uid, sample.cpu, sample.memory, source)
 
     def _judge(self, source: Source, problems: tuple[MetricsError, ...]) -> None:
         """Said once when it changes; the metric counts every time."""

@@ -14,6 +14,7 @@ from reactor.judging import cannot_judge
 from reactor.management import Management
 from reactor.needs import ProblemBuilder
 from reactor.network import for_planner
+from reactor.ordinary import Ordinary
 from reactor.reasons import Reason
 from reactor.settings.model import Settings
 from reactor.settings.planner_check import waived_by
@@ -31,10 +32,14 @@ def rematch_problem(snapshot: Snapshot, decision: Decision, settings: Settings) 
     only_unhappy = scope is Scope.UNHAPPY and not waived_by(settings.planner.name)
     management = Management.of(settings)
     builder = ProblemBuilder(snapshot)
-    for pod in _holders(snapshot):
-        asked = not only_unhappy and pod.uid not in unhappy
-        fixed = why_fixed(pod, snapshot, settings, management) if asked else ""
-        builder.add(pod, fixed=fixed, happy=pod.uid not in unhappy)
+    holders = _holders(snapshot)
+    happy = [pod.uid not in unhappy for pod in holders]
+    free = [True] * len(holders) if only_unhappy else Ordinary.of(snapshot, settings, management).covers(holders)
+    fixed = [
+        "" if at_a_glance or not at_ease else why_fixed(pod, snapshot, settings, management)
+        for pod, at_a_glance, at_ease in zip(holders, free, happy, strict=True)
+    ]
+    builder.add_all(holders, fixed, happy)
     pending = pending_pods(snapshot, settings)
     for uid in pending.place:
         builder.add(snapshot.cluster.pods[uid])

@@ -18,8 +18,10 @@ _FOREIGN_MARKS = {
     "karpenter.sh/do-not-disrupt": ("true",),
 }
 _DESCHEDULER_MARK = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
-_SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
-_SYSTEM_PRIORITY_VALUE = 2_000_000_000
+SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
+SYSTEM_PRIORITY_VALUE = 2_000_000_000
+UNMOVED_OWNERS = frozenset({"DaemonSet", "Job", "Node"})
+"""Kinds of owners whose pods are never moved, whether the owner is known or not."""
 
 
 class Veto(StrEnum):
@@ -66,7 +68,7 @@ def _system(pod: Pod, _view: ClusterView, _settings: Settings) -> Protection | N
         return Protection(Veto.MIRROR, "a static pod belongs to its kubelet")
     if pod.namespace == "kube-system":
         return Protection(Veto.KUBE_SYSTEM, "kube-system is never touched")
-    if pod.priority_class in _SYSTEM_PRIORITIES or pod.priority >= _SYSTEM_PRIORITY_VALUE:
+    if pod.priority_class in SYSTEM_PRIORITIES or pod.priority >= SYSTEM_PRIORITY_VALUE:
         return Protection(Veto.SYSTEM_CRITICAL, f"its priority is {pod.priority_class or pod.priority}")
     return None
 

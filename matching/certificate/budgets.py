@@ -13,9 +13,10 @@ def over_budget(problem: Problem, moves: Sequence[Move], unplaced: Sequence[Unpl
     """A pending pod's placement counts nowhere; a node is charged for what leaves it and for what enters it. A pod
     that is dumped is disturbed like one that is moved."""
     options = problem.options
-    workloads = {pod.key: pod.workload for pod in problem.pods}
     everybody: list[Move | Unplaced] = [*moves, *unplaced]
     disturbed = [each for each in everybody if each.source is not None]
+    named = {each.pod for each in disturbed}
+    workloads = {pod.key: pod.workload for pod in problem.pods if pod.key in named}
     namespaces = [move.pod.split("/", 1)[0] for move in disturbed]
     replicas_of = [
         f"workload {namespace}/{workload}" if (workload := workloads.get(move.pod)) else f"pod {move.pod}"

@@ -98,14 +98,15 @@ def _overfull(
     problem: Problem, pods: dict[str, Pod], nodes: dict[str, Node], moves: Sequence[Move], gone: Sequence[str]
 ) -> Iterator[str]:
     """What arrives must fit; a node that was overfull before and receives nothing is no fault of the plan."""
-    ends = {key: pod.node for key, pod in pods.items()} | dict.fromkeys(gone)
-    ends.update({move.pod: move.target for move in moves})
-    residents: defaultdict[str | None, list[Pod]] = defaultdict(list)
-    for key, end in ends.items():
-        residents[end].append(pods[key])
     arrivals: defaultdict[str, list[Pod]] = defaultdict(list)
     for move in moves:
         arrivals[move.target].append(pods[move.pod])
+    ends = {key: pod.node for key, pod in pods.items()} | dict.fromkeys(gone)
+    ends.update({move.pod: move.target for move in moves})
+    residents: defaultdict[str, list[Pod]] = defaultdict(list)
+    for key, end in ends.items():
+        if end in arrivals:
+            residents[end].append(pods[key])
     slack = [
         _SLACK * max((node.allocatable[axis] for node in problem.nodes), default=0.0)
         for axis in range(len(problem.axes))

@@ -76,12 +76,31 @@ def _passes(facts: Facts, above: Above, row: int) -> None:
 
 
 @compiled
-def _distance(facts: Facts, above: Above, row: int, node: int) -> float:
+def _out_of_reach(facts: Facts, row: int, limit: float) -> bool:
+    """All rooms are too far away, told by the least and the largest of them: so it is where nodes are alike and inertia
+    keeps pods where they are."""
+    if facts.after:
+        return False
+    square = 0.0
+    for axis in range(len(facts.least)):
+        used = facts.usage[row, axis]
+        gap = max(facts.least[axis] - used, used - facts.most[axis], 0.0)
+        square += gap * gap
+    return square > limit
+
+
+@compiled
+def _square(facts: Facts, above: Above, row: int, node: int) -> float:
     square = 0.0
     for axis in range(len(above.room)):
         gap = above.room[axis, node] - facts.usage[row, axis]
         square += gap * gap
-    far = _round(np.sqrt(square))
+    return square
+
+
+@compiled
+def _distance(facts: Facts, above: Above, row: int, node: int) -> float:
+    far = _round(np.sqrt(_square(facts, above, row, node)))
     return _round(far - facts.inertia) if node == facts.home[row] else far
 
 
@@ -95,12 +114,18 @@ def count_blocking(facts: Facts, above: Above, run: Run, counts: Ints, named: In
         choosy = run.choosy and row == run.stop - 1
         home, end = homes[row], ends[row]
         had = _distance(facts, above, row, end) if facts.welcome[row] else np.inf
-        _nearer_with_room(facts, above, row, max(had + 2 / _DECIMALS, 0.0) ** 2, candidates, squares)
+        limit = max(had + 2 / _DECIMALS, 0.0) ** 2
+        first, last = 0, len(counts)
+        if _out_of_reach(facts, row, limit):
+            first, last = max(home, 0), home + 1
+        else:
+            _nearer_with_room(facts, above, row, limit, candidates, squares)
         if home >= 0:
             candidates[home] = _fits_at_home(facts, above, row)
+            squares[home] = _square(facts, above, row, home)
         if end >= 0:
             candidates[end] = False
-        for node in range(len(counts)):
+        for node in range(first, last):
             if not candidates[node] or (choosy and not among[node]):
                 continue
             far = _round(np.sqrt(squares[node]))

@@ -22,6 +22,9 @@ class Facts(NamedTuple):
     """(kinds, nodes): whether the rules of a kind of pods let one come."""
     measured: Flags
     untouched: Matrix
+    least: Matrix
+    """By axis: of the rooms of the nodes, unless they change with each pod (`after`)."""
+    most: Matrix
     inertia: float
     after: bool
 

@@ -39,6 +39,8 @@ class Quick:
             come=allowed.all_come(),
             measured=allowed.measured,
             untouched=wishes.untouched,
+            least=wishes.room.min(axis=1),
+            most=wishes.room.max(axis=1),
             inertia=float(view.options.inertia),
             after=wishes.after,
         )

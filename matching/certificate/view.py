@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, compress
+from operator import attrgetter, not_
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +26,15 @@ class View:
         self.problem, self.options = problem, problem.options
         self.hard_only = np.array([axis in problem.hard_only for axis in problem.axes], dtype=bool)
         self.nodes = sorted(problem.nodes, key=lambda node: node.name)
-        self._names = {node.name: at for at, node in enumerate(self.nodes)}
+        self._names: dict[str | None, int] = {node.name: at for at, node in enumerate(self.nodes)}
         largest = np.array([node.allocatable for node in self.nodes], dtype=float).max(axis=0, initial=0.0)
         self._unit = np.where(largest > 0, largest, 1.0)
-        self.pods: list[Pod] = []
-        self._others: list[Pod] = []
-        for pod in problem.pods:
-            (self.pods if self._may_move(pod) else self._others).append(pod)
-        self.pods.sort(key=_rank)
-        self._where = np.array([self._at(self._standing_still(pod, ends)) for pod in self._others], dtype=int)
-        self.end = np.array([self._at(ends.get(pod.key)) for pod in self.pods], dtype=int)
-        self.home = np.array([self._at(pod.node) for pod in self.pods], dtype=int)
+        may_move = self._may_move(problem.pods)
+        self.pods = _ranked(list(compress(problem.pods, may_move)))
+        self._others = list(compress(problem.pods, map(not_, may_move)))
+        self._where = self._at(self._standing_still(ends))
+        self.end = self._at([ends.get(pod.key) for pod in self.pods])
+        self.home = self._at([pod.node for pod in self.pods])
         self.unhappy = np.array([not pod.happy for pod in self.pods], dtype=bool) & (self.home != NOWHERE)
 
     @property
@@ -80,27 +80,34 @@ class View:
         return self._felt([node.background or nothing for node in self.nodes])
 
     def _of_others(self, amounts: Callable[[Pod], Sequence[float]]) -> Matrix:
-        total = np.zeros((len(self.nodes), len(self._unit)))
         there = self._where != NOWHERE
-        np.add.at(total, self._where[there], self._shares([amounts(pod) for pod in self._others])[there])
+        where, shares = self._where[there], self._shares([amounts(pod) for pod in self._others])[there]
+        columns = [np.bincount(where, weights=column, minlength=len(self.nodes)) for column in shares.T]
+        total: Matrix = np.stack(columns, axis=1)
         return total
 
-    def _may_move(self, pod: Pod) -> bool:
-        if pod.fixed or (pod.node is not None and pod.node not in self._names):
-            return False
-        if pod.node is None or self.options.scope is Scope.CLUSTER:
-            return True
-        return self.options.scope in {Scope.UNHAPPY, Scope.AFFECTED} and not pod.happy
+    def _may_move(self, pods: Sequence[Pod]) -> list[bool]:
+        scope, names = self.options.scope, self._names
+        happy = scope is Scope.CLUSTER
+        unhappy = happy or scope in {Scope.UNHAPPY, Scope.AFFECTED}
+        return [
+            not pod.fixed and (pod.node is None or ((happy if pod.happy else unhappy) and pod.node in names))
+            for pod in pods
+        ]
 
-    def _standing_still(self, pod: Pod, ends: Mapping[str, str | None]) -> str | None:
+    def _standing_still(self, ends: Mapping[str, str | None]) -> list[str | None]:
         """A happy pod claims nothing in the scope affected, but it may have made room."""
-        return ends.get(pod.key, pod.node) if self.options.scope is Scope.AFFECTED else pod.node
+        if self.options.scope is Scope.AFFECTED:
+            return [ends.get(pod.key, pod.node) for pod in self._others]
+        return [pod.node for pod in self._others]
 
-    def _at(self, name: str | None) -> int:
-        return NOWHERE if name is None else self._names.get(name, NOWHERE)
+    def _at(self, names: Sequence[str | None]) -> Ints:
+        """The place of each among the nodes; no name, or one of no node here, is nowhere."""
+        return np.array([self._names.get(name, NOWHERE) for name in names], dtype=int)
 
     def _shares(self, rows: Sequence[Sequence[float]]) -> Matrix:
-        shares: Matrix = np.array(rows, dtype=float).reshape(len(rows), len(self._unit)) / self._unit
+        numbers = np.fromiter(chain.from_iterable(rows), dtype=float, count=len(rows) * len(self._unit))
+        shares: Matrix = numbers.reshape(len(rows), len(self._unit)) / self._unit
         return shares
 
     def _felt(self, rows: Sequence[Sequence[float]]) -> Matrix:
@@ -116,7 +123,11 @@ def worst(load: Matrix, room: Matrix) -> Matrix:
     return fullest
 
 
-def _rank(pod: Pod) -> tuple[bool, int, float, str]:
+def _ranked(pods: Sequence[Pod]) -> list[Pod]:
     """Running pods by CPU use, then newcomers by priority and CPU use; names break ties."""
-    newcomer = pod.node is None
-    return newcomer, -pod.priority if newcomer else 0, -pod.usage[0], pod.key
+    by_name = sorted(pods, key=attrgetter("key"))
+    newcomer = np.array([pod.node is None for pod in by_name], dtype=bool)
+    priority = np.array([pod.priority for pod in by_name], dtype=np.int64)
+    cpu = np.array([pod.usage[0] for pod in by_name], dtype=float)
+    order = np.lexsort((-cpu, np.where(newcomer, -priority, 0), newcomer))
+    return [by_name[at] for at in order.tolist()]

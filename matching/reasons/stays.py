@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import compress
 
@@ -12,6 +12,7 @@ from matching.arrays import NOWHERE, Ints, Mask
 from matching.case import Case
 from matching.outcome import Choice, Outcome
 from matching.plan import Stay, Unplaced
+from matching.prepared import stays_of
 from matching.problem import Availability, Pod, Scope
 from matching.reasons.turns import Turn, turns
 from matching.reasons.wording import degraded
@@ -29,7 +30,7 @@ def stays(case: Case, outcome: Outcome) -> tuple[Stay, ...]:
     arrays = case.arrays
     out_of_scope = ~case.movable & ~arrays.fixed & (outcome.choice.at == arrays.home) & (arrays.home != NOWHERE)
     others = (outcome.choice.at == arrays.home) & ~out_of_scope
-    pods = np.array([pod for pod in np.flatnonzero(others).tolist() if arrays.pods[pod].node is not None], dtype=int)
+    pods = np.flatnonzero(others & ~arrays.without_node)
     written = list(case.prepared.staying(_out_of(case.problem.options.scope))) if out_of_scope.any() else []
     if not written:
         return tuple(_written(case, outcome, pods))
@@ -39,10 +40,9 @@ def stays(case: Case, outcome: Outcome) -> tuple[Stay, ...]:
     return tuple(stay for stay in compress(written, out_of_scope.tolist()) if stay is not None)
 
 
-def _written(case: Case, outcome: Outcome, pods: Ints) -> Iterator[Stay]:
+def _written(case: Case, outcome: Outcome, pods: Ints) -> list[Stay]:
     who = [case.arrays.pods[pod] for pod in pods.tolist()]
-    names, uids, nodes = ([pod.key for pod in who], [pod.uid for pod in who], [pod.node or "" for pod in who])
-    return map(Stay, names, uids, nodes, _reasons(case, outcome, pods))
+    return stays_of(who, _reasons(case, outcome, pods))
 
 
 def left_alone(case: Case) -> list[Unplaced]:

@@ -16,7 +16,10 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 def seen_by_rules(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """Those whose rules look at other pods, and those whom such rules may mean."""
     every = list(pods)
-    ruling = {id(pod.rules): pod.rules for pod in every if has_rules(pod.rules)}
+    distinct = {id(pod.rules): pod.rules for pod in every}
+    ruling = {key: rules for key, rules in distinct.items() if has_rules(rules)}
+    if not ruling:
+        return ()
     selectors = {selector for rules in ruling.values() for selector in pod_selectors(rules)}
     meant: dict[int, bool] = {}
     for pod in every:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -19,7 +19,15 @@ _NODES = "/apis/metrics.k8s.io/v1beta1/nodes"
 _LOOK_AGAIN = 300.0
 """Seconds until an API that was absent is asked for again."""
 
+_PIECE = 1_000
+"""Objects that are read at once, between two of which others have their turn."""
+
 Sample = TypeVar("Sample")
+GiveWay = Callable[[], Awaitable[None]]
+
+
+async def _at_once() -> None:
+    """Nobody else waits."""
 
 
 class RawReader(Protocol):
@@ -39,8 +47,9 @@ class MetricsApiRound:
 
 
 class MetricsApiSource:
-    def __init__(self, reader: RawReader, clock: Clock) -> None:
+    def __init__(self, reader: RawReader, clock: Clock, give_way: GiveWay = _at_once) -> None:
         self._reader = reader
+        self._give_way = give_way
         self._clock = clock
         self._absent_until = -1.0
         self._told_absent = False
@@ -62,7 +71,7 @@ class MetricsApiSource:
         self, path: str, deadline: float, decode: Callable[[Raw], Sample], problems: list[MetricsError]
     ) -> list[Sample]:
         try:
-            return decode_items(path, await self._reader.get_raw(path, deadline), decode, problems)
+            return await self._decoded(path, await self._reader.get_raw(path, deadline), decode, problems)
         except NotFound:
             raise
         except ClusterError as error:
@@ -70,6 +79,20 @@ class MetricsApiSource:
         except MetricsError as error:
             problems.append(error)
         return []
+
+    async def _decoded(
+        self, origin: str, text: bytes, decode: Callable[[Raw], Sample], problems: list[MetricsError]
+    ) -> list[Sample]:
+        """The samples of a List; an object that cannot be read is added to `problems` and skipped."""
+        samples = []
+        for place, item in enumerate(_items(origin, text)):
+            if place and place % _PIECE == 0:
+                await self._give_way()
+            try:
+                samples.append(decode(item))
+            except ValueError as error:
+                problems.append(MetricsError(f"{origin}: items[{place}]: {error}"))
+        return samples
 
     def _absent(self) -> MetricsApiRound:
         self._absent_until = self._clock.monotonic() + _LOOK_AGAIN
@@ -84,18 +107,8 @@ class _List(Struct, gc=False):
     items: list[Raw] | None
 
 
-def decode_items(
-    origin: str, text: bytes, decode: Callable[[Raw], Sample], problems: list[MetricsError]
-) -> list[Sample]:
-    """The samples of a List; an object that cannot be read is added to `problems` and skipped."""
+def _items(origin: str, text: bytes) -> list[Raw]:
     try:
-        items = msgspec.json.decode(text, type=_List).items or []
+        return msgspec.json.decode(text, type=_List).items or []
     except msgspec.MsgspecError as error:
         raise MetricsError(f"{origin}: the answer is no list of metrics: {error}") from error
-    samples = []
-    for place, item in enumerate(items):
-        try:
-            samples.append(decode(item))
-        except ValueError as error:
-            problems.append(MetricsError(f"{origin}: items[{place}]: {error}"))
-    return samples

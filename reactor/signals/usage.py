@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,10 @@ class UsageView:
         """The same as `usage(uid).known`, for asking of very many pods."""
         slot = self.pods.slots.get(uid)
         return slot is not None and bool(self.known[slot])
+
+    def known_pods(self) -> frozenset[str]:
+        """The UIDs of which `knows` is true."""
+        return frozenset(compress(self.pods.slots, self.known[list(self.pods.slots.values())].tolist()))
 
     def needs(self, uids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Usage and peak of many pods at once, a row of cores and bytes each; NaN where nothing fresh is known."""
@@ -217,6 +222,10 @@ class UsageBook:
             workload_ids=dict(self._workloads.ids),
             remembered=dict(self._workloads.remembered),
         )
+
+    def estimate(self) -> None:
+        """What the next `freeze` would have to do first, if measurements have come since the last one."""
+        self._estimated()
 
     def _estimated(self) -> NDArray[np.float64]:
         """Estimated anew when measurements have come; a pod that is merely new has no peak yet."""

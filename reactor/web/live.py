@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from statistics import fmean
 
 import msgspec
 
@@ -55,6 +56,7 @@ class LiveView:
         """The charts' samples, until cancelled."""
         while True:
             if self._controller.state.synced:
+                await self._controller.attention.give_way()
                 self.timeline.sample(self._sample(self._snapshot()))
             await self._controller.clock.sleep(SAMPLE_EVERY)
 
@@ -138,17 +140,18 @@ class LiveView:
         level = self._controller.measuring.service_level
         management = Management.of(self._controller.settings.get())
         moods = snapshot.moods
-        happiness = tuple(
+        happiness = [
             moods[pod.uid].probability if pod.uid in moods else 1.0
             for pod in snapshot.cluster.pods.values()
-            if pod.node is not None and management.covers(pod) and pod.deleting is None
-        )
+            if pod.node is not None and pod.deleting is None and management.covers(pod)
+        ]
         uses = {node.name: node_use(node, snapshot) for node in snapshot.cluster.nodes.values()}
         return Sample(
             at=snapshot.at,
             availability=level.availability,
             latency_p95=level.latency_p95,
-            happiness=happiness,
+            happiness_min=min(happiness, default=None),
+            happiness_mean=fmean(happiness) if happiness else None,
             cpu={name: use.shares["cpu"] if use else None for name, use in uses.items()},
             memory={name: use.shares["memory"] if use else None for name, use in uses.items()},
         )

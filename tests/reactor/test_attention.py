@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from reactor.attention import Attention
+from reactor.attention import LONGEST_WAY, Attention
 from tests.support.clock import NOW, VirtualClock
 
 
@@ -70,3 +70,43 @@ async def test_whoever_stops_waiting_leaves_nothing_running(clock: VirtualClock)
     await clock.settle()
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_bulk_work_lets_a_turn_pass(clock: VirtualClock) -> None:
+    attention = Attention(clock)
+    await attention.give_way()
+
+    asked = asyncio.create_task(attention.next(60.0))
+    await clock.advance(0.0)
+    await attention.give_way()
+
+    attention.look_at("a")
+    bulk = asyncio.create_task(attention.give_way())
+    await clock.advance(1.0)
+    assert asked.done()
+    assert not bulk.done()
+
+    asked = asyncio.create_task(attention.next(60.0))
+    await clock.advance(0.0)
+    await bulk
+    asked.cancel()
+
+
+async def test_bulk_work_does_not_wait_where_nobody_follows_the_calls(clock: VirtualClock) -> None:
+    attention = Attention(clock)
+    attention.look_at("a")
+
+    async with asyncio.timeout(LONGEST_WAY / 2):
+        await attention.give_way()
+
+
+async def test_bulk_work_does_not_wait_for_ever(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reactor.attention.LONGEST_WAY", 0.01)
+    attention = Attention(clock)
+    attention.look_at("a")
+    asked = asyncio.create_task(attention.next(60.0))
+    await clock.advance(1.0)
+    await asked
+
+    async with asyncio.timeout(LONGEST_WAY):
+        await attention.give_way()
