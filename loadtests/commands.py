@@ -29,7 +29,7 @@ def demo(**given: Any) -> None:
     main(Request(**given))
 
 
-@click.group()
+@click.group(short_help="Clusters to try things on, their programs, experiments.")
 def lab() -> None:
     """The lab: clusters to try things on, the programs they are made of, and comparisons over several seeds."""
 

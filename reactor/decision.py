@@ -151,7 +151,7 @@ def _too_little(pod: Pod, mood: Mood, settings: Settings) -> Wait | None:
     failures, needed = mood.counts.failures, settings.decision.minimum_failures
     if failures >= needed:
         return None
-    text = f"{failures:.1f} failed probes (decayed) of the {needed:g} that count as evidence"
+    text = f"fewer than {needed:g} failed probes ({failures:.2f} after decay) are no evidence yet"
     return Wait(pod.uid, pod.key, Reason.TOO_LITTLE_EVIDENCE, text)
 
 

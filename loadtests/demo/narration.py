@@ -55,4 +55,4 @@ def _summary(overview: Overview, arm: Arm) -> str:
     if recent.availability is not None and recent.p95_ms is not None:
         load = f"availability {recent.availability:.1%}, p95 {recent.p95_ms:.0f} ms"
     unhappy = overview.totals.unhappy if overview.totals else 0
-    return f"cpu {', '.join(nodes)}; {load}; {unhappy} unhappy; {overview.moves} moves"
+    return f"cpu {', '.join(nodes)}; {load}; {unhappy} unhappy; moves: {overview.moves}"

@@ -17,7 +17,7 @@ One schema for the file (`rematch run --settings FILE`) and the ConfigMap (`--co
 with every error and its path, and the last good one stays. Durations are written as `30s`, `5m`, `1h30m`. This page is
 made by `rematch config reference`.
 
-Annotations: `rematch.io/threshold: "0.9"` on a pod or a namespace sets its threshold; `rematch.io/do-not-move: "true"`
+Annotations: `rematch.io/threshold: "0.95"` on a pod or a namespace sets its threshold; `rematch.io/do-not-move: "true"`
 on a pod keeps it where it is.
 """
 
