@@ -115,7 +115,7 @@ async def test_a_deleted_pod_is_unready_first_answers_what_it_has_and_is_removed
     assert deletion["preconditions"] == {"uid": "uid-web"}
     assert any(event["message"] == "Stopping container web" for event in tiny.events.values())
     assert (await http_get(host, 8080, "/", 1)).ending is Ending.REFUSED
-    assert list(kubelet.probe_counts()) == []
+    await until(lambda: not list(kubelet.probe_counts()))
 
 
 async def test_grace_is_not_waited_out_for_ever(
