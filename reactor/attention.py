@@ -7,6 +7,8 @@ import contextlib
 
 from reactor.clock import Clock
 
+PIECE = 1_000
+"""Objects that bulk work takes at once; between two pieces it gives way."""
 LONGEST_WAY = 1.0
 """Seconds that bulk work waits for a turn before it goes on beside it."""
 

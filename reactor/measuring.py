@@ -10,6 +10,7 @@ from typing import cast
 
 import structlog
 
+from reactor.attention import PIECE
 from reactor.clock import Clock
 from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
@@ -29,9 +30,6 @@ log = structlog.get_logger(__name__)
 
 WHEN_OFF = 2.0
 """How soon a source that was just switched on in the settings is noticed."""
-
-_PIECE = 1_000
-"""Samples that are handed to the store at once, between two of which others have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +140,10 @@ class Measuring:
         self._store.add_samples(
             *(SampleRow(node.at, "node", node.node, node.cpu, node.memory, source) for node in nodes)
         )
-        for begin in range(0, len(pods), _PIECE):
+        for begin in range(0, len(pods), PIECE):
             if begin:
                 await self._state.give_way()
-            self._store.add_samples(*self._rows(pods[begin : begin + _PIECE], source))
+            self._store.add_samples(*self._rows(pods[begin : begin + PIECE], source))
 
     def _rows(self, pods: Sequence[PodUsageSample], source: Source) -> Iterator[SampleRow]:
         for sample in pods:

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from reactor.attention import PIECE
 from reactor.clock import Clock
 from reactor.cluster.wire import metrics as wire
 from reactor.errors import ClusterError, MetricsError, NotFound
@@ -18,9 +19,6 @@ _PODS = "/apis/metrics.k8s.io/v1beta1/pods"
 _NODES = "/apis/metrics.k8s.io/v1beta1/nodes"
 _LOOK_AGAIN = 300.0
 """Seconds until an API that was absent is asked for again."""
-
-_PIECE = 1_000
-"""Objects that are read at once, between two of which others have their turn."""
 
 Sample = TypeVar("Sample")
 GiveWay = Callable[[], Awaitable[None]]
@@ -86,7 +84,7 @@ class MetricsApiSource:
         """The samples of a List; an object that cannot be read is added to `problems` and skipped."""
         samples = []
         for place, item in enumerate(_items(origin, text)):
-            if place and place % _PIECE == 0:
+            if place and place % PIECE == 0:
                 await self._give_way()
             try:
                 samples.append(decode(item))
