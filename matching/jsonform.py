@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from matching.plan import Certificate, Measures, Move, Plan, Rejected, Stay, Unplaced
+from matching.plan import Certificate, Measures, Plan, PlannedMove, Rejected, Stay, Unplaced
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _move(move: Move) -> dict[str, Any]:
+def _move(move: PlannedMove) -> dict[str, Any]:
     return {
         "pod": move.pod,
         "uid": move.uid,

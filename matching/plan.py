@@ -18,7 +18,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class PlannedMove:
     """`source` is None for a pending pod. `rank` is the target's place (from 1) in the pod's list."""
 
     pod: str
@@ -106,7 +106,7 @@ class Measures:
 @dataclass(frozen=True, slots=True)
 class Plan:
     planner: str
-    moves: tuple[Move, ...]
+    moves: tuple[PlannedMove, ...]
     stays: tuple[Stay, ...]
     unplaced: tuple[Unplaced, ...]
     certificate: Certificate

@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 
 from matching.plan import Plan, Planner
 from matching.problem import Problem
-from reactor.decision import Decision, Trigger, decide
+from reactor.decision.decide import Decision, Trigger, decide
+from reactor.decision.reasons import Reason
 from reactor.execution.executor import Executor
-from reactor.execution.journal import MoveRun, Rest
-from reactor.execution.pending import Pending, pending_pods
-from reactor.outcome import Outcome, Placement, Rematch
-from reactor.planning import placement_problem, rematch_problem
-from reactor.reasons import Reason
+from reactor.execution.outcome import Outcome, Placement, Rematch
+from reactor.planning.pending import Pending, pending_pods
+from reactor.planning.problems import placement_problem, rematch_problem
 from reactor.record.cycles import cycle_context
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Mode, Settings
-from reactor.snapshot import Snapshot
-from reactor.state import State
+from reactor.state.live_state import State
+from reactor.state.moves import Move, Rest
+from reactor.state.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def turn(stages: Stages, trigger: Trigger) -> Outcome:
         return outcome
 
 
-def _take_snapshot(stages: Stages, settings: Settings) -> tuple[Snapshot, list[MoveRun]]:
+def _take_snapshot(stages: Stages, settings: Settings) -> tuple[Snapshot, list[Move]]:
     """The state as it is, and the moves under way as it shows them."""
     with stages.recorder.timed("snapshot"):
         snapshot = stages.state.freeze(stages.executor.ongoing())
@@ -71,7 +71,7 @@ async def _rematch(stages: Stages, snapshot: Snapshot, decision: Decision, setti
 
 async def _execute(
     stages: Stages, snapshot: Snapshot, decision: Decision, rematch: Rematch | None, settings: Settings
-) -> list[MoveRun]:
+) -> list[Move]:
     """In mode act the plan's moves are adopted and the first ones start; in mode observe nothing is touched."""
     executor = stages.executor
     if rematch is not None:

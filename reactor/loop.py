@@ -5,13 +5,13 @@ from __future__ import annotations
 import structlog
 
 from matching.problem import ProblemError
-from reactor.attention import Attention
 from reactor.clock import Clock
 from reactor.cycle import Stages, turn
-from reactor.decision import Trigger
-from reactor.execution.journal import Stage
-from reactor.outcome import Outcome
+from reactor.decision.decide import Trigger
+from reactor.execution.outcome import Outcome
 from reactor.record.metrics import Instruments
+from reactor.state.moves import MoveState
+from reactor.work_queue import WorkQueue
 
 log = structlog.get_logger(__name__)
 
@@ -19,9 +19,9 @@ SHORTEST_PAUSE = 0.05
 
 
 class Loop:
-    def __init__(self, stages: Stages, attention: Attention, clock: Clock, instruments: Instruments) -> None:
+    def __init__(self, stages: Stages, work_queue: WorkQueue, clock: Clock, instruments: Instruments) -> None:
         self._stages = stages
-        self._attention = attention
+        self._work_queue = work_queue
         self._clock = clock
         self._instruments = instruments
         self._look_again: float | None = None
@@ -32,7 +32,7 @@ class Loop:
         """Until cancelled. Nothing is decided before every watched kind was listed."""
         await self._stages.state.until_synced()
         while True:
-            await self.step(await self._attention.next(self._pause()))
+            await self.step(await self._work_queue.next(self._pause()))
 
     async def step(self, calls: dict[str, float]) -> None:
         """One turn; a problem that the planner refuses costs this turn, not the controller."""
@@ -75,5 +75,5 @@ class Loop:
     def _tell_reaction(self, outcome: Outcome, calls: dict[str, float]) -> None:
         now = self._clock.now()
         for run in outcome.moves:
-            if run.stage is Stage.EVICTED and run.move.uid in calls:
+            if run.state is MoveState.EVICTED and run.move.uid in calls:
                 self._instruments.reaction_seconds.observe(now - calls[run.move.uid])

@@ -11,15 +11,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from loadtests.benchmarks.sync_server import Shape
-from reactor.attention import Attention
 from reactor.clock import SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
+from reactor.cluster.decoding.decoder import Malformed
 from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
-from reactor.cluster.wire.decoder import Malformed
 from reactor.errors import ClusterError
 from reactor.settings.model import Settings
-from reactor.state import Hooks, State
+from reactor.state.live_state import Hooks, State
+from reactor.work_queue import WorkQueue
 
 MIB = 1024 * 1024
 
@@ -61,7 +61,7 @@ def bare_state(gateway: Gateway) -> State:
     """The controller's whole state (mirror, probe ledger, usage book), with nobody who acts on it."""
     clock = SystemClock()
     hooks = Hooks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
-    return State(gateway.kinds, clock, Attention(clock), Settings, hooks)
+    return State(gateway.kinds, clock, WorkQueue(clock), Settings, hooks)
 
 
 async def _connect(port: int) -> KubernetesConnection:

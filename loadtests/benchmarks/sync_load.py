@@ -20,7 +20,7 @@ from reactor.clock import SystemClock
 from reactor.cluster.gateway import Gateway
 from reactor.cluster.watcher import Pace
 from reactor.cluster.watching import ClusterWatch
-from reactor.execution.journal import Ongoing
+from reactor.state.moves import Ongoing
 
 CPU_BAR = 30.0
 RESIDENT_BAR = 1024.0

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 from loadtests.experiment.driver import MoveSpan
-from reactor.execution.journal import MoveRun, Stage
-from reactor.outcome import Outcome
+from reactor.execution.outcome import Outcome
+from reactor.state.moves import Move, MoveState
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Tally:
         if outcome.rematch is not None and outcome.rematch.plan.moves:
             dumped = counts.dumped + len(outcome.rematch.plan.unplaced)
             counts = replace(counts, rematches=counts.rematches + 1, dumped=dumped)
-        done = sum(run.stage is Stage.DONE for run in outcome.moves)
+        done = sum(run.state is MoveState.DONE for run in outcome.moves)
         self._counts = replace(counts, moves=counts.moves + done)
         for run in outcome.moves:
             self._follow(run)
@@ -47,9 +47,9 @@ class Tally:
         """Of all moves that were completed or are under way; times are the controller's clock's."""
         return tuple(self._spans.values())
 
-    def _follow(self, run: MoveRun) -> None:
+    def _follow(self, run: Move) -> None:
         """A move that came to nothing is no move."""
-        if run.evicted is not None and (run.active or run.stage is Stage.DONE):
+        if run.evicted is not None and (run.active or run.state is MoveState.DONE):
             ended = math.inf if run.ended is None else run.ended
             self._spans[run.id] = MoveSpan(run.pod.labels["app"], run.evicted, ended)
         else:

@@ -13,12 +13,12 @@ from typing import cast
 
 from reactor.clock import SystemClock
 from reactor.cluster.connection import open_connection
+from reactor.cluster.decoding.decoder import Malformed
 from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import Pod, Record
 from reactor.cluster.watcher import Pace, Watcher
-from reactor.cluster.wire.decoder import Malformed
 from reactor.errors import ClusterError
 
 _SYNC_SECONDS = 60.0

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from matching.certificate.blocking import blocking_pairs
 from matching.certificate.feasibility import violations
-from matching.plan import BlockingPair, Cause, Certificate, Move, Stay, Unplaced
+from matching.plan import BlockingPair, Cause, Certificate, PlannedMove, Stay, Unplaced
 from matching.problem import Problem
 
 __all__ = ["certify"]
@@ -24,7 +24,7 @@ MOST_NAMED = 100
 
 def certify(
     problem: Problem,
-    moves: Sequence[Move],
+    moves: Sequence[PlannedMove],
     stays: Sequence[Stay],
     unplaced: Sequence[Unplaced],
     cause: Cause = Cause.NO_STABLE_MATCHING,

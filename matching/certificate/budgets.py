@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from matching.plan import Move, Unplaced
+from matching.plan import PlannedMove, Unplaced
 from matching.problem import Problem
 
 
-def over_budget(problem: Problem, moves: Sequence[Move], unplaced: Sequence[Unplaced] = ()) -> Iterator[str]:
+def over_budget(problem: Problem, moves: Sequence[PlannedMove], unplaced: Sequence[Unplaced] = ()) -> Iterator[str]:
     """A pending pod's placement counts nowhere; a node is charged for what leaves it and for what enters it. A pod
     that is dumped is disturbed like one that is moved."""
     options = problem.options
-    everybody: list[Move | Unplaced] = [*moves, *unplaced]
+    everybody: list[PlannedMove | Unplaced] = [*moves, *unplaced]
     disturbed = [each for each in everybody if each.source is not None]
     named = {each.pod for each in disturbed}
     workloads = {pod.key: pod.workload for pod in problem.pods if pod.key in named}
@@ -28,8 +28,8 @@ def over_budget(problem: Problem, moves: Sequence[Move], unplaced: Sequence[Unpl
     yield from _over(options.max_moves_per_node, (f"node {end}" for each in disturbed for end in _ends(each)))
 
 
-def _ends(disturbed: Move | Unplaced) -> list[str | None]:
-    return [disturbed.source, disturbed.target] if isinstance(disturbed, Move) else [disturbed.source]
+def _ends(disturbed: PlannedMove | Unplaced) -> list[str | None]:
+    return [disturbed.source, disturbed.target] if isinstance(disturbed, PlannedMove) else [disturbed.source]
 
 
 def _over(limit: int | None, counted: Iterable[str]) -> Iterator[str]:

@@ -9,14 +9,14 @@ from matching.certificate.budgets import over_budget
 from matching.certificate.lookalikes import Lookalikes
 from matching.certificate.neighbours import broken_rules
 from matching.certificate.rules import may_come
-from matching.plan import Move, Stay, Unplaced
+from matching.plan import PlannedMove, Stay, Unplaced
 from matching.problem import Dumping, Node, Pod, Problem, Rules, Scope
 
 _SLACK = 1e-9
 
 
 def violations(
-    problem: Problem, moves: Sequence[Move], stays: Sequence[Stay], unplaced: Sequence[Unplaced]
+    problem: Problem, moves: Sequence[PlannedMove], stays: Sequence[Stay], unplaced: Sequence[Unplaced]
 ) -> Iterator[str]:
     pods = {pod.key: pod for pod in problem.pods}
     nodes = {node.name: node for node in problem.nodes}
@@ -36,7 +36,7 @@ def violations(
 
 
 def _accounts(
-    pods: dict[str, Pod], moves: Sequence[Move], stays: Sequence[Stay], unplaced: Sequence[Unplaced]
+    pods: dict[str, Pod], moves: Sequence[PlannedMove], stays: Sequence[Stay], unplaced: Sequence[Unplaced]
 ) -> Iterator[str]:
     named = Counter(entry.pod for part in (moves, stays, unplaced) for entry in part)
     yield from (f"{key}: named {count} times in the plan" for key, count in named.items() if count > 1)
@@ -75,7 +75,7 @@ class _Admitted:
         return known[self._number[node]]
 
 
-def _forbidden(problem: Problem, pod: Pod, move: Move, admitted: _Admitted) -> Iterator[str]:
+def _forbidden(problem: Problem, pod: Pod, move: PlannedMove, admitted: _Admitted) -> Iterator[str]:
     node = admitted.nodes[move.target]
     if pod.fixed:
         yield f"{pod.key}: may not be moved ({pod.fixed})"
@@ -95,7 +95,7 @@ def _forbidden(problem: Problem, pod: Pod, move: Move, admitted: _Admitted) -> I
 
 
 def _overfull(
-    problem: Problem, pods: dict[str, Pod], nodes: dict[str, Node], moves: Sequence[Move], gone: Sequence[str]
+    problem: Problem, pods: dict[str, Pod], nodes: dict[str, Node], moves: Sequence[PlannedMove], gone: Sequence[str]
 ) -> Iterator[str]:
     """What arrives must fit; a node that was overfull before and receives nothing is no fault of the plan."""
     arrivals: defaultdict[str, list[Pod]] = defaultdict(list)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from matching.certificate.crowd import Crowd, Look
 from matching.certificate.evenness import Table
-from matching.plan import Move
+from matching.plan import PlannedMove
 from matching.problem import HostPort, Node, PodTerm, Problem
 
 _EVERY_ADDRESS = "0.0.0.0"
 
 
-def broken_rules(problem: Problem, moves: Sequence[Move], gone: Sequence[str] = ()) -> Iterator[str]:
+def broken_rules(problem: Problem, moves: Sequence[PlannedMove], gone: Sequence[str] = ()) -> Iterator[str]:
     """In the order of the plan, as if room were no matter: each pod is gone from where it was, then asks. Those `gone`
     leave before the first move."""
     crowd = Crowd(problem, {pod.key: pod.node for pod in problem.pods} | dict.fromkeys(gone))

@@ -25,7 +25,7 @@ from matching.case import Case, open_case
 from matching.ledger import Ledger
 from matching.measures import measure
 from matching.outcome import Choice, Outcome
-from matching.plan import Cause, Move, Plan, Promise, Unplaced
+from matching.plan import Cause, Plan, PlannedMove, Promise, Unplaced
 from matching.planners.proposals import propose
 from matching.problem import Dumping, Options, Problem, Scope
 from matching.reasons.wording import PENDING, plural
@@ -93,7 +93,7 @@ class _Lists:
         return self._case.candidates.of(pod) & self._unmoved.fits_requests(pod)
 
 
-def _asked_before(plan: Plan, case: Case, lists: _Lists) -> Iterator[Move]:
+def _asked_before(plan: Plan, case: Case, lists: _Lists) -> Iterator[PlannedMove]:
     """What a node that stands higher on the list said is more than its distance."""
     number = {pod.key: at for at, pod in enumerate(case.arrays.pods)}
     for move in plan.moves:

@@ -15,24 +15,26 @@ from matching.compiled import loading
 from matching.compiled.layout import Ranks
 from matching.ledger import Ledger
 from matching.outcome import Choice
-from matching.plan import Measures, Move
+from matching.plan import Measures, PlannedMove
 from matching.problem import Availability
 from matching.reasons.turns import turns
 from matching.reasons.wording import PENDING, degraded, makes_room, may_not_stay, nearer_fit, unhappy_on
 from matching.standing import Standing
 
 
-def brief_moves(case: Case, choice: Choice, asked: Mask, before: Measures, ends: Mapping[int, str]) -> dict[int, Move]:
+def brief_moves(
+    case: Case, choice: Choice, asked: Mask, before: Measures, ends: Mapping[int, str]
+) -> dict[int, PlannedMove]:
     """Of the pods that are asked for, who all took part and got another node. `ends`: what to say of each target."""
     words, pods = _Words(case, choice, before, asked), np.flatnonzero(asked)
-    moves: dict[int, Move] = {}
+    moves: dict[int, PlannedMove] = {}
     for pod, target, listed in zip(
         pods.tolist(), choice.at[pods].tolist(), case.candidates.numbers(pods).tolist(), strict=True
     ):
         who, name, rank = case.arrays.pods[pod], case.arrays.nodes[target].name, words.rank[pod]
         place = f"{name} is choice {rank} of {listed}, distance {words.there[pod]:.2f}; {ends[target]}"
         reasons = (words.why(pod), place, *words.less_headroom(pod))
-        moves[pod] = Move(who.key, who.uid, who.node, name, rank, reasons)
+        moves[pod] = PlannedMove(who.key, who.uid, who.node, name, rank, reasons)
     return moves
 
 

@@ -11,7 +11,7 @@ from matching.case import Case
 from matching.ledger import Ledger
 from matching.order import by_value
 from matching.outcome import Choice
-from matching.plan import Measures, Move, Rejected, Unplaced
+from matching.plan import Measures, PlannedMove, Rejected, Unplaced
 from matching.reasons.brief import brief_moves, places
 from matching.reasons.missing import ALL_NODES, kind_of_nodes
 from matching.reasons.obstacles import Kind, Obstacles
@@ -31,7 +31,7 @@ MOST_EXPLAINED = 100
 """Moves of one plan whose other nodes are listed: nobody reads ten thousand lists, and each costs time."""
 
 
-def explained(case: Case, choice: Choice, before: Measures) -> tuple[dict[int, Move], list[Unplaced]]:
+def explained(case: Case, choice: Choice, before: Measures) -> tuple[dict[int, PlannedMove], list[Unplaced]]:
     """The most valuable moves with what was rejected, the others in brief."""
     unplaced: list[Unplaced] = []
     asked = choice.chose & ((choice.at != case.arrays.home) | (choice.at == NOWHERE))
@@ -68,7 +68,7 @@ class _Explanation:
         self._rank = int(self._place[target])
         self._distances = case.preferences.distances(turn.pod, turn.standing)
 
-    def move(self, choice: Choice, before: Measures, after: str) -> Move:
+    def move(self, choice: Choice, before: Measures, after: str) -> PlannedMove:
         arrays = self._case.arrays
         pod, target = arrays.pods[self._pod], arrays.nodes[self._target].name
         rank, distance = self._rank, self._distances[self._target]
@@ -78,7 +78,7 @@ class _Explanation:
         ]
         if self._pod in choice.headroom:
             reasons.append(degraded(choice.headroom[self._pod], arrays.options.headroom))
-        return Move(pod.key, pod.uid, pod.node, target, rank, tuple(reasons), self._rejected())
+        return PlannedMove(pod.key, pod.uid, pod.node, target, rank, tuple(reasons), self._rejected())
 
     def _why_pod(self, before: Measures) -> str:
         arrays, home = self._case.arrays, self._home

@@ -15,7 +15,7 @@ from matching.case import Case
 from matching.ledger import Ledger
 from matching.order import by_value
 from matching.outcome import Choice
-from matching.plan import Move, Rejected, Unplaced
+from matching.plan import PlannedMove, Rejected, Unplaced
 from matching.reasons.moves import MOST_EXPLAINED, no_node
 from matching.reasons.obstacles import Kind, Obstacles
 
@@ -38,15 +38,17 @@ class Reasoning(Protocol):
     def worded(self, cost: float) -> str: ...
 
 
-def told(case: Case, choice: Choice, reasoning: Reasoning) -> tuple[dict[int, Move], list[Unplaced]]:
+def told(case: Case, choice: Choice, reasoning: Reasoning) -> tuple[dict[int, PlannedMove], list[Unplaced]]:
     """As `explained` does it for preferences."""
     arrays, at = case.arrays, choice.at
     ledger = Ledger(arrays, at)
-    moves: dict[int, Move] = {}
+    moves: dict[int, PlannedMove] = {}
     for pod in by_value(arrays, case.ranking, np.flatnonzero((at != arrays.home) & (at != NOWHERE))):
         rejected = _rejected(case, ledger, pod, int(at[pod]), reasoning) if len(moves) < MOST_EXPLAINED else ()
         who, target = arrays.pods[pod], arrays.nodes[int(at[pod])].name
-        moves[pod] = Move(who.key, who.uid, who.node, target, reasoning.rank(pod), reasoning.why_moved(pod), rejected)
+        moves[pod] = PlannedMove(
+            who.key, who.uid, who.node, target, reasoning.rank(pod), reasoning.why_moved(pod), rejected
+        )
     homeless = np.flatnonzero((arrays.pending | (arrays.home != NOWHERE)) & (at == NOWHERE)).tolist()
     return moves, [no_node(case, ledger, pod) for pod in homeless]
 

@@ -14,11 +14,11 @@ from matching.problem import Problem, ProblemError
 from matching.registry import known_planners, load_planner
 from matching.shapes import TOLERANCE
 from reactor.cli.tables import table
-from reactor.decision import Trigger, decide
-from reactor.network import looks_at_network
-from reactor.planning import rematch_problem
+from reactor.decision.decide import Trigger, decide
+from reactor.planning.network import looks_at_network
+from reactor.planning.problems import rematch_problem
 from reactor.settings.model import Planner, Settings
-from reactor.snapshot import Snapshot
+from reactor.state.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from reactor.cli.tables import table
 from reactor.clock import rfc3339
 from reactor.cluster.dump import read_dump
 from reactor.errors import InputError
-from reactor.offline import look_at_dump
 from reactor.settings.model import Settings
-from reactor.snapshot import Snapshot
+from reactor.state.from_dump import look_at_dump
+from reactor.state.snapshot import Snapshot
 from reactor.web.pod_page import Facts, Origin, placement_in, placement_now, pod_view
 from reactor.web.view import AxisView, Evidence, PodView
 

@@ -12,18 +12,18 @@ from pathlib import Path
 import click
 
 from matching.plan import Plan
+from reactor.app import Controller, Options, open_controller
 from reactor.cli.plan_output import Planned, render
 from reactor.cli.planning_session import Request, compared, make_plan, wished_settings
 from reactor.cluster.exchange import Call
-from reactor.controller import Controller, Options, open_controller
 from reactor.cycle import turn
-from reactor.decision import Trigger
+from reactor.decision.decide import Trigger
 from reactor.errors import ClusterError
-from reactor.execution.journal import Stage
-from reactor.outcome import Outcome
+from reactor.execution.outcome import Outcome
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
-from reactor.snapshot import Needs, Snapshot
+from reactor.state.moves import MoveState
+from reactor.state.snapshot import Needs, Snapshot
 
 SYNC_DEADLINE = 60.0
 ANSWER_DEADLINE = 10.0
@@ -117,12 +117,12 @@ async def _carry_out(controller: Controller, planned: Planned, *, told_apart: bo
             raise ClusterError(executor.ongoing().halted)
         if not executor.busy:
             return
-        await controller.attention.next(1.0)
+        await controller.work_queue.next(1.0)
 
 
 def _news(outcome: Outcome) -> Iterator[str]:
     for one in outcome.placement.bound if outcome.placement else ():
         yield f"{one.pod.key}: {one.answer.outcome} ({one.move.target}) {one.answer.message}".rstrip()
     for run in outcome.moves:
-        if run.stage is not Stage.PLANNED:
-            yield f"{run.move.pod}: {run.stage} {run.outcome}".rstrip()
+        if run.state is not MoveState.PLANNED:
+            yield f"{run.move.pod}: {run.state} {run.outcome}".rstrip()

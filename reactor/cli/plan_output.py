@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from matching.jsonform import plan_to_json
-from matching.plan import Certificate, Move, Plan, Rejected, Unplaced
+from matching.plan import Certificate, Plan, PlannedMove, Rejected, Unplaced
 from reactor.cli.tables import table
-from reactor.decision import Decision
-from reactor.snapshot import Needs, Snapshot
+from reactor.decision.decide import Decision
+from reactor.state.snapshot import Needs, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _for_people(planned: Planned, *, wide: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _told(move: Move) -> str:
+def _told(move: PlannedMove) -> str:
     """One move as a paragraph."""
     where = f"moves from {move.source} to {move.target}" if move.source else f"goes to {move.target}"
     lines = [f"{move.pod} {where} (choice {move.rank})", *(f"  because {reason}" for reason in move.reasons)]

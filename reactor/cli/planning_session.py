@@ -19,17 +19,17 @@ from matching.registry import load_planner
 from reactor.cli.compare import compare, render_comparison
 from reactor.cli.plan_output import Planned, render
 from reactor.cluster.dump import read_dump
-from reactor.decision import Trigger, decide
+from reactor.decision.decide import Trigger, decide
+from reactor.decision.managed import Management
 from reactor.errors import InputError, SettingsError
-from reactor.management import Management
-from reactor.offline import Look, look_at_dump
-from reactor.planning import rematch_problem
+from reactor.planning.problems import rematch_problem
 from reactor.settings.document import read_document
 from reactor.settings.file import read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner_check import planner_problems
-from reactor.snapshot import Needs, Snapshot
+from reactor.state.from_dump import Look, look_at_dump
+from reactor.state.snapshot import Needs, Snapshot
 
 
 @dataclass(frozen=True, slots=True)

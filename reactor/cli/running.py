@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import structlog
 
+from reactor.app import Options, open_controller
 from reactor.cli.stopping import until_stopped
 from reactor.cluster.kinds import ObjectName
-from reactor.controller import Options, open_controller
 from reactor.errors import InputError
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reactor.cluster.decoding.decoder import Malformed
 from reactor.cluster.records import Record
-from reactor.cluster.wire.decoder import Malformed
 
 
 @dataclass(frozen=True, slots=True)

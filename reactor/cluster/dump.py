@@ -10,17 +10,17 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from reactor.cluster.decoding.decoder import Decoder, Malformed, legible_name
+from reactor.cluster.decoding.metrics import decode_node_metrics, decode_pod_metrics
+from reactor.cluster.decoding.nodes import last_heartbeat
+from reactor.cluster.decoding.parts import WrongField, given, wrong_field
 from reactor.cluster.documents import documents, place, read_file
 from reactor.cluster.kinds import BY_OBJECT_KIND, Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import Event, Node, Pod, Record
-from reactor.cluster.snapshot import ClusterView
-from reactor.cluster.wire.decoder import Decoder, Malformed, legible_name
-from reactor.cluster.wire.metrics import decode_node_metrics, decode_pod_metrics
-from reactor.cluster.wire.nodes import last_heartbeat
-from reactor.cluster.wire.parts import WrongField, given, wrong_field
+from reactor.cluster.samples import NodeUsageSample, PodUsageSample
+from reactor.cluster.view import ClusterView
 from reactor.errors import InputError
-from reactor.signals.samples import NodeUsageSample, PodUsageSample
 
 _EXPECTED = "expected what `kubectl get ... -o json` prints"
 T = TypeVar("T")

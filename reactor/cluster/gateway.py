@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
+from reactor.cluster.decoding.decoder import Decoder, Malformed
 from reactor.cluster.exchange import Call, Connection
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, Listing, ObjectName, config_map_listing, listing_of
 from reactor.cluster.records import ConfigMap, Record
 from reactor.cluster.status import checked, error_of, status_in_stream
-from reactor.cluster.wire.decoder import Decoder, Malformed
 from reactor.errors import Expired, NotFound, Refused, Unreachable
 
 

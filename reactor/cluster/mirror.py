@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar, cast
 
+from reactor.cluster.decoding.decoder import key_of
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import (
     Budget,
@@ -21,8 +22,7 @@ from reactor.cluster.records import (
     Volume,
     Workload,
 )
-from reactor.cluster.snapshot import ClusterView
-from reactor.cluster.wire.decoder import key_of
+from reactor.cluster.view import ClusterView
 
 Listener = Callable[[Kind, Record | None, Record | None], None]
 """(kind, old, new): old is None for a new record, new for a removed one."""

@@ -61,7 +61,7 @@ class Pod(Struct, frozen=True, gc=False):
     """Scheduling gates that are still set."""
     unjudged: tuple[str, ...] = ()
     """Hard constraints that we cannot judge, by field name; the pod is neither moved nor bound. More can be found
-    only with the rest of the cluster at hand: `reactor.judging`."""
+    only with the rest of the cluster at hand: `reactor.cluster.pod_constraints`."""
     claims: tuple[str, ...] = ()
     """Names of the PersistentVolumeClaims that it uses."""
     local_data: tuple[str, ...] = ()

@@ -11,10 +11,10 @@ from typing import Protocol
 from reactor.clock import Clock
 from reactor.cluster.backoff import Backoff
 from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
+from reactor.cluster.decoding.decoder import Malformed
 from reactor.cluster.gateway import Page, Unreadable
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Record
-from reactor.cluster.wire.decoder import Malformed
 from reactor.errors import ClusterError, Expired, Forbidden, Throttled
 
 GIVE_UP_RESUMING = 3

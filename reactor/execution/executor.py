@@ -9,16 +9,16 @@ from functools import partial
 
 import structlog
 
-from matching.plan import Move, Plan
+from matching.plan import Plan, PlannedMove
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter, Eviction, EvictionAnswer
+from reactor.decision.reasons import Reason
 from reactor.execution.follow import follow, siblings
-from reactor.execution.journal import Lineage, MoveRun, Ongoing, Rest, Stage, dumping
 from reactor.execution.some_at_once import some_at_once
 from reactor.execution.start import choose_starts
-from reactor.reasons import Reason
 from reactor.settings.model import Settings
-from reactor.snapshot import Snapshot
+from reactor.state.moves import Lineage, Move, MoveState, Ongoing, Rest, dumping
+from reactor.state.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +34,7 @@ class Bound:
     """A binding that was asked for, and what the API said."""
 
     pod: Pod
-    move: Move
+    move: PlannedMove
     answer: BindingAnswer
 
     @property
@@ -46,7 +46,7 @@ class Bound:
 class Executor:
     def __init__(self, writer: ClusterWriter, lineage: Mapping[str, Lineage] | None = None) -> None:
         self._writer = writer
-        self._runs: dict[str, MoveRun] = {}
+        self._runs: dict[str, Move] = {}
         self._lineage: dict[str, Lineage] = dict(lineage or {})
         self._relieved: dict[str, float] = {}
         self._resting: dict[str, Rest] = {}
@@ -71,7 +71,7 @@ class Executor:
         """Leave this pod alone for a while."""
         self._resting[uid] = rest
 
-    def adopt(self, plan: Plan, plan_id: str, snapshot: Snapshot) -> list[MoveRun]:
+    def adopt(self, plan: Plan, plan_id: str, snapshot: Snapshot) -> list[Move]:
         """Take over the plan's moves of running pods; they start one by one as `start` finds them possible. Whoever is
         dumped goes first: the others may need the room."""
         adopted = []
@@ -81,11 +81,11 @@ class Executor:
                 continue
             workload = snapshot.cluster.workload_of(pod)
             name = f"{workload.kind}/{pod.namespace}/{workload.name}" if workload else pod.key
-            adopted.append(MoveRun(secrets.token_hex(8), plan_id, move, pod, name))
+            adopted.append(Move(secrets.token_hex(8), plan_id, move, pod, name))
         self._runs.update({run.id: run for run in adopted})
         return adopted
 
-    def follow(self, snapshot: Snapshot, settings: Settings) -> list[MoveRun]:
+    def follow(self, snapshot: Snapshot, settings: Settings) -> list[Move]:
         """Bring every run up to what the cluster shows; the ones that reached another stage are returned."""
         changed = []
         taken = {run.replacement for run in self._runs.values() if run.replacement is not None}
@@ -94,35 +94,35 @@ class Executor:
             if after.replacement is not None:
                 taken.add(after.replacement)
             self._settle(after)
-            if after.stage is not run.stage:
+            if after.state is not run.state:
                 changed.append(after)
         self._forget(snapshot)
         return changed
 
-    def stop(self, now: float, why: str) -> list[MoveRun]:
+    def stop(self, now: float, why: str) -> list[Move]:
         """Give up what has not started; what is in flight is still followed."""
         planned = [run for run in self._runs.values() if not run.in_flight]
-        return [self._end(run, Stage.SKIPPED, now, why) for run in planned]
+        return [self._end(run, MoveState.SKIPPED, now, why) for run in planned]
 
-    async def start(self, snapshot: Snapshot, settings: Settings) -> list[MoveRun]:
+    async def start(self, snapshot: Snapshot, settings: Settings) -> list[Move]:
         """Evict for the planned moves whose turn it is; the changed runs are returned."""
         starts = choose_starts(snapshot, settings)
         changed = [self._skip(run, reason, snapshot, settings) for run, reason in starts.skip]
         calls = [partial(self._evict, run, snapshot, settings) for run in starts.begin]
         return [*changed, *await some_at_once(calls, WRITES_AT_ONCE)]
 
-    async def bind(self, moves: Iterable[Move], snapshot: Snapshot) -> list[Bound]:
+    async def bind(self, moves: Iterable[PlannedMove], snapshot: Snapshot) -> list[Bound]:
         """Bind pending pods as a placement plan says."""
         return await some_at_once([partial(self._bind, move, snapshot) for move in moves], WRITES_AT_ONCE)
 
-    async def _evict(self, run: MoveRun, snapshot: Snapshot, settings: Settings) -> MoveRun:
+    async def _evict(self, run: Move, snapshot: Snapshot, settings: Settings) -> Move:
         """What came of it is kept at once: a failure of another call must not make us forget it."""
         pod = snapshot.cluster.pods[run.move.uid]
         answer = await self._writer.evict(pod)
         log.info("eviction", pod=pod.key, node=pod.node, target=run.move.target, answer=answer.outcome)
         return self._evicted(run, answer, snapshot, settings)
 
-    async def _bind(self, move: Move, snapshot: Snapshot) -> Bound:
+    async def _bind(self, move: PlannedMove, snapshot: Snapshot) -> Bound:
         pod = snapshot.cluster.pods[move.uid]
         answer = await self._writer.bind(pod, move.target)
         log.info("binding", pod=pod.key, node=move.target, answer=answer.outcome, message=answer.message)
@@ -131,29 +131,29 @@ class Executor:
             self._unbound[pod.uid] = snapshot.at + max(answer.retry_after or 0.0, BINDING_PAUSE)
         return bound
 
-    def _evicted(self, run: MoveRun, answer: EvictionAnswer, snapshot: Snapshot, settings: Settings) -> MoveRun:
+    def _evicted(self, run: Move, answer: EvictionAnswer, snapshot: Snapshot, settings: Settings) -> Move:
         now, run = snapshot.at, replace(run, answer=answer.outcome)
         if answer.outcome in (Eviction.ACCEPTED, Eviction.UNKNOWN):
             if run.dumps:
                 text = f"dumped from {run.move.source}: its replacement waits until a node takes it"
-                return self._end(replace(run, evicted=now), Stage.DONE, now, text)
+                return self._end(replace(run, evicted=now), MoveState.DONE, now, text)
             there = siblings(run.pod, snapshot.cluster)
-            return self._settle(replace(run, stage=Stage.EVICTED, evicted=now, siblings=there))
+            return self._settle(replace(run, state=MoveState.EVICTED, evicted=now, siblings=there))
         if answer.outcome in (Eviction.GONE, Eviction.REPLACED):
-            return self._end(run, Stage.SKIPPED, now, "the pod was gone before it could be evicted")
+            return self._end(run, MoveState.SKIPPED, now, "the pod was gone before it could be evicted")
         budget = answer.outcome in (Eviction.BUDGET, Eviction.SEVERAL_BUDGETS)
         reason = Reason.BUDGET if budget else Reason.EVICTION_FAILED
         until = now + max(answer.retry_after or 0.0, settings.decision.cooldown)
         text = f"eviction refused ({answer.outcome}): {answer.message}"
         self._resting[run.move.uid] = Rest(until, reason, text)
-        return self._end(run, Stage.FAILED, now, text)
+        return self._end(run, MoveState.FAILED, now, text)
 
-    def _skip(self, run: MoveRun, reason: str, snapshot: Snapshot, settings: Settings) -> MoveRun:
+    def _skip(self, run: Move, reason: str, snapshot: Snapshot, settings: Settings) -> Move:
         until = snapshot.at + settings.triggers.evaluation_interval
         self._resting[run.move.uid] = Rest(until, Reason.NO_BETTER_PLACE, f"the planned move was skipped: {reason}")
-        return self._end(run, Stage.SKIPPED, snapshot.at, reason)
+        return self._end(run, MoveState.SKIPPED, snapshot.at, reason)
 
-    def _settle(self, run: MoveRun) -> MoveRun:
+    def _settle(self, run: Move) -> Move:
         if run.active:
             self._runs[run.id] = run
             return run
@@ -161,13 +161,13 @@ class Executor:
         if run.evicted is not None and run.ended is not None:
             self._last_end = run.ended
             self._relieved[run.pod.node or ""] = run.ended
-        if run.stage is Stage.DONE and run.replacement is not None:
+        if run.state is MoveState.DONE and run.replacement is not None:
             before = self._lineage.get(run.move.uid)
             self._lineage[run.replacement] = Lineage.after(before, run.ended or 0.0, run.move.uid)
         return run
 
-    def _end(self, run: MoveRun, stage: Stage, now: float, outcome: str) -> MoveRun:
-        return self._settle(replace(run, stage=stage, ended=now, outcome=outcome))
+    def _end(self, run: Move, state: MoveState, now: float, outcome: str) -> Move:
+        return self._settle(replace(run, state=state, ended=now, outcome=outcome))
 
     def _forget(self, snapshot: Snapshot) -> None:
         """What concerns pods that are gone, or waits that are over, is not kept."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reactor.execution.budgets import why_not_evictable
-from reactor.execution.journal import MoveRun
-from reactor.management import Management
-from reactor.planning import fits_now, reservations
-from reactor.protection import protection
+from reactor.decision.managed import Management
+from reactor.decision.pdbs import why_not_evictable
+from reactor.decision.protection import protection
+from reactor.planning.problems import fits_now, reservations
 from reactor.settings.model import Settings
-from reactor.snapshot import Snapshot
+from reactor.state.moves import Move
+from reactor.state.snapshot import Snapshot
 
 SETTLES = 30.0
 """After a move its old pod may still be terminating, and a disruption budget is told of the new one a moment later."""
@@ -21,8 +21,8 @@ SETTLES = 30.0
 class Starts:
     """`begin` may start now; `skip` never will, each with its reason; the others wait for their turn."""
 
-    begin: tuple[MoveRun, ...]
-    skip: tuple[tuple[MoveRun, str], ...]
+    begin: tuple[Move, ...]
+    skip: tuple[tuple[Move, str], ...]
 
 
 def choose_starts(snapshot: Snapshot, settings: Settings) -> Starts:
@@ -31,9 +31,9 @@ def choose_starts(snapshot: Snapshot, settings: Settings) -> Starts:
     planned = [run for run in ongoing.runs if not run.in_flight]
     free = 0 if ongoing.halted else settings.execution.max_moves_in_flight - len(flying)
     busy = {run.workload for run in flying}
-    begin: list[MoveRun] = []
-    skip: list[tuple[MoveRun, str]] = []
-    hindered: list[tuple[MoveRun, str]] = []
+    begin: list[Move] = []
+    skip: list[tuple[Move, str]] = []
+    hindered: list[tuple[Move, str]] = []
     management = Management.of(settings)
     held = reservations(snapshot, settings)
     for run in planned:
@@ -55,7 +55,7 @@ def choose_starts(snapshot: Snapshot, settings: Settings) -> Starts:
     return Starts(tuple(begin), tuple(skip))
 
 
-def why_obsolete(run: MoveRun, snapshot: Snapshot, settings: Settings, management: Management) -> str:
+def why_obsolete(run: Move, snapshot: Snapshot, settings: Settings, management: Management) -> str:
     """Why the plan no longer holds for this pod; empty when it does."""
     pod = snapshot.cluster.pods.get(run.move.uid)
     if pod is None:
@@ -76,7 +76,7 @@ def why_obsolete(run: MoveRun, snapshot: Snapshot, settings: Settings, managemen
     return ""
 
 
-def _why_not_now(run: MoveRun, snapshot: Snapshot, held: Sequence[MoveRun]) -> str:
+def _why_not_now(run: Move, snapshot: Snapshot, held: Sequence[Move]) -> str:
     """What other moves under way may still clear; empty when the move can start."""
     pod = snapshot.cluster.pods[run.move.uid]
     budget = why_not_evictable(pod, snapshot.cluster)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reactor.cluster.announcements import Announcement
+from reactor.cluster.event_writer import Announcement
+from reactor.cluster.pod_constraints import cannot_judge
 from reactor.cluster.records import ConfigMap, Pod
-from reactor.decision import Unhappy, Wait
+from reactor.decision.decide import Unhappy, Wait
 from reactor.errors import in_words
-from reactor.execution.journal import MoveRun, Stage
-from reactor.judging import cannot_judge
-from reactor.outcome import Placement, Rematch
-from reactor.snapshot import Snapshot
+from reactor.execution.outcome import Placement, Rematch
+from reactor.state.moves import Move, MoveState
+from reactor.state.snapshot import Snapshot
 
 
 def about_pod(pod: Pod, reason: str, message: str, *, warning: bool = False) -> Announcement:
@@ -37,22 +37,22 @@ def _what_becomes_of(one: Unhappy, rematch: Rematch) -> str:
     return f"plan {rematch.plan_id} dumps it" if dumped else "no plan moves it now"
 
 
-def about_move(run: MoveRun, snapshot: Snapshot) -> Announcement | None:
+def about_move(run: Move, snapshot: Snapshot) -> Announcement | None:
     """Told on whichever of the two pods is there to be asked about."""
-    if run.stage is Stage.EVICTED and run.replacement is None:
+    if run.state is MoveState.EVICTED and run.replacement is None:
         return about_pod(
             run.pod, "Moving", f"evicted from {run.move.source} for {run.move.target} (plan {run.plan_id})"
         )
-    if run.stage is Stage.DONE and run.dumps:
+    if run.state is MoveState.DONE and run.dumps:
         return about_pod(run.pod, "Dumped", f"{run.outcome} (plan {run.plan_id})", warning=True)
-    if run.stage is Stage.DONE:
+    if run.state is MoveState.DONE:
         pod = snapshot.cluster.pods.get(run.replacement or "", run.pod)
         return about_pod(pod, "Moved", f"replaces {run.move.pod} of {run.move.source}: {run.outcome}")
-    if run.stage is Stage.LATE:
+    if run.state is MoveState.LATE:
         pod = snapshot.cluster.pods.get(run.replacement or "", run.pod)
         return about_pod(pod, "MoveLate", "not Ready by its deadline; no further move is started", warning=True)
-    if run.stage in (Stage.FAILED, Stage.SKIPPED):
-        return about_pod(run.pod, f"Move{run.stage.capitalize()}", run.outcome, warning=run.stage is Stage.FAILED)
+    if run.state in (MoveState.FAILED, MoveState.SKIPPED):
+        return about_pod(run.pod, f"Move{run.state.capitalize()}", run.outcome, warning=run.state is MoveState.FAILED)
     return None
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from matching.jsonform import plan_to_json
-from matching.plan import Move, Plan, Unplaced
-from reactor.decision import Decision, Wait
-from reactor.execution.journal import Lineage, MoveRun, Stage
-from reactor.reasons import Reason
+from matching.plan import Plan, PlannedMove, Unplaced
+from reactor.decision.decide import Decision, Wait
+from reactor.decision.reasons import Reason
 from reactor.settings.model import Mode
+from reactor.state.moves import Lineage, Move, MoveState
 from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
 from storage.store import Store
 
@@ -69,7 +69,7 @@ class History:
             )
         )
 
-    def moves(self, runs: Sequence[MoveRun], at: float) -> None:
+    def moves(self, runs: Sequence[Move], at: float) -> None:
         for run in runs:
             self._store.add_move(_move_row(run, at))
 
@@ -83,14 +83,14 @@ class History:
     def _wait_row(self, cycle: str, at: float, wait: Wait) -> DecisionRow:
         return DecisionRow(self._id(cycle), cycle, at, "wait", wait.uid, wait.pod, wait.reason, wait.text, wait.until)
 
-    def _place_row(self, cycle: str, at: float, entry: Move | Unplaced, reason: str, text: str) -> None:
+    def _place_row(self, cycle: str, at: float, entry: PlannedMove | Unplaced, reason: str, text: str) -> None:
         self._store.add_decisions(DecisionRow(self._id(cycle), cycle, at, "place", entry.uid, entry.pod, reason, text))
 
     def _id(self, cycle: str) -> str:
         return f"{cycle}-{next(self._numbers)}"
 
 
-def _move_row(run: MoveRun, at: float) -> MoveRow:
+def _move_row(run: Move, at: float) -> MoveRow:
     return MoveRow(
         id=run.id,
         plan_id=run.plan_id,
@@ -99,13 +99,13 @@ def _move_row(run: MoveRun, at: float) -> MoveRow:
         workload=run.workload,
         from_node=run.move.source,
         to_node=run.move.target,
-        state=run.stage,
+        state=run.state,
         started=run.evicted if run.evicted is not None else at,
         evicted=run.evicted,
         bound=run.bound,
-        ready=run.ended if run.stage is Stage.DONE else None,
+        ready=run.ended if run.state is MoveState.DONE else None,
         ended=run.ended,
-        outcome=run.stage if run.ended is not None else "",
+        outcome=run.state if run.ended is not None else "",
         text=run.outcome,
         replacement_uid=run.replacement or "",
     )
@@ -115,7 +115,7 @@ def lineage_from(rows: Sequence[MoveRow]) -> dict[str, Lineage]:
     """Who is here because we moved a predecessor, from the stored moves; generations count along the chain."""
     lineage: dict[str, Lineage] = {}
     for row in sorted(rows, key=lambda row: row.started):
-        if row.outcome == Stage.DONE and row.replacement_uid:
+        if row.outcome == MoveState.DONE and row.replacement_uid:
             before = lineage.get(row.pod_uid)
             lineage[row.replacement_uid] = Lineage.after(before, row.ended or row.started, row.pod_uid)
     return lineage

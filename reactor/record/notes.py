@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from reactor.clock import Clock
-from reactor.cluster.announcements import Announcement
+from reactor.cluster.event_writer import Announcement
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import ClusterError, NotFound
 

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 import structlog
 
-from reactor.decision import Wait
-from reactor.execution.journal import MoveRun, Stage
-from reactor.management import Management
-from reactor.outcome import Outcome, Placement, Rematch
+from reactor.decision.decide import Wait
+from reactor.decision.managed import Management
+from reactor.execution.outcome import Outcome, Placement, Rematch
 from reactor.record.announce import about_move, about_placement, about_unhappy, about_wait
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
 from reactor.settings.model import Settings
-from reactor.snapshot import Snapshot
+from reactor.state.moves import Move, MoveState
+from reactor.state.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ class Recorder:
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
 
-    async def intend(self, runs: Sequence[MoveRun], at: float) -> None:
+    async def intend(self, runs: Sequence[Move], at: float) -> None:
         """In the store before the first eviction: a process killed right after it must not lose the move."""
         if runs:
             self._history.moves(runs, at)
@@ -100,21 +100,21 @@ class Recorder:
         for note in about_placement(placement, snapshot):
             self._notes.add(note)
 
-    def _move(self, run: MoveRun, snapshot: Snapshot) -> None:
+    def _move(self, run: Move, snapshot: Snapshot) -> None:
         self._history.moves([run], snapshot.at)
         log.info(
             "move",
             pod=run.move.pod,
             source=run.move.source,
             target=run.move.target,
-            stage=run.stage,
+            state=run.state,
             outcome=run.outcome,
         )
-        if run.answer is not None and (run.stage is Stage.EVICTED or run.evicted is None or run.dumps):
+        if run.answer is not None and (run.state is MoveState.EVICTED or run.evicted is None or run.dumps):
             self._instruments.evictions.labels(run.answer).inc()
         if run.ended is not None:
-            self._instruments.moves.labels(run.stage).inc()
-            if run.stage is Stage.DONE and run.evicted is not None and not run.dumps:
+            self._instruments.moves.labels(run.state).inc()
+            if run.state is MoveState.DONE and run.evicted is not None and not run.dumps:
                 self._instruments.move_seconds.observe(run.ended - run.evicted)
         note = about_move(run, snapshot)
         if note is not None:
@@ -126,6 +126,6 @@ class Recorder:
         instruments.halted.set(1 if snapshot.ongoing.halted else 0)
         instruments.unhappy.set(sum(management.covers(pod) for pod in snapshot.unhappy_pods()))
         instruments.happiness.clear()
-        for uid, mood in snapshot.moods.items():
+        for uid, mood in snapshot.happiness.items():
             pod = snapshot.cluster.pods[uid]
             instruments.happiness.labels(pod.namespace, pod.name).set(mood.probability)

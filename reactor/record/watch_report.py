@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import structlog
 
+from reactor.cluster.decoding.decoder import Malformed
 from reactor.cluster.kinds import Kind
-from reactor.cluster.wire.decoder import Malformed
 from reactor.errors import ClusterError, Expired
 from reactor.record.metrics import Instruments
 

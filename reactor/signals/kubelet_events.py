@@ -8,7 +8,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from reactor.cluster.records import Event
-from reactor.happiness import decay, spread
+from reactor.signals.probe_counts import decay, spread
 
 _COMBINED = "(combined from similar events): "
 _MARKS_KEPT = 40

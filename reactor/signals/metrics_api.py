@@ -9,11 +9,11 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.attention import PIECE
 from reactor.clock import Clock
-from reactor.cluster.wire import metrics as wire
+from reactor.cluster.decoding import metrics as wire
+from reactor.cluster.samples import NodeUsageSample, PodUsageSample
 from reactor.errors import ClusterError, MetricsError, NotFound
-from reactor.signals.samples import NodeUsageSample, PodUsageSample
+from reactor.work_queue import PIECE
 
 _PODS = "/apis/metrics.k8s.io/v1beta1/pods"
 _NODES = "/apis/metrics.k8s.io/v1beta1/nodes"
@@ -45,9 +45,9 @@ class MetricsApiRound:
 
 
 class MetricsApiSource:
-    def __init__(self, reader: RawReader, clock: Clock, give_way: GiveWay = _at_once) -> None:
+    def __init__(self, reader: RawReader, clock: Clock, yield_to_cycle: GiveWay = _at_once) -> None:
         self._reader = reader
-        self._give_way = give_way
+        self._give_way = yield_to_cycle
         self._clock = clock
         self._absent_until = -1.0
         self._told_absent = False

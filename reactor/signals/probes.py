@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from reactor.cluster.records import Container, Event, Pod
-from reactor.happiness import Counts
+from reactor.cluster.samples import ProbeCounter
 from reactor.signals.kubelet_events import (
     Marks,
     Span,
@@ -30,7 +30,7 @@ from reactor.signals.kubelet_events import (
     span_of,
     told_by,
 )
-from reactor.signals.samples import ProbeCounter
+from reactor.signals.probe_counts import Counts
 from reactor.signals.track import LOOK_BACK, Track
 from storage.rows import HappinessRow
 

@@ -15,12 +15,7 @@ import requests
 from prometheus_api_client import PrometheusApiClientException, PrometheusConnect
 from urllib3.util.retry import Retry
 
-from reactor.errors import MetricsError
-from reactor.settings.model import Prometheus
-from reactor.signals.bounded_threads import BoundedThreads, Exhausted
-from reactor.signals.line import Line, LineAdapter
-from reactor.signals.namespaces import matchers, parts_of
-from reactor.signals.samples import (
+from reactor.cluster.samples import (
     LinkSample,
     NetworkSample,
     NodeUsageSample,
@@ -28,6 +23,11 @@ from reactor.signals.samples import (
     ProbeCounter,
     ThrottleSample,
 )
+from reactor.errors import MetricsError
+from reactor.settings.model import Prometheus
+from reactor.signals.bounded_threads import BoundedThreads, Exhausted
+from reactor.signals.line import Line, LineAdapter
+from reactor.signals.namespaces import matchers, parts_of
 from reactor.signals.series import (
     Series,
     link_speeds,

@@ -6,7 +6,7 @@ import math
 
 from msgspec import Struct
 
-from reactor.signals.samples import Quality, Source
+from reactor.cluster.samples import Quality, Source
 
 
 class Reading(Struct, frozen=True, gc=False):

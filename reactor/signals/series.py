@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from reactor.errors import MetricsError
-from reactor.signals.samples import (
+from reactor.cluster.samples import (
     LinkSample,
     NetworkSample,
     NodeUsageSample,
@@ -17,6 +16,7 @@ from reactor.signals.samples import (
     ProbeCounter,
     ThrottleSample,
 )
+from reactor.errors import MetricsError
 
 _NODE_LABELS = ("node", "kubernetes_node", "nodename", "kubernetes_io_hostname", "instance")
 _SAME = 0.05

@@ -21,9 +21,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from reactor.cluster.records import Container
-from reactor.happiness import decay, spread
+from reactor.cluster.samples import ProbeCounter
 from reactor.signals.kubelet_events import Span
-from reactor.signals.samples import ProbeCounter
+from reactor.signals.probe_counts import decay, spread
 
 GRACE = 10.0
 """Seconds that an Event may take from the probe to us."""

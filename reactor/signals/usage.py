@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from predictors.protocol import PeakEstimator
 from reactor.cluster.records import Pod
-from reactor.signals.readings import UNKNOWN_PEAK, Peak, Reading, Usage
-from reactor.signals.samples import (
+from reactor.cluster.samples import (
     LinkSample,
     NetworkSample,
     NodeUsageSample,
@@ -22,6 +21,7 @@ from reactor.signals.samples import (
     Source,
     ThrottleSample,
 )
+from reactor.signals.readings import UNKNOWN_PEAK, Peak, Reading, Usage
 from reactor.signals.usage_table import CPU, MEMORY, NETWORK, THROTTLED, Rows, UsageTable
 from reactor.signals.workloads import Workloads, workload_key
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.protocol import PeakEstimator
+from reactor.cluster.samples import Quality, Source
 from reactor.signals.readings import MISSING, Reading
-from reactor.signals.samples import Quality, Source
 
 CPU, MEMORY, THROTTLED, NETWORK = 0, 1, 2, 3
 """NETWORK is a pod's rate or a node's link speed."""

@@ -8,14 +8,14 @@ from statistics import fmean
 
 import msgspec
 
+from reactor.app import Controller
 from reactor.cluster.records import Node, Pod
-from reactor.controller import Controller
-from reactor.management import Management
-from reactor.outcome import Outcome
-from reactor.placement import node_use
-from reactor.planning import why_fixed
+from reactor.decision.causes import node_use
+from reactor.decision.managed import Management
+from reactor.execution.outcome import Outcome
+from reactor.planning.problems import why_fixed
 from reactor.settings.model import Settings
-from reactor.snapshot import Snapshot
+from reactor.state.snapshot import Snapshot
 from reactor.web.pod_page import Facts, Origin, placement_in, placement_now, pod_view
 from reactor.web.timeline import Sample, Timeline
 from reactor.web.view import (
@@ -56,7 +56,7 @@ class LiveView:
         """The charts' samples, until cancelled."""
         while True:
             if self._controller.state.synced:
-                await self._controller.attention.give_way()
+                await self._controller.work_queue.yield_to_cycle()
                 self.timeline.sample(self._sample(self._snapshot()))
             await self._controller.clock.sleep(SAMPLE_EVERY)
 
@@ -139,7 +139,7 @@ class LiveView:
     def _sample(self, snapshot: Snapshot) -> Sample:
         level = self._controller.measuring.service_level
         management = Management.of(self._controller.settings.get())
-        moods = snapshot.moods
+        moods = snapshot.happiness
         happiness = [
             moods[pod.uid].probability if pod.uid in moods else 1.0
             for pod in snapshot.cluster.pods.values()
@@ -186,7 +186,7 @@ class _Chips:
 
     def of(self, pod: Pod) -> PodChip:
         managed = self._management.covers(pod)
-        mood = self._snapshot.moods.get(pod.uid)
+        mood = self._snapshot.happiness.get(pod.uid)
         threshold = mood.threshold.value if mood else self._settings.happiness.threshold
         probed = any(container.liveness for container in pod.containers)
         happiness = mood.probability if mood else 1.0 if managed and probed and pod.node else None

@@ -7,13 +7,13 @@ from typing import Any
 
 from matching.explain import explain
 from reactor.cluster.records import Pod
-from reactor.decision import Trigger, Wait, decide, judge
-from reactor.happiness import probability, threshold_of
-from reactor.management import Management
-from reactor.planning import rematch_problem, why_fixed
+from reactor.decision.decide import Trigger, Wait, decide, judge
+from reactor.decision.managed import Management
+from reactor.planning.problems import rematch_problem, why_fixed
 from reactor.settings.model import Settings
 from reactor.signals.probes import Evidence as Account
-from reactor.snapshot import Snapshot
+from reactor.state.happiness import probability, threshold_of
+from reactor.state.snapshot import Snapshot
 from reactor.web.view import (
     AxisView,
     DecisionKind,
@@ -129,7 +129,7 @@ def _resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
 
 def _in_force(pod: Pod, snapshot: Snapshot, settings: Settings, management: Management) -> InForce | None:
     """What would be decided about this pod right now."""
-    mood = snapshot.moods.get(pod.uid)
+    mood = snapshot.happiness.get(pod.uid)
     if mood is None or not mood.unhappy or not management.covers(pod) or pod.node is None:
         return None
     judged = judge(pod, snapshot, settings)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from reactor.controller import Controller
+from reactor.app import Controller
 from reactor.web.app import build_app
 from reactor.web.live import LiveView
 from reactor.web.server import is_loopback, serving

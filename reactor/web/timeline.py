@@ -6,22 +6,22 @@ import itertools
 from collections import deque
 from dataclasses import dataclass
 
-from reactor.decision import Decision
-from reactor.execution.journal import MoveRun, Stage, dumping
-from reactor.outcome import Outcome, Placement, Rematch
-from reactor.snapshot import Snapshot
-from reactor.web.view import DecisionKind, DecisionView, MoveState, MoveView, NodeSeries, Series
+from reactor.decision.decide import Decision
+from reactor.execution.outcome import Outcome, Placement, Rematch
+from reactor.state.moves import Move, MoveState, dumping
+from reactor.state.snapshot import Snapshot
+from reactor.web.view import DecisionKind, DecisionView, MovePhase, MoveView, NodeSeries, Series
 
 DECISIONS_KEPT = 1000
 SAMPLES_KEPT = 1800
 
-_STATES = {
-    Stage.PLANNED: MoveState.PLANNED,
-    Stage.EVICTED: MoveState.RUNNING,
-    Stage.BOUND: MoveState.RUNNING,
-    Stage.LATE: MoveState.RUNNING,
-    Stage.DONE: MoveState.DONE,
-    Stage.SKIPPED: MoveState.SKIPPED,
+_PHASES = {
+    MoveState.PLANNED: MovePhase.PLANNED,
+    MoveState.EVICTED: MovePhase.RUNNING,
+    MoveState.BOUND: MovePhase.RUNNING,
+    MoveState.LATE: MovePhase.RUNNING,
+    MoveState.DONE: MovePhase.DONE,
+    MoveState.SKIPPED: MovePhase.SKIPPED,
 }
 
 
@@ -64,10 +64,10 @@ class Timeline:
             self._placement(cycle, at, outcome.placement)
         self._new_waits(cycle, outcome.decision)
         if outcome.rematch is not None:
-            self.rematches += any(run.stage is Stage.PLANNED for run in outcome.moves)
+            self.rematches += any(run.state is MoveState.PLANNED for run in outcome.moves)
             self._rematch(cycle, at, outcome.decision, outcome.rematch)
         for run in outcome.moves:
-            if run.stage is not Stage.PLANNED:
+            if run.state is not MoveState.PLANNED:
                 self._move(cycle, at, run)
 
     def settings(self, at: float, reason: str, text: str) -> None:
@@ -123,7 +123,7 @@ class Timeline:
     def _rematch(self, cycle: str, at: float, decision: Decision, rematch: Rematch) -> None:
         self._rematches.append(at)
         moves = tuple(
-            MoveView(move.pod, move.source, move.target, MoveState.PLANNED, move.reasons)
+            MoveView(move.pod, move.source, move.target, MovePhase.PLANNED, move.reasons)
             for move in (*map(dumping, rematch.plan.dumped), *rematch.plan.moves)
         )
         causes = [f"{one.pod} at {one.mood.probability:.2f}: {one.cause}" for one in decision.unhappy]
@@ -144,17 +144,17 @@ class Timeline:
                 self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.PLACE, move.pod, "pending", text))
         self._places = said
 
-    def _move(self, cycle: str, at: float, run: MoveRun) -> None:
+    def _move(self, cycle: str, at: float, run: Move) -> None:
         """One entry per move: its latest stage takes the place of the ones before."""
-        if run.stage is Stage.DONE:
+        if run.state is MoveState.DONE:
             self.moves += 1
         before = self._moving.pop(run.id, None)
         if before is not None:
             self._decisions = deque((one for one in self._decisions if one.id != before), maxlen=DECISIONS_KEPT)
-        state = _STATES.get(run.stage, MoveState.FAILED)
+        state = _PHASES.get(run.state, MovePhase.FAILED)
         view = MoveView(run.move.pod, run.move.source, run.move.target, state, run.move.reasons, run.outcome)
-        text = run.outcome or f"{run.stage}: from {run.move.source} to {run.move.target}"
-        self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.MOVE, run.move.pod, run.stage, text, (view,)))
+        text = run.outcome or f"{run.state}: from {run.move.source} to {run.move.target}"
+        self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.MOVE, run.move.pod, run.state, text, (view,)))
         if run.active:
             self._moving[run.id] = self._decisions[-1].id
 

@@ -139,7 +139,7 @@ class DecisionKind(StrEnum):
     SETTINGS = "settings"
 
 
-class MoveState(StrEnum):
+class MovePhase(StrEnum):
     PLANNED = "planned"
     """Not started; in mode observe it stays so."""
     RUNNING = "running"
@@ -154,7 +154,7 @@ class MoveView(Struct, frozen=True, rename="camel"):
     pod: str
     source: str | None
     target: str
-    state: MoveState
+    state: MovePhase
     reasons: tuple[str, ...] = ()
     outcome: str = ""
 

@@ -9,7 +9,7 @@ from reactor.web.view import (
     Evidence,
     EvidenceCount,
     InForce,
-    MoveState,
+    MovePhase,
     MoveView,
     PlacementView,
     PodChip,
@@ -32,7 +32,7 @@ def _moves() -> tuple[MoveView, ...]:
             pod=f"shop/{pod_name(4)}",
             source="worker-2",
             target="worker-1",
-            state=MoveState.DONE,
+            state=MovePhase.DONE,
             reasons=(
                 "unhappy: 0.31 is below its threshold 0.80",
                 "worker-1 is its nearest node with room: 6.9 of 12 cores free at peak",
@@ -43,10 +43,10 @@ def _moves() -> tuple[MoveView, ...]:
             pod=f"shop/{pod_name(7)}",
             source="worker-2",
             target="worker-3",
-            state=MoveState.RUNNING,
+            state=MovePhase.RUNNING,
             reasons=("unhappy: 0.58 is below its threshold 0.80",),
         ),
-        MoveView(pod=f"shop/{pod_name(11)}", source="worker-2", target="worker-3", state=MoveState.PLANNED, reasons=()),
+        MoveView(pod=f"shop/{pod_name(11)}", source="worker-2", target="worker-3", state=MovePhase.PLANNED, reasons=()),
     )
 
 
@@ -59,7 +59,7 @@ def decision(identity: int) -> DecisionView:
         return DecisionView(identity, at, cycle, DecisionKind.REMATCH, pod, "belowThreshold", text, _moves())
     if identity % 9 == 0:
         text = "bound to worker-3, the nearest node with room"
-        move = MoveView(f"shop/{HOSTILE}", None, "worker-3", MoveState.DONE, (HOSTILE,), "bound")
+        move = MoveView(f"shop/{HOSTILE}", None, "worker-3", MovePhase.DONE, (HOSTILE,), "bound")
         return DecisionView(identity, at, cycle, DecisionKind.PLACE, f"shop/{HOSTILE}", "pending", text, (move,))
     reason, text = WAITS[identity % len(WAITS)]
     pod = f"shop/{pod_name(4 + identity % 3 * 3)}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reactor.cluster.announcements import Announcement, Announcer
+from reactor.cluster.event_writer import Announcement, Announcer
+from reactor.cluster.samples import Source
 from reactor.cluster.writes import Binding, ClusterWriter
 from reactor.errors import Forbidden
-from reactor.signals.samples import Source
 from reactor.web.live import LiveView
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually

@@ -12,8 +12,8 @@ import pytest
 from loadtests.benchmarks.paper_cluster import PaperCluster, Size, paper_cluster
 from loadtests.embedded.objects import name_of
 from loadtests.embedded.resources import EVENTS, PODS, Json
+from reactor.app import Controller, Options, open_controller
 from reactor.clock import SystemClock
-from reactor.controller import Controller, Options, open_controller
 from storage.store import Store
 
 SETTINGS = "mode: {mode}\ndecision: {{cooldown: 300s}}\nmetrics: {{metricsApi: {{interval: 500ms}}}}\n"

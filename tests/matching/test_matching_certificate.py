@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from matching.certificate import certify
-from matching.plan import Cause, Move, Stay, Unplaced
+from matching.plan import Cause, PlannedMove, Stay, Unplaced
 from matching.problem import Rules, Scope
 
 Make = Callable[..., Any]
 
 
-def _move(pod: str, source: str | None, target: str) -> Move:
-    return Move(f"default/{pod}", f"uid-{pod}", source, target, 1, ())
+def _move(pod: str, source: str | None, target: str) -> PlannedMove:
+    return PlannedMove(f"default/{pod}", f"uid-{pod}", source, target, 1, ())
 
 
 def _stay(pod: str, node: str) -> Stay:

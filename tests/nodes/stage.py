@@ -19,8 +19,8 @@ from loadtests.nodes.apps import PORT, App, deployment
 from loadtests.nodes.lab import Lab
 from loadtests.workloads.conditions import has_condition
 from loadtests.workloads.query_windows import queries_over
+from reactor.decision.protection import DO_NOT_MOVE
 from reactor.errors import ClusterError
-from reactor.protection import DO_NOT_MOVE
 from reactor.web.view import PodView
 
 Json = dict[str, Any]

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from reactor.cluster.writes import Binding, BindingAnswer
-from reactor.decision import Trigger
-from reactor.execution.journal import Stage
-from reactor.reasons import Reason
+from reactor.decision.decide import Trigger
+from reactor.decision.reasons import Reason
+from reactor.state.moves import MoveState
 from tests.support.clock import NOW
 from tests.support.cluster import GIB, make_node, make_pending, make_pod, make_settings
 from tests.support.rig import Rig
@@ -48,7 +48,7 @@ async def test_a_failing_probe_becomes_a_better_placement(rig: Rig) -> None:
     await rig.turn()
     rig.run_pod(successor, "n2")
     outcome = await rig.turn()
-    assert [run.stage for run in outcome.moves] == [Stage.DONE]
+    assert [run.state for run in outcome.moves] == [MoveState.DONE]
     assert not rig.executor.busy
     assert list(dict.fromkeys(row.state for row in rig.rows.moves)) == ["planned", "evicted", "bound", "done"]
 
@@ -123,7 +123,7 @@ async def test_observe_in_the_middle_of_a_plan_stops_what_has_not_started(rig: R
     rig.settings = make_settings(mode="observe")
     outcome = await rig.turn()
 
-    assert {run.stage for run in outcome.moves} == {Stage.SKIPPED}
+    assert {run.state for run in outcome.moves} == {MoveState.SKIPPED}
     assert len(rig.executor.ongoing().runs) == 1
     assert rig.executor.ongoing().runs[0].in_flight
     assert len(rig.writer.evicted) == 1

@@ -10,10 +10,10 @@ import pytest
 
 from matching.problem import ProblemError
 from reactor.cycle import Stages
-from reactor.decision import Decision, Trigger, Wait
-from reactor.execution.journal import MoveRun
-from reactor.outcome import Outcome
-from reactor.reasons import Reason
+from reactor.decision.decide import Decision, Trigger, Wait
+from reactor.decision.reasons import Reason
+from reactor.execution.outcome import Outcome
+from reactor.state.moves import Move
 from tests.support.clock import NOW, eventually
 from tests.support.cluster import make_node, make_pod, make_settings
 from tests.support.moves import make_run
@@ -27,7 +27,7 @@ class Turns:
         self._rig = rig
         self.seen: list[tuple[float, Trigger]] = []
         self.until: float | None = None
-        self.moves: tuple[MoveRun, ...] = ()
+        self.moves: tuple[Move, ...] = ()
         self.failure: Exception | None = None
 
     async def __call__(self, stages: Stages, trigger: Trigger) -> Outcome:
@@ -118,7 +118,7 @@ async def test_a_burst_of_signals_is_one_turn(rig: Rig, turns: Turns) -> None:
     async with running(rig):
         await first_turn(rig, turns)
         for number in range(100):
-            rig.attention.look_at(f"pod-{number % 7}")
+            rig.work_queue.add(f"pod-{number % 7}")
         await rig.clock.advance(1)
 
     assert len(turns.seen) == 1
@@ -143,7 +143,7 @@ async def test_a_new_interval_is_in_force_at_once(rig: Rig, turns: Turns) -> Non
         await first_turn(rig, turns)
         await rig.clock.advance(5)
         rig.settings = make_settings(triggers={"evaluation_interval": 10, "rematch_interval": 20})
-        rig.attention.look_at("settings")
+        rig.work_queue.add("settings")
         await rig.clock.advance(20)
         assert [round(at) for at, trigger in turns.seen if trigger is Trigger.INTERVAL] == [20]
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.records import Budget, Container, Event, LabelSelector, Node, Owner, Pod, Probe, Workload
-from reactor.cluster.snapshot import ClusterView
-from reactor.execution.journal import Ongoing
-from reactor.happiness import Counts, Threshold, ThresholdSource, probability
+from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
-from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.signals.probe_counts import Counts
 from reactor.signals.usage import UsageBook, UsageView
-from reactor.snapshot import Mood, Needs, Snapshot
+from reactor.state.happiness import Threshold, ThresholdSource, probability
+from reactor.state.moves import Ongoing
+from reactor.state.snapshot import Needs, PodHappiness, Snapshot
 from tests.support.clock import NOW
 
 GIB = 2.0**30
@@ -145,9 +146,9 @@ def make_usage(
     return book.freeze(now)
 
 
-def make_mood(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> Mood:
+def make_mood(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> PodHappiness:
     counts = Counts(successes, failures, at)
-    return Mood(counts, probability(counts, 5.0), Threshold(threshold, ThresholdSource.GLOBAL))
+    return PodHappiness(counts, probability(counts, 5.0), Threshold(threshold, ThresholdSource.GLOBAL))
 
 
 def make_snapshot(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Snapshot:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from reactor.app import Controller, Options, open_controller
 from reactor.cluster.kinds import ObjectName
-from reactor.controller import Controller, Options, open_controller
 from tests.support.account import Account
 
 

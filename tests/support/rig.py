@@ -7,21 +7,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from matching.registry import load_planner
-from reactor.attention import Attention
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import Budget, ConfigMap, Event, Namespace, Node, Pod, Record, Workload
+from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.cycle import Stages, turn
-from reactor.decision import Trigger
+from reactor.decision.decide import Trigger
 from reactor.execution.executor import Executor
+from reactor.execution.outcome import Outcome
 from reactor.loop import Loop
-from reactor.outcome import Outcome
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
-from reactor.signals.samples import NodeUsageSample, PodUsageSample, Source
-from reactor.state import Hooks, State
+from reactor.state.live_state import Hooks, State
+from reactor.work_queue import WorkQueue
 from tests.support.clock import VirtualClock
 from tests.support.cluster import GIB, make_event, make_owner, make_pending, make_settings, make_workload
 from tests.support.rows import RowsKept
@@ -45,17 +45,17 @@ class Rig:
         self.writer, self.announcer, self.rows = FakeWriter(), FakeAnnouncer(), RowsKept()
         self.instruments = Instruments()
         self.notes = Notes(self.announcer, self.clock, self.instruments.events_lost.inc)
-        self.attention = Attention(self.clock)
+        self.work_queue = WorkQueue(self.clock)
         self.executor = Executor(self.writer.writer)
         self.config_maps: list[ConfigMap | None] = []
         self.state = self.new_state()
         self.recorder = Recorder(History(self.rows.store), self.notes, self.instruments)
         self.stages = Stages(self.state, load_planner, self.executor, self.recorder, lambda: self.settings)
-        self.loop = Loop(self.stages, self.attention, self.clock, self.instruments)
+        self.loop = Loop(self.stages, self.work_queue, self.clock, self.instruments)
 
     def new_state(self) -> State:
         hooks = Hooks(lambda: self.executor.busy, self.config_maps.append)
-        return State(CLUSTER_KINDS, self.clock, self.attention, lambda: self.settings, hooks)
+        return State(CLUSTER_KINDS, self.clock, self.work_queue, lambda: self.settings, hooks)
 
     def put(self, *records: Record) -> None:
         """Owners of pods are put along with them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from reactor.cluster.announcements import Announcement
+from reactor.cluster.event_writer import Announcement
 from reactor.cluster.kinds import ObjectName
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter, Eviction, EvictionAnswer

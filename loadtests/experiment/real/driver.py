@@ -24,13 +24,13 @@ from loadtests.nodes.errors import LabError
 from loadtests.tools import ensure
 from loadtests.tools.catalogue import program
 from loadtests.workloads.load_summary import Outcome as RequestOutcome
+from reactor.app import Controller, Options, open_controller
 from reactor.cluster.kinds import Kind
-from reactor.controller import Controller, Options, open_controller
-from reactor.outcome import Outcome
+from reactor.execution.outcome import Outcome
 from reactor.record.recorder import Listener
 from reactor.settings.load import dump_settings
 from reactor.settings.model import Settings
-from reactor.snapshot import Snapshot
+from reactor.state.snapshot import Snapshot
 
 TOOLS = ("vegeta", "k6")
 FROZEN = "nobody"

@@ -17,19 +17,19 @@ from loadtests.experiment.simulated.wire import (
 )
 from loadtests.experiment.tally import Tally
 from matching.registry import load_planner
-from reactor.attention import Attention
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
+from reactor.cluster.samples import NodeUsageSample, PodUsageSample, ProbeCounter, Source
 from reactor.cluster.writes import ClusterWriter
 from reactor.cycle import Stages, turn
-from reactor.decision import Trigger
+from reactor.decision.decide import Trigger
 from reactor.execution.executor import Executor
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
-from reactor.signals.samples import NodeUsageSample, PodUsageSample, ProbeCounter, Source
-from reactor.state import Hooks, State
+from reactor.state.live_state import Hooks, State
+from reactor.work_queue import WorkQueue
 from storage.store import Store
 
 _SHORTEST_PAUSE = 0.05
@@ -44,10 +44,10 @@ class SimulatedController:
         self._cluster, self._agenda = cluster, cluster.agenda
         self._period = float(spec.pace.probe_period)
         self._window = max(parameters.usage_seconds, self._settings.metrics.metrics_api.interval)
-        self._attention = Attention(self._agenda)
+        self._work_queue = WorkQueue(self._agenda)
         self._executor = Executor(ClusterWriter(SimulatedConnection(cluster), self._agenda))
         hooks = Hooks(lambda: self._executor.busy, lambda _: None)
-        self._state = State(CLUSTER_KINDS, self._agenda, self._attention, lambda: self._settings, hooks)
+        self._state = State(CLUSTER_KINDS, self._agenda, self._work_queue, lambda: self._settings, hooks)
         instruments = Instruments()
         recorder = Recorder(History(store), Notes(None, self._agenda), instruments)
         self._stages = Stages(self._state, load_planner, self._executor, recorder, lambda: self._settings)
@@ -82,7 +82,7 @@ class SimulatedController:
         called = False
         if self._woken:
             self._woken = False
-            called = bool(await self._attention.next(0.0))
+            called = bool(await self._work_queue.next(0.0))
         if not called and self._agenda.time < self._due:
             return
         outcome = await turn(self._stages, Trigger.UNHAPPY)

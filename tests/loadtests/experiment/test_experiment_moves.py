@@ -7,16 +7,16 @@ from loadtests.experiment.measuring import lost_in_moves
 from loadtests.experiment.tally import Counts, Tally
 from loadtests.workloads.load_summary import Outcome as RequestOutcome
 from loadtests.workloads.load_summary import Sample
-from reactor.decision import Decision, Trigger
-from reactor.execution.journal import MoveRun
-from reactor.outcome import Outcome
+from reactor.decision.decide import Decision, Trigger
+from reactor.execution.outcome import Outcome
+from reactor.state.moves import Move
 from tests.support.cluster import make_pod
 from tests.support.moves import make_run
 
 POD = make_pod("a-1")
 
 
-def outcome_of(*runs: MoveRun) -> Outcome:
+def outcome_of(*runs: Move) -> Outcome:
     return Outcome(None, Decision(0.0, Trigger.UNHAPPY), None, runs)
 
 

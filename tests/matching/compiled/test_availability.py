@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.certificate import certify
-from matching.plan import Move, Plan, Stay
+from matching.plan import Plan, PlannedMove, Stay
 from matching.planners.stable import StablePlanner
 from matching.problem import Availability, Node, Options, Pod, Problem
 
@@ -73,7 +73,7 @@ def test_no_other_placement_is_stable(seed: int) -> None:
     stable = []
     for number in range(2**3):
         at = {pod.key: f"n{number >> place & 1}" for place, pod in enumerate(problem.pods)}
-        moves = [Move(p.key, p.uid, p.node, at[p.key], 1, ()) for p in problem.pods if at[p.key] != p.node]
+        moves = [PlannedMove(p.key, p.uid, p.node, at[p.key], 1, ()) for p in problem.pods if at[p.key] != p.node]
         stays = [Stay(p.key, p.uid, at[p.key], "") for p in problem.pods if at[p.key] == p.node]
         if certify(problem, moves, stays, []).blocking_pairs == 0:
             stable.append(at)

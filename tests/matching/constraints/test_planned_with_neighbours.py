@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.certificate import certify
-from matching.plan import Cause, Move
+from matching.plan import Cause, PlannedMove
 from matching.planners.stable import StablePlanner
 from matching.problem import Problem, Scope
 from matching.registry import load_planner
@@ -44,7 +44,7 @@ def test_the_certificate_objects_exactly_where_the_plain_reading_does(
     node = problem.nodes[choice // 7 % len(problem.nodes)]
     if pod.node == node.name:
         return
-    found = certify(problem, [Move(pod.key, pod.uid, pod.node, node.name, 1, ())], (), ()).violations
+    found = certify(problem, [PlannedMove(pod.key, pod.uid, pod.node, node.name, 1, ())], (), ()).violations
     objects = any("at its turn" in each for each in found)
     assert objects == (not slow_scheduler(problem).allows(pod.key, node.name)), found
 

@@ -10,7 +10,7 @@ import pytest
 from matching.arrays import arrays_of
 from matching.certificate import certify
 from matching.ledger import Ledger
-from matching.plan import Move
+from matching.plan import PlannedMove
 from matching.problem import (
     HostPort,
     Node,
@@ -83,7 +83,7 @@ def allowed(slow_scheduler: Callable[..., Any]) -> Callable[..., set[str]]:
 
 
 def _objected(problem: Problem, asking: Pod, target: str) -> bool:
-    move = Move(asking.key, asking.uid, asking.node, target, 1, ())
+    move = PlannedMove(asking.key, asking.uid, asking.node, target, 1, ())
     return any("at its turn" in each for each in certify(problem, [move], (), ()).violations)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from matching.case import open_case
 from matching.certificate import certify
 from matching.certificate.blocking import blocking_pairs
-from matching.plan import Cause, Move, Plan, Stay
+from matching.plan import Cause, Plan, PlannedMove, Stay
 from matching.planners.claims import claims, refused
 from matching.planners.serial_choice import choice_for_all
 from matching.planners.small_search import steadier
@@ -96,7 +96,7 @@ def _can_be_reached(problem: Problem, where: Where) -> bool:
     moving = [pod for pod in problem.pods if where[pod.key] != pod.node]
     stays = [Stay(pod.key, pod.uid, pod.node or "", "") for pod in problem.pods if where[pod.key] == pod.node]
     for order in itertools.permutations(moving):
-        moves = [Move(pod.key, pod.uid, pod.node, where[pod.key] or "", 1, ()) for pod in order]
+        moves = [PlannedMove(pod.key, pod.uid, pod.node, where[pod.key] or "", 1, ()) for pod in order]
         if not certify(problem, moves, stays, []).violations:
             return True
     return False

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reactor.cluster.decoding.decoder import Malformed
 from reactor.cluster.kinds import Kind
-from reactor.cluster.wire.decoder import Malformed
 from reactor.errors import ClusterError
 
 

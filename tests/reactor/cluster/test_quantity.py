@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactor.cluster.wire.quantity import parse_quantity
+from reactor.cluster.decoding.quantity import parse_quantity
 
 SUFFIXES = {
     "": Fraction(1),

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from matching.problem import HostPort, PodTerm, Preferred, Requirement, Rules, Selector, Spread, Term
+from reactor.cluster.decoding.decoder import Decoder, Malformed
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Claim, Pod, Volume
-from reactor.cluster.wire.decoder import Decoder, Malformed
 from tests.reactor.cluster.truth import pod_json
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -7,6 +7,9 @@ import msgspec
 import pytest
 
 from matching.problem import Requirement, Taint, Term
+from reactor.cluster.decoding.decoder import Decoder, Malformed, key_of
+from reactor.cluster.decoding.metrics import decode_node_metrics, decode_pod_metrics
+from reactor.cluster.decoding.parts import WrongField
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import (
     Budget,
@@ -22,9 +25,6 @@ from reactor.cluster.records import (
     Volume,
     Workload,
 )
-from reactor.cluster.wire.decoder import Decoder, Malformed, key_of
-from reactor.cluster.wire.metrics import decode_node_metrics, decode_pod_metrics
-from reactor.cluster.wire.parts import WrongField
 
 META = {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "5"}
 EXCERPT = Path(__file__).parents[2] / "data" / "kubelet" / "events-watch-excerpt.json"

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from matching.problem import Requirement, Term, Toleration
+from reactor.cluster.decoding.decoder import Decoder, Malformed
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Owner, Pod, Probe
-from reactor.cluster.wire.decoder import Decoder, Malformed
 from tests.reactor.cluster.truth import pod_json
 
 START = 1794790178.0  # 2026-11-16T00:49:38Z

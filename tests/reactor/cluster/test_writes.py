@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from reactor.cluster.announcements import Announcement, Announcer
+from reactor.cluster.event_writer import Announcement, Announcer
 from reactor.cluster.exchange import MERGE_PATCH, Answer
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, ClusterWriter, Eviction

@@ -7,8 +7,8 @@ from dataclasses import replace
 from matching.plan import Unplaced
 from reactor.cluster.writes import Eviction, EvictionAnswer
 from reactor.execution.executor import Executor
-from reactor.execution.journal import NO_NODE, Stage
 from reactor.record.announce import about_move
+from reactor.state.moves import NO_NODE, MoveState
 from tests.support.cluster import make_node, make_pod, make_settings
 from tests.support.moves import make_move, make_plan
 from tests.support.rig import Rig
@@ -33,7 +33,7 @@ async def test_the_lower_ranked_pod_is_evicted_and_waits() -> None:
     assert outcome.rematch is not None
     assert [left.pod for left in outcome.rematch.plan.dumped] == ["shop/web-1"]
     assert rig.writer.evicted == ["web-1"]
-    assert [run.stage for run in outcome.moves] == [Stage.PLANNED, Stage.DONE]
+    assert [run.state for run in outcome.moves] == [MoveState.PLANNED, MoveState.DONE]
     assert not rig.executor.busy
 
     rig.replace_pod(WEB, "web-2")
@@ -75,7 +75,7 @@ async def test_a_budget_stops_it() -> None:
     rig = rig_with_the_paper()
     rig.writer.evictions["web-1"] = EvictionAnswer(Eviction.BUDGET, "not now")
     outcome = await rig.turn()
-    assert [run.stage for run in outcome.moves] == [Stage.PLANNED, Stage.FAILED]
+    assert [run.state for run in outcome.moves] == [MoveState.PLANNED, MoveState.FAILED]
     assert "uid-web-1" in rig.executor.ongoing().resting
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
+from reactor.decision.reasons import Reason
 from reactor.execution.executor import Executor
-from reactor.execution.journal import Lineage, Ongoing, Stage
-from reactor.reasons import Reason
 from reactor.record.history import lineage_from
-from reactor.snapshot import Snapshot
+from reactor.state.moves import Lineage, MoveState, Ongoing
+from reactor.state.snapshot import Snapshot
 from storage.rows import MoveRow
 from tests.support.clock import NOW
 from tests.support.cluster import make_node, make_pending, make_pod, make_settings, make_snapshot, make_workload
@@ -29,21 +29,21 @@ def seen(executor: Executor, *pods: Pod, now: float = NOW) -> Snapshot:
     return make_snapshot(pods, NODES, ongoing=executor.ongoing(), now=now, workloads=owners)
 
 
-async def started(answer: EvictionAnswer) -> tuple[Executor, FakeWriter, Stage]:
+async def started(answer: EvictionAnswer) -> tuple[Executor, FakeWriter, MoveState]:
     writer = FakeWriter()
     writer.evictions["web-1"] = answer
     executor = Executor(writer.writer)
     executor.adopt(make_plan(make_move(WEB, "n2")), "plan-1", seen(executor, WEB))
     (run,) = await executor.start(seen(executor, WEB), SETTINGS)
-    assert run.stage is Stage(run.stage)
-    return executor, writer, run.stage
+    assert run.state is MoveState(run.state)
+    return executor, writer, run.state
 
 
 @pytest.mark.parametrize("outcome", [Eviction.ACCEPTED, Eviction.UNKNOWN])
 async def test_an_eviction_that_may_have_happened_is_in_flight(outcome: Eviction) -> None:
     executor, writer, stage = await started(EvictionAnswer(outcome, "no answer"))
 
-    assert stage is Stage.EVICTED
+    assert stage is MoveState.EVICTED
     assert writer.evicted == ["web-1"]
     assert [run.siblings for run in executor.ongoing().in_flight] == [{WEB.uid}]
 
@@ -52,7 +52,7 @@ async def test_an_eviction_that_may_have_happened_is_in_flight(outcome: Eviction
 async def test_a_pod_that_is_gone_already_is_skipped(outcome: Eviction) -> None:
     executor, _, stage = await started(EvictionAnswer(outcome))
 
-    assert stage is Stage.SKIPPED
+    assert stage is MoveState.SKIPPED
     assert not executor.busy
     assert executor.ongoing().resting == {}
 
@@ -72,7 +72,7 @@ async def test_a_refused_eviction_ends_the_move_and_lets_the_pod_rest(
 ) -> None:
     executor, _, stage = await started(answer)
 
-    assert stage is Stage.FAILED
+    assert stage is MoveState.FAILED
     assert not executor.busy
     rest = executor.ongoing().resting[WEB.uid]
     assert (rest.reason, rest.until) == (reason, NOW + seconds)
@@ -104,7 +104,7 @@ async def test_the_next_move_starts_only_when_the_replacement_is_ready() -> None
 
     ready = (DB, make_pod("web-2", node="n2"))
     (done,) = executor.follow(seen(executor, *ready), SETTINGS)
-    assert done.stage is Stage.DONE
+    assert done.state is MoveState.DONE
     await executor.start(seen(executor, *ready), SETTINGS)
     assert writer.evicted == ["web-1", "db-1"]
 
@@ -117,7 +117,7 @@ async def test_what_has_not_started_can_be_stopped() -> None:
 
     (stopped,) = executor.stop(NOW, "mode is observe now")
 
-    assert (stopped.pod.name, stopped.stage, stopped.outcome) == ("db-1", Stage.SKIPPED, "mode is observe now")
+    assert (stopped.pod.name, stopped.state, stopped.outcome) == ("db-1", MoveState.SKIPPED, "mode is observe now")
     assert [run.pod.name for run in executor.ongoing().runs] == ["web-1"]
 
 

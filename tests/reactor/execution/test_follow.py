@@ -8,8 +8,8 @@ import pytest
 
 from reactor.cluster.records import Pod
 from reactor.execution.follow import follow, replacement, reserved, siblings
-from reactor.execution.journal import MoveRun, Ongoing, Stage
 from reactor.settings.model import Execution
+from reactor.state.moves import Move, MoveState, Ongoing
 from tests.support.clock import NOW
 from tests.support.cluster import make_node, make_owner, make_pending, make_pod, make_view, make_workload
 from tests.support.moves import make_run
@@ -19,12 +19,12 @@ OLD = make_pod("web-1")
 SIBLING = make_pod("web-2", node="n2")
 
 
-def evicted(pod: Pod = OLD, **fields: Any) -> MoveRun:
+def evicted(pod: Pod = OLD, **fields: Any) -> Move:
     defaults: dict[str, Any] = {"evicted": NOW, "siblings": frozenset({pod.uid, SIBLING.uid})}
     return make_run(pod, "n2", "evicted", **(defaults | fields))
 
 
-def followed(run: MoveRun, *pods: Pod, now: float = NOW + 5, **more: Any) -> MoveRun:
+def followed(run: Move, *pods: Pod, now: float = NOW + 5, **more: Any) -> Move:
     nodes = [make_node("n1"), make_node("n2")]
     owner = run.pod.owner
     assert owner is not None
@@ -78,20 +78,20 @@ def test_of_a_stateful_set_the_replacement_has_the_same_name() -> None:
 def test_it_is_bound_when_the_replacement_has_a_node_and_done_when_that_is_ready() -> None:
     new = make_pending("web-3")
     run = followed(evicted(), SIBLING, new)
-    assert (run.stage, run.replacement, run.bound) == (Stage.EVICTED, new.uid, None)
+    assert (run.state, run.replacement, run.bound) == (MoveState.EVICTED, new.uid, None)
 
     run = followed(run, SIBLING, make_pod("web-3", node="n2", ready=False, phase="Pending"), now=NOW + 6)
-    assert (run.stage, run.bound) == (Stage.BOUND, NOW + 6)
+    assert (run.state, run.bound) == (MoveState.BOUND, NOW + 6)
 
     run = followed(run, SIBLING, make_pod("web-3", node="n2"), now=NOW + 7)
-    assert (run.stage, run.ended) == (Stage.DONE, NOW + 7)
+    assert (run.state, run.ended) == (MoveState.DONE, NOW + 7)
     assert "as planned" in run.outcome
 
 
 def test_a_replacement_that_others_bound_elsewhere_is_done_and_says_so() -> None:
     run = followed(evicted(), SIBLING, make_pod("web-3", node="n1"))
 
-    assert run.stage is Stage.DONE
+    assert run.state is MoveState.DONE
     assert "n1" in run.outcome
     assert "as planned" not in run.outcome
 
@@ -103,7 +103,7 @@ def test_a_replacement_that_goes_before_it_is_ready_ends_the_move(fields: dict[s
     gone = [] if fields is None else [make_pending("web-3", **fields)]
     run = followed(run, SIBLING, *gone)
 
-    assert run.stage is Stage.FAILED
+    assert run.state is MoveState.FAILED
     assert "web-3" in run.outcome
 
 
@@ -111,25 +111,25 @@ def test_a_late_replacement_halts_and_goes_on_when_it_is_ready() -> None:
     run = followed(evicted(), SIBLING, make_pending("web-3"))
 
     late = followed(run, SIBLING, make_pod("web-3", node="n2", ready=False), now=NOW + 180)
-    assert late.stage is Stage.LATE
+    assert late.state is MoveState.LATE
     assert "shop/web-3 on n2" in Ongoing((late,)).halted
-    assert followed(late, SIBLING, make_pod("web-3", node="n2"), now=NOW + 300).stage is Stage.DONE
-    assert followed(late, SIBLING, now=NOW + 300).stage is Stage.FAILED
+    assert followed(late, SIBLING, make_pod("web-3", node="n2"), now=NOW + 300).state is MoveState.DONE
+    assert followed(late, SIBLING, now=NOW + 300).state is MoveState.FAILED
 
 
 def test_without_any_replacement_by_the_deadline_it_is_late_too() -> None:
     terminating = make_pod("web-1", deleting=NOW)
 
-    assert followed(evicted(), terminating, SIBLING, now=NOW + 179).stage is Stage.EVICTED
+    assert followed(evicted(), terminating, SIBLING, now=NOW + 179).state is MoveState.EVICTED
     late = followed(evicted(), terminating, SIBLING, now=NOW + 180)
-    assert late.stage is Stage.LATE
+    assert late.state is MoveState.LATE
     assert "successor of shop/web-1" in Ongoing((late,)).halted
 
 
 def test_an_owner_that_is_deleted_meanwhile_ends_the_move() -> None:
     run = followed(evicted(), workloads=[])
 
-    assert run.stage is Stage.FAILED
+    assert run.state is MoveState.FAILED
     assert "web-1a2b was deleted" in run.outcome
 
 
@@ -141,17 +141,17 @@ def test_an_owner_that_was_scaled_down_makes_no_replacement_and_halts_nobody() -
 
     run = followed(evicted(), make_pod("web-1", deleting=NOW), SIBLING, workloads=scaled, now=NOW + 180)
 
-    assert run.stage is Stage.FAILED
+    assert run.state is MoveState.FAILED
     assert "web-1a2b was scaled down" in run.outcome
 
 
 def test_an_eviction_that_nobody_confirmed_and_that_did_not_happen_halts_nobody() -> None:
     """The API did not answer; the pod is still there after the deadline, so it was not evicted."""
-    assert followed(evicted(), OLD, SIBLING, now=NOW + 5).stage is Stage.EVICTED
+    assert followed(evicted(), OLD, SIBLING, now=NOW + 5).state is MoveState.EVICTED
 
     run = followed(evicted(), OLD, SIBLING, now=NOW + 180)
 
-    assert run.stage is Stage.FAILED
+    assert run.state is MoveState.FAILED
     assert "was not evicted" in run.outcome
 
 

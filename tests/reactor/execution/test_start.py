@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from reactor.cluster.records import Node, Pod
-from reactor.execution.journal import MoveRun, Ongoing
-from reactor.execution.pending import pending_pods
 from reactor.execution.start import Starts, choose_starts
+from reactor.planning.pending import pending_pods
+from reactor.state.moves import Move, Ongoing
 from tests.support.clock import NOW
 from tests.support.cluster import GIB, make_budget, make_node, make_pending, make_pod, make_settings, make_snapshot
 from tests.support.moves import make_run
@@ -18,7 +18,7 @@ NODES = [make_node("n1"), make_node("n2")]
 WEB, DB = make_pod("web-1"), make_pod("db-1")
 
 
-def starts(*runs: MoveRun, pods: list[Pod] | None = None, nodes: list[Node] | None = None, **more: Any) -> Starts:
+def starts(*runs: Move, pods: list[Pod] | None = None, nodes: list[Node] | None = None, **more: Any) -> Starts:
     settings = make_settings(**more.pop("settings", {}))
     there = [run.pod for run in runs] if pods is None else pods
     last_end = more.pop("last_end", float("-inf"))

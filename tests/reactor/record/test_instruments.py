@@ -6,15 +6,15 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from reactor.cluster.decoding.decoder import Malformed
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.wire.decoder import Malformed
 from reactor.cluster.writes import Binding, Eviction
-from reactor.decision import Trigger
+from reactor.decision.decide import Trigger
+from reactor.decision.reasons import Reason
 from reactor.errors import Expired, Unreachable
-from reactor.execution.journal import ENDED
-from reactor.reasons import Reason
 from reactor.record.metrics import Instruments
 from reactor.record.watch_report import WatchReport
+from reactor.state.moves import ENDED
 
 UNITS = ("_seconds", "_bytes", "_ratio", "_total", "_info", "_celsius")
 

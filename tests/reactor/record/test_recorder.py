@@ -10,12 +10,12 @@ import pytest
 from matching.plan import Rejected, Unplaced
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction
-from reactor.decision import Decision, Trigger, Unhappy, Wait
+from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
+from reactor.decision.reasons import Reason
 from reactor.execution.executor import Bound
-from reactor.execution.journal import MoveRun, Ongoing
-from reactor.outcome import Outcome, Placement, Rematch
-from reactor.reasons import Reason
-from reactor.snapshot import Snapshot
+from reactor.execution.outcome import Outcome, Placement, Rematch
+from reactor.state.moves import Move, Ongoing
+from reactor.state.snapshot import Snapshot
 from reactor.web.timeline import Timeline
 from tests.support.clock import NOW
 from tests.support.cluster import make_mood, make_node, make_pending, make_pod, make_settings, make_snapshot
@@ -115,13 +115,13 @@ def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
         (make_run(WEB, "n2", "skipped", ended=NOW, outcome="n2 is full"), "Normal web-1 MoveSkipped: n2 is full"),
     ],
 )
-def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, run: MoveRun, event: str) -> None:
+def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, run: Move, event: str) -> None:
     record(cluster(WEB, DB), moves=(run,))
 
     (said,) = record.said()
     assert said.startswith(event)
     (row,) = record.rig.rows.moves
-    assert (row.id, row.state, row.from_node, row.to_node) == (run.id, run.stage, "n1", "n2")
+    assert (row.id, row.state, row.from_node, row.to_node) == (run.id, run.state, "n1", "n2")
     assert (row.ended is None) == run.active
     assert len(record.timeline.decisions(10, None, waits=False)) == 1
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from reactor.cluster.samples import NodeUsageSample, PodUsageSample
 from reactor.errors import NotFound, Unreachable
 from reactor.signals.metrics_api import MetricsApiSource
-from reactor.signals.samples import NodeUsageSample, PodUsageSample
 
 POD: dict[str, Any] = {
     "metadata": {"name": "web-1", "namespace": "default", "creationTimestamp": "2026-11-16T00:50:00Z"},

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.records import Event, Pod
-from reactor.cluster.wire.events import decode_event
+from reactor.cluster.samples import ProbeCounter
 from reactor.signals.probes import ProbeLedger
-from reactor.signals.samples import ProbeCounter
 from storage.rows import HappinessRow
 
 FOREVER = 1e18

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactor.cluster.records import Container, Event, Pod, Probe
+from reactor.cluster.samples import ProbeCounter
 from reactor.signals.probes import ProbeLedger
-from reactor.signals.samples import ProbeCounter
 from reactor.signals.track import LOOK_BACK
 
 FOREVER = 1e18

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from reactor.cluster.samples import PodUsageSample
 from reactor.errors import MetricsError
 from reactor.settings.model import Prometheus, Queries
 from reactor.signals.bounded_threads import BoundedThreads, Exhausted
 from reactor.signals.prometheus import PrometheusSource
-from reactor.signals.samples import PodUsageSample
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[[Handler], Awaitable[str]]

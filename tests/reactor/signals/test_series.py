@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reactor.cluster.samples import ProbeCounter
 from reactor.signals.namespaces import matchers, parts_of
-from reactor.signals.samples import ProbeCounter
 from reactor.signals.series import (
     Series,
     longest_range,

@@ -9,8 +9,8 @@ import pytest
 
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.records import Owner, Pod
+from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Quality, Source, ThrottleSample
 from reactor.signals.readings import Peak
-from reactor.signals.samples import NodeUsageSample, PodUsageSample, Quality, Source, ThrottleSample
 from reactor.signals.usage import UsageBook
 from reactor.signals.workloads import workload_key
 

@@ -1,0 +1,113 @@
+"""The settings in force, and the consequences of every new revision: rows, Events, metrics, a new look."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from reactor.clock import Clock
+from reactor.cluster.records import ConfigMap
+from reactor.errors import in_words
+from reactor.record.announce import about_refused_settings
+from reactor.record.history import History
+from reactor.record.metrics import Instruments
+from reactor.record.notes import Notes
+from reactor.settings.load import CONFIG_MAP_KEY
+from reactor.settings.model import Mode, Settings
+from reactor.settings.source import RefusedRevision, SettingsRevision, SettingsSource
+from reactor.work_queue import WorkQueue
+from storage.rows import RevisionRow
+
+log = structlog.get_logger(__name__)
+
+Listener = Callable[[float, str, str], None]
+"""(time, accepted or refused, text): the dashboard is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    history: History
+    notes: Notes
+    instruments: Instruments
+    work_queue: WorkQueue
+
+
+class SettingsInForce:
+    def __init__(self, file: Path | None, mode: Mode | None, clock: Clock, around: Surroundings) -> None:
+        self._mode = mode
+        self._around = around
+        self._config_map: ConfigMap | None = None
+        self._listeners: list[Listener] = []
+        if file is None:
+            self.source = SettingsSource.from_defaults(clock, self._accepted, self._refused)
+        else:
+            self.source = SettingsSource.from_file(file, clock, self._accepted, self._refused)
+        self._settings = self._with_mode(self.source.current.settings)
+        self._tell_accepted(self.source.current)
+
+    def get(self) -> Settings:
+        return self._settings
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def config_map_changed(self, config_map: ConfigMap | None) -> None:
+        """Our ConfigMap came, changed or went."""
+        if config_map is None:
+            if self._config_map is not None:
+                name = f"ConfigMap {self._config_map.namespace}/{self._config_map.name}"
+                self.source.lost(name, "is gone")
+            return
+        self._config_map = config_map
+        name = f"ConfigMap {config_map.namespace}/{config_map.name}"
+        text = config_map.data.get(CONFIG_MAP_KEY)
+        if text is None:
+            self.source.lost(name, f"has no key {CONFIG_MAP_KEY}")
+        else:
+            self.source.offer(text, name)
+
+    def _with_mode(self, settings: Settings) -> Settings:
+        return settings if self._mode is None else settings.model_copy(update={"mode": self._mode})
+
+    def _accepted(self, _old: SettingsRevision, new: SettingsRevision) -> None:
+        self._settings = self._with_mode(new.settings)
+        self._tell_accepted(new)
+        self._around.work_queue.add("settings")
+
+    def _tell_accepted(self, revision: SettingsRevision) -> None:
+        log.info("settings in force", source=revision.source, digest=revision.digest[:12], mode=self._settings.mode)
+        self._around.instruments.revisions.labels("accepted").inc()
+        self._around.instruments.acting.set(self._settings.mode is Mode.ACT)
+        self._around.history.revision(
+            RevisionRow(
+                secrets.token_hex(6), revision.at, revision.source, revision.digest, accepted=True, text=revision.text
+            )
+        )
+        self._tell(revision.at, "accepted", f"settings from {revision.source} are in force")
+
+    def _refused(self, revision: RefusedRevision) -> None:
+        problems = list(revision.problems)
+        log.error("settings refused, the last good ones stay", source=revision.source, problems=problems)
+        self._around.instruments.revisions.labels("refused").inc()
+        self._around.history.revision(
+            RevisionRow(
+                secrets.token_hex(6),
+                revision.at,
+                revision.source,
+                revision.digest,
+                accepted=False,
+                errors=revision.problems,
+                text=revision.text,
+            )
+        )
+        if self._config_map is not None:
+            self._around.notes.add(about_refused_settings(self._config_map, problems))
+        self._tell(revision.at, "refused", f"refused, the last good ones stay: {revision.source}: {in_words(problems)}")
+
+    def _tell(self, at: float, reason: str, text: str) -> None:
+        for listener in self._listeners:
+            listener(at, reason, text)

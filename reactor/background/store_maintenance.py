@@ -1,0 +1,74 @@
+"""Keeps the store up to date with the state, and the store itself small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from reactor.clock import Clock
+from reactor.cluster.kinds import Kind
+from reactor.record.metrics import Instruments
+from reactor.settings.model import Settings
+from reactor.state.live_state import State
+from storage.errors import StorageError
+from storage.limits import Retention
+from storage.store import Store
+
+log = structlog.get_logger(__name__)
+
+SAVE_EVERY = 5.0
+SAVE_ALL_EVERY = 300.0
+PRUNE_EVERY = 3600.0
+
+
+class Housekeeping:
+    def __init__(
+        self, state: State, store: Store, settings: Callable[[], Settings], clock: Clock, instruments: Instruments
+    ) -> None:
+        self._state = state
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._instruments = instruments
+        self._saved_all = clock.now()
+        self._pruned = float("-inf")
+
+    async def run(self) -> None:
+        """Until cancelled; what is on the accounts then is written once more."""
+        try:
+            while True:
+                self._show()
+                await self._clock.sleep(SAVE_EVERY)
+                self._save()
+                await self._prune()
+        finally:
+            self._save(everything=True)
+
+    def _save(self, *, everything: bool = False) -> None:
+        """Pods with new failures at once, successes (which grow by themselves) now and then."""
+        now = self._clock.now()
+        everything = everything or now - self._saved_all >= SAVE_ALL_EVERY
+        if everything:
+            self._saved_all = now
+        self._store.add_happiness(*self._state.ledger.export(now, changed_only=not everything))
+
+    def _show(self) -> None:
+        instruments = self._instruments
+        instruments.synced.set(self._state.synced)
+        instruments.storage_ok.set(self._store.health.ok)
+        for kind in Kind:
+            instruments.objects.labels(kind).set(len(self._state.mirror.records(kind)))
+
+    async def _prune(self) -> None:
+        now = self._clock.now()
+        if now - self._pruned < PRUNE_EVERY:
+            return
+        self._pruned = now
+        try:
+            removed = await self._store.prune(now, Retention(records=self._settings().history.keep))
+        except StorageError as error:
+            log.warning("the store could not be pruned", error=str(error))
+            return
+        if removed:
+            log.info("old records removed", rows=removed)

@@ -1,0 +1,87 @@
+"""Events, as the kubelet (core/v1 count) and newer reporters (eventTime, series) write them."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+from msgspec import Raw, Struct
+
+from reactor.cluster.decoding.parts import Time, WireMeta, created, seconds, uid_of
+from reactor.cluster.records import Event
+
+
+class _Involved(Struct, rename="camel", gc=False):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    field_path: str = ""
+
+
+class _Source(Struct, gc=False):
+    component: str | None = None
+
+
+class _Series(Struct, rename="camel", gc=False):
+    count: int = 0
+    last_observed_time: Time | None = None
+
+
+class _Event(Struct, rename="camel", gc=False):
+    metadata: WireMeta
+    involved_object: _Involved | None = None
+    regarding: _Involved | None = None
+    reason: str | None = None
+    type: str | None = None
+    message: str | None = None
+    note: str | None = None
+    count: int | None = None
+    deprecated_count: int | None = None
+    first_timestamp: Time | None = None
+    last_timestamp: Time | None = None
+    event_time: Time | None = None
+    series: _Series | None = None
+    source: _Source | None = None
+    reporting_component: str | None = None
+    reporting_controller: str | None = None
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+
+
+def decode_event(text: bytes | Raw) -> Event:
+    """Both spellings: core/v1 (involvedObject, message) and events.k8s.io/v1 (regarding, note)."""
+    wire = _EVENT.decode(text)
+    meta = wire.metadata
+    involved = wire.involved_object or wire.regarding or _Involved()
+    first, last = _times(wire)
+    component = (wire.source.component if wire.source else None) or wire.reporting_component
+    return Event(
+        uid=uid_of(meta),
+        namespace=sys.intern(meta.namespace),
+        name=meta.name,
+        resource_version=meta.resource_version,
+        reason=sys.intern(wire.reason or ""),
+        type=sys.intern(wire.type or ""),
+        message=sys.intern(wire.message or wire.note or ""),
+        involved_kind=sys.intern(involved.kind),
+        involved_namespace=sys.intern(involved.namespace),
+        involved_name=involved.name,
+        involved_uid=involved.uid,
+        field_path=sys.intern(involved.field_path),
+        count=_count(wire),
+        first=first,
+        last=last,
+        component=sys.intern(component or wire.reporting_controller or ""),
+    )
+
+
+def _count(wire: _Event) -> int:
+    return (wire.series.count if wire.series else 0) or wire.count or wire.deprecated_count or 1
+
+
+def _times(wire: _Event) -> tuple[float, float]:
+    first = seconds(wire.first_timestamp) or seconds(wire.event_time) or created(wire.metadata)
+    observed = wire.series.last_observed_time if wire.series else None
+    return first, max(first, seconds(observed) or seconds(wire.last_timestamp) or first)

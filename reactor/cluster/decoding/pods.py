@@ -1,0 +1,131 @@
+"""Pods."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw, Struct
+
+from reactor.cluster.decoding.constraints import ConstraintsDecoder, claims, local_data, unjudged
+from reactor.cluster.decoding.parts import Memo, MetaDecoder, created, given, seconds, uid_of
+from reactor.cluster.decoding.pod_shape import (
+    WireCondition,
+    WireContainer,
+    WireContainerStatus,
+    WirePod,
+    WirePodSpec,
+    WirePodStatus,
+)
+from reactor.cluster.decoding.requests import RequestsDecoder
+from reactor.cluster.records import Container, Pod, Probe
+
+MIRROR = "kubernetes.io/config.mirror"
+
+_POD = msgspec.json.Decoder(WirePod)
+_NO_STATUS = WirePodStatus()
+
+
+class _Probe(Struct, rename="camel", gc=False):
+    period_seconds: float | None = None
+    timeout_seconds: float | None = None
+    failure_threshold: int | None = None
+    initial_delay_seconds: float | None = None
+
+
+_PROBE = msgspec.json.Decoder(_Probe)
+
+
+def _decode_probe(text: bytes) -> Probe:
+    """Zero means "not stated", as it does to the API server."""
+    found = _PROBE.decode(text)
+    return Probe(
+        found.period_seconds or 10.0,
+        found.timeout_seconds or 1.0,
+        found.failure_threshold or 3,
+        found.initial_delay_seconds or 0.0,
+    )
+
+
+class PodDecoder:
+    """Keeps what pods have in common; one per source of pods."""
+
+    def __init__(self, metas: MetaDecoder) -> None:
+        self._metas = metas
+        self._requests = RequestsDecoder()
+        self._constraints = ConstraintsDecoder()
+        self._probes = Memo(_decode_probe)
+        self._tuples: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def decode(self, text: bytes | Raw) -> Pod:
+        wire = _POD.decode(text)
+        meta, spec, status = wire.metadata, wire.spec, wire.status or _NO_STATUS
+        annotations, labels = self._metas.annotations(meta), self._metas.labels(meta)
+        ready = _condition(status, "Ready")
+        is_ready = ready is not None and ready.status == "True"
+        return Pod(
+            uid=uid_of(meta),
+            namespace=sys.intern(meta.namespace),
+            name=meta.name,
+            resource_version=meta.resource_version,
+            labels=labels,
+            annotations=annotations,
+            created=created(meta),
+            scheduler_name=sys.intern(spec.scheduler_name or "default-scheduler"),
+            node=sys.intern(spec.node_name) if spec.node_name else None,
+            owner=self._metas.owner(meta),
+            phase=sys.intern(status.phase or "Pending"),
+            ready=is_ready and meta.deletion_timestamp is None,
+            deleting=seconds(meta.deletion_timestamp),
+            priority=spec.priority or 0,
+            priority_class=sys.intern(spec.priority_class_name or ""),
+            requests=self._requests.effective(spec),
+            rules=self._constraints.rules(spec, labels),
+            gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+            unjudged=self._shared(tuple(unjudged(spec))),
+            claims=claims(spec, meta.name),
+            local_data=self._shared(local_data(spec)),
+            containers=tuple(self._containers(spec, status)),
+            ip=status.pod_ip or "",
+            started=seconds(status.start_time),
+            ready_since=seconds(ready.last_transition_time) if ready is not None and is_ready else None,
+            mirror=MIRROR in annotations,
+        )
+
+    def _containers(self, spec: WirePodSpec, status: WirePodStatus) -> Iterator[Container]:
+        running = _by_name(status.container_statuses)
+        for place, container in enumerate(spec.containers):
+            yield self._container(container, running.get(container.name), f"spec.containers[{place}]")
+        if spec.init_containers:
+            running = _by_name(status.init_container_statuses)
+            for place, container in enumerate(spec.init_containers):
+                if container.sidecar:
+                    yield self._container(container, running.get(container.name), f"spec.initContainers[{place}]")
+
+    def _container(self, container: WireContainer, status: WireContainerStatus | None, path: str) -> Container:
+        probe = container.liveness_probe
+        liveness = self._probes.of(probe, f"{path}.livenessProbe") if given(probe) else None
+        name = sys.intern(container.name)
+        if status is None:
+            return Container(name, liveness)
+        running = status.state.running if status.state and status.started is not False else None
+        return Container(name, liveness, status.restart_count, seconds(running.started_at) if running else None)
+
+    def _shared(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        if not names:
+            return ()
+        if len(self._tuples) >= 16384:
+            self._tuples.clear()
+        return self._tuples.setdefault(names, names)
+
+
+def _by_name(statuses: list[WireContainerStatus] | None) -> dict[str, WireContainerStatus]:
+    return {status.name: status for status in statuses or ()}
+
+
+def _condition(status: WirePodStatus, name: str) -> WireCondition | None:
+    for condition in status.conditions or ():
+        if condition.type == name:
+            return condition
+    return None

@@ -1,0 +1,119 @@
+"""The cluster at one instant, as a value: what a cycle reads while the mirror goes on changing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from reactor.cluster.pod_affinity import asks_for_namespace_labels, seen_by_rules
+from reactor.cluster.records import (
+    Budget,
+    Claim,
+    Namespace,
+    Node,
+    Pod,
+    PriorityClass,
+    Volume,
+    Workload,
+)
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """Look-ups by node and by name are made on first use: a cycle that needs none of them pays nothing."""
+
+    at: float
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    """By name."""
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    """By UID."""
+    workloads: Mapping[str, Workload] = field(default_factory=dict)
+    """By UID."""
+    budgets: tuple[Budget, ...] = ()
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    volumes: Mapping[str, Volume] = field(default_factory=dict)
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
+
+    def pods_on(self, node: str) -> tuple[Pod, ...]:
+        """Every pod bound to the node, finished and terminating ones included."""
+        return self._pods_by_node.get(node, ())
+
+    def pod_named(self, namespace: str, name: str) -> Pod | None:
+        return self._pods_by_name.get((namespace, name))
+
+    def pods_of(self, owner_uid: str) -> tuple[Pod, ...]:
+        """The pods whose controlling owner has this UID."""
+        return self._pods_by_owner.get(owner_uid, ())
+
+    def workload_of(self, pod: Pod) -> Workload | None:
+        """The controller that people know the pod by: a ReplicaSet's Deployment, else the owner itself.
+
+        None for a pod without a controller, and for one whose controller is gone.
+        """
+        owner = self.workloads.get(pod.owner.uid) if pod.owner else None
+        if owner is None or owner.owner is None:
+            return owner
+        return self.workloads.get(owner.owner.uid, owner)
+
+    def budgets_in(self, namespace: str) -> tuple[Budget, ...]:
+        return self._budgets_by_namespace.get(namespace, ())
+
+    def claim_named(self, namespace: str, name: str) -> Claim | None:
+        return self._claims_by_name.get((namespace, name))
+
+    def users_of_claim(self, namespace: str, name: str) -> int:
+        """How many pods that have not finished use it."""
+        return self._claim_users[namespace, name]
+
+    @cached_property
+    def seen_by_rules(self) -> tuple[Pod, ...]:
+        """The pods that matter to rules between pods."""
+        return seen_by_rules(self.pods.values())
+
+    @cached_property
+    def unread_namespaces(self) -> frozenset[str]:
+        """Namespaces that pods are in and that are not known themselves: a file may have pods only."""
+        return frozenset({pod.namespace for pod in self.pods.values()} - self.namespaces.keys())
+
+    @cached_property
+    def namespace_labels_matter(self) -> bool:
+        """Whether some pod's rules select others by labels of their namespaces."""
+        return any(asks_for_namespace_labels(pod.rules) for pod in self.seen_by_rules)
+
+    @cached_property
+    def _budgets_by_namespace(self) -> Mapping[str, tuple[Budget, ...]]:
+        grouped: dict[str, list[Budget]] = {}
+        for budget in self.budgets:
+            grouped.setdefault(budget.namespace, []).append(budget)
+        return {namespace: tuple(budgets) for namespace, budgets in grouped.items()}
+
+    @cached_property
+    def _claims_by_name(self) -> Mapping[tuple[str, str], Claim]:
+        return {(claim.namespace, claim.name): claim for claim in self.claims}
+
+    @cached_property
+    def _claim_users(self) -> Counter[tuple[str, str]]:
+        return Counter((pod.namespace, name) for pod in self.pods.values() if not pod.finished for name in pod.claims)
+
+    @cached_property
+    def _pods_by_node(self) -> Mapping[str, tuple[Pod, ...]]:
+        grouped: dict[str, list[Pod]] = {}
+        for pod in self.pods.values():
+            if pod.node is not None:
+                grouped.setdefault(pod.node, []).append(pod)
+        return {node: tuple(pods) for node, pods in grouped.items()}
+
+    @cached_property
+    def _pods_by_owner(self) -> Mapping[str, tuple[Pod, ...]]:
+        grouped: dict[str, list[Pod]] = {}
+        for pod in self.pods.values():
+            if pod.owner is not None:
+                grouped.setdefault(pod.owner.uid, []).append(pod)
+        return {owner: tuple(pods) for owner, pods in grouped.items()}
+
+    @cached_property
+    def _pods_by_name(self) -> Mapping[tuple[str, str], Pod]:
+        return {(pod.namespace, pod.name): pod for pod in self.pods.values()}

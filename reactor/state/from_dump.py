@@ -1,0 +1,104 @@
+"""A snapshot without a running controller: from files, or from one look at the live cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from predictors.peaks import SigmaOrPercentile
+from reactor.cluster.dump import Dump
+from reactor.cluster.kinds import WORKLOAD_KINDS
+from reactor.cluster.records import Event, Workload
+from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.view import ClusterView
+from reactor.settings.model import Settings
+from reactor.signals.probes import Evidence, ProbeLedger
+from reactor.signals.usage import UsageBook
+from reactor.state.moves import Ongoing
+from reactor.state.snapshot import Needs, PodHappiness, Snapshot
+
+_WORKLOADS = frozenset(kind.object_kind for kind in WORKLOAD_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    pods: tuple[PodUsageSample, ...] = ()
+    nodes: tuple[NodeUsageSample, ...] = ()
+    source: Source = Source.METRICS_API
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A snapshot, and the evidence that its moods came from."""
+
+    snapshot: Snapshot
+    evidence: dict[str, Evidence]
+    notes: tuple[str, ...] = ()
+    """What had to be taken on trust."""
+
+
+def look_at_dump(dump: Dump, settings: Settings, *, now: float | None = None, needs: Needs | None = None) -> Look:
+    """`now` is the newest timestamp in the files unless told otherwise; without metrics needs are requests."""
+    measured = Measured(dump.pod_usage, dump.node_usage)
+    if needs is None:
+        needs = Needs.METRICS if dump.pod_usage else Needs.REQUESTS
+    view, notes = _with_trusted_owners(dump.view)
+    look = look_at(view, dump.events, measured, settings, now=view.at if now is None else now, needs=needs)
+    return replace(look, notes=notes)
+
+
+def _with_trusted_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:
+    """Files without a single ReplicaSet (say) do not tell that they are gone, only that nobody asked for them."""
+    told = {workload.kind for workload in view.workloads.values()}
+    trusted = {
+        owner.uid: Workload(owner.kind, owner.uid, pod.namespace, owner.name, "")
+        for pod in view.pods.values()
+        if (owner := pod.owner) is not None and owner.kind in _WORKLOADS and owner.kind not in told
+    }
+    if not trusted:
+        return view, ()
+    kinds = ", ".join(sorted({workload.kind for workload in trusted.values()}))
+    note = f"the files hold no {kinds}: the owners that pods name are taken to exist"
+    return replace(view, workloads={**view.workloads, **trusted}), (note,)
+
+
+def look_at(
+    view: ClusterView, events: Iterable[Event], measured: Measured, settings: Settings, *, now: float, needs: Needs
+) -> Look:
+    """Everything as history: events and samples count by their own timestamps."""
+    ledger = ProbeLedger(settings.happiness.half_life)
+    book = UsageBook(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
+    for node in view.nodes.values():
+        book.observe_node(node.name, node.addresses)
+    for pod in view.pods.values():
+        ledger.observe_pod(pod, now)
+        book.observe_pod(pod)
+    failing = {event.involved_uid for event in events if ledger.observe_event(event, now, listed=True)}
+    book.record_pods(measured.pods, measured.source, now)
+    book.record_nodes(_with_sums(measured, view), measured.source, now)
+    moods = {uid: _mood(view, ledger, uid, now, settings) for uid in failing if uid in view.pods}
+    evidence = {uid: found for uid in view.pods if (found := ledger.evidence(uid, now)) is not None}
+    return Look(Snapshot(now, view, book.freeze(now), moods, Ongoing(), needs), evidence)
+
+
+def _mood(view: ClusterView, ledger: ProbeLedger, uid: str, now: float, settings: Settings) -> PodHappiness:
+    pod = view.pods[uid]
+    return PodHappiness.of(pod, view.namespaces.get(pod.namespace), ledger.counts(uid, now), settings.happiness)
+
+
+def _with_sums(measured: Measured, view: ClusterView) -> list[NodeUsageSample]:
+    """A node nobody measured uses at least what its pods use, when all of them were measured."""
+    told = {sample.node for sample in measured.nodes}
+    by_pod = {(sample.namespace, sample.pod): sample for sample in measured.pods}
+    sums = []
+    for node in view.nodes.values():
+        if node.name in told:
+            continue
+        pods = [pod for pod in view.pods_on(node.name) if not pod.finished]
+        samples = [by_pod.get((pod.namespace, pod.name)) for pod in pods]
+        known = [one for one in samples if one is not None and one.cpu is not None and one.memory is not None]
+        if len(known) == len(pods) and (known or by_pod):
+            cpu, memory = sum(one.cpu or 0.0 for one in known), sum(one.memory or 0.0 for one in known)
+            at = min((one.at for one in known), default=view.at)
+            sums.append(NodeUsageSample(node.name, cpu, memory, at))
+    return [*measured.nodes, *sums]

@@ -1,0 +1,48 @@
+"""The kernels are compiled when the cluster has become large, once, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from reactor.background import kernel_compilation as warming
+from reactor.background.kernel_compilation import LOOK_AGAIN, Warming
+from tests.support.clock import eventually
+from tests.support.cluster import make_node, make_pod
+from tests.support.rig import Rig
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    times: list[float] = []
+
+    def warm_up() -> float:
+        times.append(1.0)
+        return 1.0
+
+    monkeypatch.setattr(warming, "warm_up", warm_up)
+    monkeypatch.setattr(warming, "LARGE", 2)
+    return times
+
+
+async def test_a_cluster_that_grows_is_compiled_for_once(compiled: list[float]) -> None:
+    rig = Rig()
+    rig.sync(make_pod("web-1"), make_node())
+    warm = Warming(rig.state, rig.clock)
+    running = asyncio.create_task(warm.run())
+    await rig.clock.advance(LOOK_AGAIN)
+    assert compiled == []
+
+    rig.put(make_pod("web-2"))
+    await rig.clock.advance(LOOK_AGAIN)
+    await eventually(running.done)
+    await warm.look()
+    assert compiled == [1.0]
+
+
+async def test_a_large_cluster_is_compiled_for_before_the_first_decision(compiled: list[float]) -> None:
+    rig = Rig()
+    rig.sync(make_pod("web-1"), make_pod("web-2"), make_node())
+    await Warming(rig.state, rig.clock).look()
+    assert compiled == [1.0]

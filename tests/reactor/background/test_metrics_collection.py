@@ -1,0 +1,173 @@
+"""What the metric sources told, as it reaches the state, the store and people."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import cast
+
+import pytest
+
+from reactor.background.metrics_collection import Measuring
+from reactor.cluster.gateway import Gateway
+from reactor.cluster.samples import Source
+from reactor.errors import NotFound, Unreachable
+from reactor.state.moves import Ongoing
+from tests.support.clock import NOW
+from tests.support.cluster import make_node, make_pod, make_settings
+from tests.support.dump import Json, list_of, node_metrics, pod_metrics
+from tests.support.rig import Rig
+
+
+class FakeGateway:
+    """metrics.k8s.io as it answers now: objects, or an error."""
+
+    def __init__(self) -> None:
+        self.pods: list[Json] = [pod_metrics("web-1", "250m")]
+        self.nodes: list[Json] = [node_metrics("n1", "2")]
+        self.error: Exception | None = None
+        self.asked = 0
+
+    async def get_raw(self, path: str, deadline: float = 30.0) -> bytes:
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+        return json.dumps(list_of(*(self.pods if path.endswith("pods") else self.nodes))).encode()
+
+
+@pytest.fixture
+def gateway() -> FakeGateway:
+    return FakeGateway()
+
+
+@pytest.fixture
+def rig() -> Rig:
+    rig = Rig()
+    rig.sync(make_pod(), make_node())
+    return rig
+
+
+@pytest.fixture
+def measuring(rig: Rig, gateway: FakeGateway) -> Measuring:
+    return Measuring(
+        rig.state, cast(Gateway, gateway), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
+    )
+
+
+def up(rig: Rig) -> float | None:
+    return rig.instruments.registry.get_sample_value("rematch_metrics_source_up", {"source": "metrics.k8s.io"})
+
+
+async def test_a_round_reaches_the_state_and_the_store(rig: Rig, measuring: Measuring) -> None:
+    await measuring.once()
+
+    usage = rig.state.freeze(Ongoing()).usage
+    assert usage.usage("uid-web-1").cpu.fresh == 0.25
+    assert usage.node_usage("n1").cpu.fresh == 2.0
+    assert {(row.kind, row.subject, row.cpu) for row in rig.rows.samples} == {
+        ("pod", "uid-web-1", 0.25),
+        ("node", "n1", 2.0),
+    }
+    assert up(rig) == 1
+    assert not measuring.problems[Source.METRICS_API]
+
+
+async def test_pods_that_nobody_knows_are_not_stored(rig: Rig, measuring: Measuring, gateway: FakeGateway) -> None:
+    gateway.pods = [pod_metrics("stranger-1", "1")]
+
+    await measuring.once()
+
+    assert [row.subject for row in rig.rows.samples] == ["n1"]
+
+
+async def test_a_source_that_fails_is_told_and_counted_until_it_works(
+    rig: Rig, measuring: Measuring, gateway: FakeGateway
+) -> None:
+    gateway.error = Unreachable("connection reset")
+    await measuring.once()
+    assert up(rig) == 0
+    assert "connection reset" in measuring.problems[Source.METRICS_API]
+
+    gateway.error = None
+    await measuring.once()
+
+    assert up(rig) == 1
+    assert not measuring.problems[Source.METRICS_API]
+    errors = rig.instruments.registry.get_sample_value(
+        "rematch_metrics_source_errors_total", {"source": "metrics.k8s.io"}
+    )
+    assert errors == 2
+
+
+async def test_a_source_that_is_not_there_does_not_read_as_working(
+    rig: Rig, measuring: Measuring, gateway: FakeGateway
+) -> None:
+    gateway.error = NotFound("no such API", status=404)
+
+    for _ in range(3):
+        await measuring.once()
+
+    assert up(rig) == 0
+    assert "metrics-server" in measuring.problems[Source.METRICS_API]
+
+
+async def test_nodes_that_are_none_of_ours_are_told(rig: Rig, measuring: Measuring, gateway: FakeGateway) -> None:
+    """Else nobody would know why no node is ever measured."""
+    gateway.nodes = [node_metrics("10.1.2.3:9100", "2")]
+    await measuring.once()
+    assert "10.1.2.3:9100" in measuring.problems[Source.METRICS_API]
+
+    gateway.nodes = [node_metrics("10.1.2.3:9100", "2"), node_metrics("n1", "2")]
+    await measuring.once()
+    assert not measuring.problems[Source.METRICS_API]
+
+
+async def test_sources_are_asked_at_their_interval_and_not_before_the_first_list(gateway: FakeGateway) -> None:
+    rig = Rig(make_settings(metrics={"metrics_api": {"interval": 5}}))
+    measuring = Measuring(
+        rig.state, cast(Gateway, gateway), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
+    )
+    task = asyncio.create_task(measuring.run())
+    await rig.clock.advance(20)
+    assert gateway.asked == 0
+
+    rig.sync(make_pod(), make_node())
+    await rig.clock.advance(11)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert gateway.asked in (4, 6)
+
+
+async def test_a_source_that_is_switched_off_is_not_asked_and_has_no_problems(
+    rig: Rig, measuring: Measuring, gateway: FakeGateway
+) -> None:
+    gateway.error = Unreachable("connection reset")
+    task = asyncio.create_task(measuring.run())
+    await rig.clock.advance(1)
+    assert measuring.problems[Source.METRICS_API]
+
+    rig.settings = make_settings(metrics={"metrics_api": {"enabled": False}})
+    await rig.clock.advance(20)
+    asked = gateway.asked
+    await rig.clock.advance(60)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await measuring.once()
+
+    assert gateway.asked == asked
+    assert not measuring.problems.get(Source.METRICS_API)
+
+
+async def test_fresh_measurements_wake_the_controller_for_whoever_fails(rig: Rig, measuring: Measuring) -> None:
+    rig.fail(make_pod(), 1)
+    waiting = asyncio.create_task(rig.work_queue.next(0.0))
+    await rig.clock.advance(0.1)
+    await waiting
+
+    await measuring.once()
+    again = asyncio.create_task(rig.work_queue.next(0.0))
+    await rig.clock.advance(0.1)
+
+    assert set(await again) == {"metrics"}
+    assert rig.clock.now() > NOW

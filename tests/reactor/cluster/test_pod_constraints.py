@@ -1,0 +1,93 @@
+"""What the cluster adds to a pod's own rules, and what it leaves unjudged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from matching.problem import PodTerm, Requirement, Rules, Selector, Term
+from reactor.cluster.pod_constraints import cannot_judge, namespace_labels, rules_of
+from reactor.cluster.records import Claim, Namespace, Owner, Pod, Volume, Workload
+from reactor.cluster.view import ClusterView
+from reactor.decision.protection import Veto, protection
+from reactor.settings.model import Settings
+
+HERE = (Term((Requirement("host", "In", ("n1",)),)),)
+
+
+def pod(name: str = "db", namespace: str = "shop", **more: Any) -> Pod:
+    return Pod(name, namespace, name, "1", {}, {}, 0.0, owner=Owner("ReplicaSet", "db", "rs"), **more)
+
+
+def view(*pods: Pod, namespaces: tuple[str, ...] = ("shop",), **more: Any) -> ClusterView:
+    known = {name: Namespace(name, name, "1", {"team": name}) for name in namespaces}
+    return ClusterView(0.0, pods={each.uid: each for each in pods}, namespaces=known, **more)
+
+
+def claim(**more: Any) -> Claim:
+    return Claim("c", "shop", "data", "1", **{"volume": "pv", **more})
+
+
+def test_the_rules_of_bound_volumes_are_added() -> None:
+    using = pod(claims=("data",))
+    volume = Volume("pv", "v", "1", HERE, zones=(("zone", ("a",)),))
+    cluster = view(using, claims=(claim(),), volumes={"pv": volume})
+    assert rules_of(using, cluster) == Rules(volumes=(HERE,), volume_zones=(("zone", ("a",)),))
+    assert cannot_judge(using, cluster) == ()
+
+
+def test_pods_without_claims_keep_the_shared_rules() -> None:
+    plain = pod()
+    assert rules_of(plain, view(plain)) is plain.rules
+
+
+@pytest.mark.parametrize(
+    ("found", "volumes", "why"),
+    [
+        ((), {}, "it is not there"),
+        ((claim(volume=""),), {}, "not bound yet"),
+        ((claim(),), {}, "its volume pv is not there"),
+        ((claim(deleting=True),), {"pv": Volume("pv", "v", "1")}, "it is being deleted"),
+    ],
+)
+def test_claims_that_cannot_be_judged(found: tuple[Claim, ...], volumes: dict[str, Volume], why: str) -> None:
+    using = pod(claims=("data",), unjudged=("resourceClaims",))
+    cluster = view(using, claims=found, volumes=volumes)
+    assert cannot_judge(using, cluster) == ("resourceClaims", f"claim shop/data ({why})")
+
+
+def test_an_exclusive_claim_is_fine_for_its_only_user() -> None:
+    one, other = pod("db-1", claims=("data",)), pod("db-2", claims=("data",))
+    volumes = {"pv": Volume("pv", "v", "1")}
+    alone = view(one, claims=(claim(exclusive=True),), volumes=volumes)
+    both = view(one, other, claims=(claim(exclusive=True),), volumes=volumes)
+    assert cannot_judge(one, alone) == ()
+    assert cannot_judge(one, both) == ("claim shop/data (for one pod at a time, and another one uses it)",)
+
+
+def test_selectors_of_namespaces_need_their_labels() -> None:
+    team = Selector((Requirement("team", "In", ("x",)),))
+    named = Selector((Requirement("kubernetes.io/metadata.name", "In", ("bank",)),))
+    asking = pod(rules=Rules(pod_affinity=(PodTerm("zone", Selector(), (), team),)))
+    modest = pod("modest", rules=Rules(pod_anti_affinity=(PodTerm("zone", Selector(), (), named),)))
+    stranger = pod("stranger", namespace="bank")
+    cluster = view(asking, modest, stranger)
+    assert cannot_judge(asking, cluster) == ("namespaceSelector (namespace bank was not read)",)
+    assert cannot_judge(modest, cluster) == ()
+    assert cannot_judge(stranger, cluster) == ("other pods' namespaceSelector (namespace bank was not read)",)
+    known = view(asking, modest, stranger, namespaces=("shop", "bank"))
+    assert not any(cannot_judge(each, known) for each in (asking, modest, stranger))
+    assert namespace_labels(cluster) == {"shop": {"team": "shop"}, "bank": {"kubernetes.io/metadata.name": "bank"}}
+
+
+def test_data_on_a_local_volume_is_protected() -> None:
+    using = pod(claims=("data",))
+    workloads = {"rs": Workload("ReplicaSet", "rs", "shop", "db", "1")}
+    local = Volume("pv", "v", "1", HERE, local=True)
+    cluster = view(using, claims=(claim(),), volumes={"pv": local}, workloads=workloads)
+    found = protection(using, cluster, Settings())
+    assert found is not None
+    assert found.veto is Veto.LOCAL_DATA
+    remote = view(using, claims=(claim(),), volumes={"pv": Volume("pv", "v", "1")}, workloads=workloads)
+    assert protection(using, remote, Settings()) is None

@@ -1,0 +1,262 @@
+"""Every reason to wait, each produced by a snapshot; and who a rematch is started for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reactor.cluster.records import Pod
+from reactor.decision.decide import Decision, Trigger, Unhappy, Wait, decide
+from reactor.decision.reasons import Reason
+from reactor.settings.model import Settings
+from reactor.state.moves import Lineage, Ongoing, Rest
+from reactor.state.snapshot import Needs
+from tests.support.clock import NOW
+from tests.support.cluster import GIB, make_budget, make_node, make_pod, make_settings, make_snapshot
+from tests.support.moves import make_run
+
+CROWDED = {"n1": (3.9, GIB), "n2": (0.4, GIB)}
+IDLE = {"n1": (0.3, GIB), "n2": (0.3, GIB)}
+
+
+def decided(pod: Pod, settings: Settings | None = None, **more: Any) -> Decision:
+    """About one pod on a crowded node n1, beside an idle n2."""
+    facts: dict[str, Any] = {
+        "failures": {pod.name: 10.0},
+        "usage": {pod.name: (0.5, GIB)},
+        "node_usage": CROWDED,
+    }
+    nodes = more.pop("nodes", [make_node("n1"), make_node("n2")])
+    return decide(make_snapshot([pod], nodes, **(facts | more)), settings or make_settings())
+
+
+def wait_of(decision: Decision) -> Wait:
+    assert decision.unhappy == ()
+    assert not decision.rematch
+    assert len(decision.waits) == 1
+    return decision.waits[0]
+
+
+def cause_of(decision: Decision) -> str:
+    assert decision.waits == ()
+    assert decision.rematch
+    assert len(decision.unhappy) == 1
+    return decision.unhappy[0].cause
+
+
+@pytest.mark.parametrize(("ago", "settles"), [(59.0, True), (60.0, False)])
+def test_a_node_that_was_just_relieved_is_given_time(ago: float, settles: bool) -> None:
+    decision = decided(make_pod(), ongoing=Ongoing(relieved={"n1": NOW - ago, "n2": NOW}))
+    if settles:
+        wait = wait_of(decision)
+        assert (wait.reason, wait.until) == (Reason.SETTLING, NOW - ago + 60)
+    else:
+        assert cause_of(decision)
+
+
+def test_an_unhappy_pod_on_a_crowded_node_starts_a_rematch() -> None:
+    decision = decided(make_pod())
+
+    assert "n1 uses 98% of its cpu" in cause_of(decision)
+    assert isinstance(decision.unhappy[0], Unhappy)
+
+
+def test_a_happy_pod_is_no_reason_for_anything() -> None:
+    decision = decided(make_pod(), failures={"web-1": 0.1})
+
+    assert decision == Decision(NOW, Trigger.UNHAPPY)
+    assert not decision.rematch
+
+
+def test_a_pod_that_is_not_managed_is_not_looked_at() -> None:
+    assert decided(make_pod(), make_settings(managed={"namespaces": ["bank"]})).waits == ()
+    assert decided(make_pod(namespace="kube-system")).waits == ()
+
+
+def test_a_pod_that_is_being_deleted_is_not_looked_at() -> None:
+    assert decided(make_pod(deleting=NOW)).waits == ()
+
+
+def test_a_protected_pod_waits_and_the_veto_is_named() -> None:
+    wait = wait_of(decided(make_pod(owner=None)))
+
+    assert wait.reason is Reason.PROTECTED
+    assert wait.text.startswith("noController")
+
+
+def test_a_pod_of_another_scheduler_waits() -> None:
+    wait = wait_of(decided(make_pod(scheduler_name="default-scheduler")))
+
+    assert wait.reason is Reason.OTHER_SCHEDULER
+    assert "default-scheduler" in wait.text
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    ["podAffinity", "podAntiAffinity", "topologySpread", "hostPorts", "volumes", "resourceClaims", "extendedResources"],
+)
+def test_a_pod_with_a_constraint_that_is_not_judged_waits(constraint: str) -> None:
+    wait = wait_of(decided(make_pod(unjudged=(constraint,))))
+
+    assert wait.reason is Reason.UNJUDGED
+    assert constraint in wait.text
+
+
+def test_too_few_failures_are_no_evidence() -> None:
+    settings = make_settings(decision={"minimum_failures": 12})
+
+    assert wait_of(decided(make_pod(), settings)).reason is Reason.TOO_LITTLE_EVIDENCE
+
+
+def test_a_budget_that_allows_nothing_makes_it_wait() -> None:
+    wait = wait_of(decided(make_pod(), budgets=(make_budget("web-pdb", 0),)))
+
+    assert wait.reason is Reason.BUDGET
+    assert "web-pdb" in wait.text
+
+
+def test_several_budgets_make_it_wait_whatever_they_allow() -> None:
+    wait = wait_of(decided(make_pod(), budgets=(make_budget("one", 5), make_budget("two", 5))))
+
+    assert wait.reason is Reason.BUDGET
+    assert "one, two" in wait.text
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [make_budget("db-pdb", 0, app="db"), make_budget("web-pdb", 0, namespace="bank"), make_budget("web-pdb", 1)],
+)
+def test_budgets_of_others_and_open_ones_do_not_hold_it(budget: Any) -> None:
+    assert cause_of(decided(make_pod(), budgets=(budget,)))
+
+
+def test_a_pod_that_was_just_moved_cools_down_until_the_end_of_it() -> None:
+    ongoing = Ongoing(lineage={"uid-web-1": Lineage(NOW - 10, 1)})
+
+    wait = wait_of(decided(make_pod(), ongoing=ongoing))
+
+    assert wait.reason is Reason.COOLDOWN
+    assert wait.until == NOW + 50
+
+
+@pytest.mark.parametrize(("generation", "seconds"), [(1, 60), (2, 120), (3, 240), (7, 3600), (2000, 3600)])
+def test_the_cooldown_doubles_along_the_lineage_up_to_an_hour(generation: int, seconds: float) -> None:
+    line = Lineage(NOW - seconds + 1, generation)
+
+    assert wait_of(decided(make_pod(), ongoing=Ongoing(lineage={"uid-web-1": line}))).until == NOW + 1
+    over = Ongoing(lineage={"uid-web-1": Lineage(NOW - seconds, generation)})
+    assert cause_of(decided(make_pod(), ongoing=over))
+
+
+@pytest.mark.parametrize("reason", [Reason.NO_BETTER_PLACE, Reason.OBSERVED, Reason.EVICTION_FAILED, Reason.BUDGET])
+def test_what_the_last_try_said_holds_for_a_while(reason: Reason) -> None:
+    ongoing = Ongoing(resting={"uid-web-1": Rest(NOW + 7, reason, "as it was")})
+
+    wait = wait_of(decided(make_pod(), ongoing=ongoing))
+
+    assert (wait.reason, wait.text, wait.until) == (reason, "as it was", NOW + 7)
+    assert cause_of(decided(make_pod(), ongoing=Ongoing(resting={"uid-web-1": Rest(NOW, reason, "")})))
+
+
+def test_while_a_plan_is_carried_out_everybody_else_waits() -> None:
+    other = make_pod("db-1", node="n2")
+
+    assert wait_of(decided(make_pod(), ongoing=Ongoing((make_run(other, "n1"),)))).reason is Reason.MOVE_IN_FLIGHT
+
+
+def test_a_late_replacement_halts() -> None:
+    late = make_run(make_pod("db-1"), "n2", stage="late", evicted=NOW - 500)
+
+    wait = wait_of(decided(make_pod(), ongoing=Ongoing((late,))))
+
+    assert wait.reason is Reason.HALTED
+    assert "shop/db-1" in wait.text
+
+
+def test_without_fresh_metrics_of_the_pod_nothing_is_moved() -> None:
+    assert wait_of(decided(make_pod(), usage={})).reason is Reason.NO_FRESH_METRICS
+    assert wait_of(decided(make_pod(), usage={"web-1": (0.5, None)})).reason is Reason.NO_FRESH_METRICS
+    assert wait_of(decided(make_pod(), age=300)).reason is Reason.NO_FRESH_METRICS
+
+
+def test_without_fresh_metrics_of_its_node_nothing_is_moved() -> None:
+    wait = wait_of(decided(make_pod(), node_usage={"n2": (0.1, GIB)}))
+
+    assert wait.reason is Reason.NO_FRESH_METRICS
+    assert "n1" in wait.text
+
+
+def test_a_node_nobody_knows_is_unknown_too() -> None:
+    assert wait_of(decided(make_pod(node="n9"))).reason is Reason.NO_FRESH_METRICS
+
+
+@pytest.mark.parametrize("fields", [{"pressure": ("MemoryPressure",)}, {"ready": False}])
+def test_trouble_of_the_node_itself_is_a_cause_when_the_pod_is_measured(fields: dict[str, Any]) -> None:
+    nodes = [make_node("n1", **fields), make_node("n2")]
+
+    assert "n1" in cause_of(decided(make_pod(), nodes=nodes, node_usage=IDLE))
+    assert "n1" in cause_of(decided(make_pod(), nodes=nodes, node_usage={}))
+    assert wait_of(decided(make_pod(), nodes=nodes, usage={})).reason is Reason.NO_FRESH_METRICS
+
+
+def test_a_broken_app_on_an_idle_node_is_not_moved() -> None:
+    wait = wait_of(decided(make_pod(), node_usage=IDLE))
+
+    assert wait.reason is Reason.MOVE_CANNOT_HELP
+
+
+def test_a_clearly_better_node_is_a_cause() -> None:
+    cause = cause_of(decided(make_pod(), node_usage={"n1": (2.0, GIB), "n2": (0.4, GIB)}))
+
+    assert "n2 only" in cause
+
+
+@pytest.mark.parametrize(
+    "better",
+    [
+        make_node("n2", ready=False),
+        make_node("n2", unschedulable=True),
+        make_node("n2", cpu=0.0),
+    ],
+)
+def test_a_node_that_takes_nobody_is_not_better(better: Any) -> None:
+    usage = {"n1": (2.0, GIB), "n2": (0.1, GIB)}
+
+    assert wait_of(decided(make_pod(), nodes=[make_node("n1"), better], node_usage=usage)).reason is (
+        Reason.MOVE_CANNOT_HELP
+    )
+
+
+def test_a_node_without_fresh_metrics_never_reads_as_better() -> None:
+    wait = wait_of(decided(make_pod(), node_usage={"n1": (2.0, GIB)}))
+
+    assert wait.reason is Reason.MOVE_CANNOT_HELP
+
+
+def test_memory_crowds_a_node_as_cpu_does() -> None:
+    assert "memory" in cause_of(decided(make_pod(), node_usage={"n1": (0.1, 7.5 * GIB), "n2": (0.1, 7.5 * GIB)}))
+
+
+def test_by_requests_a_node_is_as_crowded_as_its_pods_ask_for() -> None:
+    big = make_pod("db-1", requests={"cpu": 3.0, "memory": GIB})
+    pod = make_pod()
+    nodes = [make_node("n1"), make_node("n2")]
+    snapshot = make_snapshot([pod, big], nodes, failures={"web-1": 10.0}, needs=Needs.REQUESTS)
+
+    assert "uses 88% of its cpu" in cause_of(decide(snapshot, make_settings()))
+
+
+def test_a_person_or_the_interval_ask_for_a_rematch_without_anybody_unhappy() -> None:
+    snapshot = make_snapshot([make_pod()], [make_node()])
+
+    assert decide(snapshot, make_settings(), Trigger.DEMAND).rematch
+    assert decide(snapshot, make_settings(), Trigger.INTERVAL).rematch
+    assert not decide(snapshot, make_settings(), Trigger.UNHAPPY).rematch
+
+
+def test_to_finish_is_to_decide_nothing() -> None:
+    pod = make_pod()
+    snapshot = make_snapshot([pod], [make_node()], failures={pod.name: 10.0})
+
+    assert decide(snapshot, make_settings(), Trigger.FINISH) == Decision(NOW, Trigger.FINISH)

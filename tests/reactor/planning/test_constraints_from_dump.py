@@ -1,0 +1,225 @@
+"""Each hard constraint from the objects of a dump to the plan that `rematch plan -f` prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from reactor.cli.plan import plan
+from reactor.cluster.dump import read_dump
+from reactor.planning.problems import fits_now
+from reactor.settings.model import Settings
+from reactor.state.from_dump import look_at_dump
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+WEB = {"matchLabels": {"app": "web"}}
+
+
+def node(name: str, zone: str, **allocatable: str) -> dict[str, Any]:
+    room = {"cpu": "4", "memory": "8Gi", "pods": "110", **allocatable}
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": {HOST: name, ZONE: zone}},
+        "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def pod(name: str, on: str | None = None, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    container = {"name": "app", "resources": {"requests": {"cpu": "100m", "memory": "64Mi", **spec.pop("asks", {})}}}
+    container["ports"] = spec.pop("ports", [])
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": spec.pop("namespace", "shop"), "uid": name, "labels": labels or {}},
+        "spec": {"schedulerName": "rematch", "containers": [container], **({"nodeName": on} if on else {}), **spec},
+        "status": {"phase": "Running" if on else "Pending"},
+    }
+
+
+def namespace(name: str, **labels: str) -> dict[str, Any]:
+    return {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}}
+
+
+def claim(name: str, volume: str | None) -> dict[str, Any]:
+    spec = {"volumeName": volume} if volume else {}
+    return {
+        "kind": "PersistentVolumeClaim",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": spec,
+    }
+
+
+def volume(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "kind": "PersistentVolume",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": spec,
+    }
+
+
+NODES = [node("n1", "a"), node("n2", "a"), node("n3", "b")]
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Any:
+    def run(*objects: dict[str, Any]) -> dict[str, Any]:
+        dump = tmp_path / "dump.json"
+        named = {each["metadata"]["name"] for each in objects if each["kind"] == "Node"}
+        nodes = [each for each in NODES if each["metadata"]["name"] not in named]
+        items = [namespace("shop"), *nodes, *objects]
+        dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+        result = CliRunner().invoke(plan, ["-f", str(dump), "-o", "json"], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        found: dict[str, Any] = json.loads(result.output)
+        assert found["certificate"]["feasible"], found["certificate"]
+        return found
+
+    return run
+
+
+def target(found: dict[str, Any], name: str = "shop/new") -> str | None:
+    return next((move["to"] for move in found["moves"] if move["pod"] == name), None)
+
+
+def refusals(found: dict[str, Any], name: str = "shop/new") -> dict[str, str]:
+    entry = next(each for each in (*found["moves"], *found["unplaced"]) if each["pod"] == name)
+    return {each["node"]: each["reason"] for each in entry["rejected"]}
+
+
+def left_alone(found: dict[str, Any], name: str = "shop/new") -> str:
+    return next(str(each["reason"]) for each in found["unplaced"] if each["pod"] == name)
+
+
+def anti(key: str) -> dict[str, Any]:
+    return {"podAntiAffinity": {REQUIRED: [{"topologyKey": key, "labelSelector": WEB}]}}
+
+
+def near(key: str, **more: Any) -> dict[str, Any]:
+    return {"podAffinity": {REQUIRED: [{"topologyKey": key, "labelSelector": WEB, **more}]}}
+
+
+def spread(**more: Any) -> list[dict[str, Any]]:
+    return [{"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": WEB, **more}]
+
+
+def test_anti_affinity(planned: Any) -> None:
+    found = planned(pod("old", "n1", {"app": "web"}), pod("new", affinity=anti(ZONE)))
+    assert target(found) == "n3"
+
+
+def test_anti_affinity_of_a_pod_that_is_there(planned: Any) -> None:
+    found = planned(pod("old", "n1", affinity=anti(ZONE)), pod("new", labels={"app": "web"}))
+    assert target(found) == "n3"
+    nobody = planned(
+        pod("old", "n1", affinity=anti(ZONE)),
+        pod("older", "n3", affinity=anti(ZONE)),
+        pod("new", labels={"app": "web"}),
+    )
+    assert refusals(nobody) == {
+        "n1": "anti-affinity of shop/old on zone a",
+        "n2": "anti-affinity of shop/old on zone a",
+        "n3": "anti-affinity of shop/older on zone b",
+    }
+
+
+def test_affinity_and_its_first_pod(planned: Any) -> None:
+    assert target(planned(pod("old", "n3", {"app": "web"}), pod("new", affinity=near(ZONE)))) == "n3"
+    lonely = planned(pod("new", affinity=near(ZONE)))
+    assert refusals(lonely)["n1"] == "affinity: no pod with app=web on zone a"
+    assert target(planned(pod("new", labels={"app": "web"}, affinity=near(ZONE)))) is not None
+
+
+def test_affinity_across_namespaces_by_their_labels(planned: Any) -> None:
+    other = pod("old", "n3", {"app": "web"}, namespace="bank")
+    asking = pod("new", affinity=near(ZONE, namespaceSelector={"matchLabels": {"team": "x"}}))
+    assert target(planned(namespace("bank", team="x"), other, asking)) == "n3"
+    assert target(planned(namespace("bank", team="y"), other, asking)) is None
+
+
+def test_a_namespace_that_was_not_read_cannot_be_judged(planned: Any) -> None:
+    other = pod("old", "n3", {"app": "web"}, namespace="bank")
+    asking = pod("new", affinity=near(ZONE, namespaceSelector={"matchLabels": {"team": "x"}}))
+    found = planned(other, asking)
+    assert target(found) is None
+    assert left_alone(found) == "left alone: cannot judge namespaceSelector (namespace bank was not read)"
+
+
+def test_topology_spread(planned: Any) -> None:
+    two = (pod("w1", "n1", {"app": "web"}), pod("w2", "n2", {"app": "web"}))
+    asking = pod("new", labels={"app": "web"}, topologySpreadConstraints=spread())
+    assert target(planned(*two, asking)) == "n3"
+    busy = pod("big", "n3", asks={"cpu": "4"})
+    found = planned(*two, busy, asking)
+    assert refusals(found)["n1"] == "would make the skew of app=web over zone 3 (max 1)"
+
+
+def test_spread_with_too_few_domains(planned: Any) -> None:
+    running = (pod("w1", "n1", {"app": "web"}), pod("w3", "n3", {"app": "web"}))
+    asking = pod("new", labels={"app": "web"}, topologySpreadConstraints=spread(minDomains=3))
+    assert target(planned(*running, asking)) is None
+
+
+def test_host_ports(planned: Any) -> None:
+    port = [{"containerPort": 80, "hostPort": 80}]
+    users = [pod(f"old{name}", name, ports=port) for name in ("n1", "n2")]
+    assert target(planned(*users, pod("new", ports=port))) == "n3"
+    found = planned(*users, pod("oldn3", "n3", ports=port), pod("new", ports=port))
+    assert refusals(found)["n1"] == "host port 80/TCP is taken by shop/oldn1"
+
+
+def test_volume_affinity_and_zone(planned: Any) -> None:
+    using = pod("new", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    terms = {
+        "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "In", "values": ["n2"]}]}]}
+    }
+    assert target(planned(using, claim("data", "pv"), volume("pv", nodeAffinity=terms))) == "n2"
+    assert target(planned(using, claim("data", "pv"), volume("pv", {ZONE: "b"}))) == "n3"
+
+
+@pytest.mark.parametrize(
+    ("objects", "why"),
+    [
+        ([], "it is not there"),
+        ([claim("data", None)], "not bound yet"),
+        ([claim("data", "pv")], "its volume pv is not there"),
+    ],
+)
+def test_a_claim_that_cannot_be_judged_keeps_the_pod_waiting(
+    planned: Any, objects: list[dict[str, Any]], why: str
+) -> None:
+    found = planned(pod("new", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]), *objects)
+    assert left_alone(found) == f"left alone: cannot judge claim shop/data ({why})"
+
+
+def test_extended_resources_and_huge_pages_only_reject(planned: Any) -> None:
+    gpu = node("n2", "a", **{"nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"})
+    asking = pod("new", asks={"nvidia.com/gpu": "1", "hugepages-2Mi": "2Mi"})
+    assert target(planned(gpu, asking)) == "n2"
+    taken = pod("old", "n2", asks={"nvidia.com/gpu": "1"})
+    found = planned(gpu, taken, asking)
+    assert refusals(found)["n2"] == "requests: lacks 1 nvidia.com/gpu"
+
+
+def test_whether_a_move_may_start_is_asked_of_the_whole_cluster(tmp_path: Path) -> None:
+    """The pod itself is gone by then; a neighbour in the same zone, on another node, is not."""
+    moving = pod("moving", "n3", {"app": "web"}, affinity=anti(ZONE))
+    dump = tmp_path / "dump.json"
+    for others, expected in (([], True), ([pod("other", "n1", {"app": "web"})], False)):
+        items = [namespace("shop"), *NODES, moving, *others]
+        dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+        snapshot = look_at_dump(read_dump([str(dump)]), Settings()).snapshot
+        mover = snapshot.cluster.pods["moving"]
+        assert fits_now(mover, "n2", snapshot, ()) is expected
+    full = pod("full", "n2", asks={"cpu": "4"})
+    dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [*NODES, full, pod("moving", "n3")]}))
+    snapshot = look_at_dump(read_dump([str(dump)]), Settings()).snapshot
+    assert not fits_now(snapshot.cluster.pods["moving"], "n2", snapshot, ())
+    assert fits_now(snapshot.cluster.pods["moving"], "n1", snapshot, ())

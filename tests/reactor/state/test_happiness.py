@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reactor.cluster.records import Namespace, Pod
+from reactor.settings.model import Happiness
+from reactor.signals.probe_counts import Counts, decay, spread
+from reactor.state.happiness import THRESHOLD_ANNOTATION, Threshold, ThresholdSource, probability, threshold_of
+
+numbers = st.floats(0, 1e6)
+half_lives = st.floats(1, 1e5)
+
+
+def pod(threshold: str | None = None) -> Pod:
+    annotations = {} if threshold is None else {THRESHOLD_ANNOTATION: threshold}
+    return Pod("u1", "default", "web-1", "1", {}, annotations, 0.0)
+
+
+def namespace(threshold: str | None = None) -> Namespace:
+    annotations = {} if threshold is None else {THRESHOLD_ANNOTATION: threshold}
+    return Namespace("default", "n1", "1", {}, annotations)
+
+
+def test_half_life() -> None:
+    later = Counts(8.0, 4.0, 100.0).at_time(400.0, 300.0)
+    assert (later.successes, later.failures, later.at) == (4.0, 2.0, 400.0)
+    assert Counts(8.0, 4.0, 100.0).at_time(50.0, 300.0) == Counts(8.0, 4.0, 100.0)
+    assert later.plus(failures=1.0) == Counts(4.0, 3.0, 400.0)
+    assert decay(-5.0, 300.0) == 1.0
+
+
+def test_probability() -> None:
+    assert probability(Counts(), 0.0) == 1.0
+    assert probability(Counts(), 5.0) == 1.0
+    assert probability(Counts(failures=1.0), 0.0) == 0.0
+    assert probability(Counts(15.0, 5.0), 5.0) == 0.8
+
+
+@given(numbers, numbers, numbers)
+def test_probability_is_one_and_failures_lower_it(successes: float, failures: float, goodwill: float) -> None:
+    before = probability(Counts(successes, failures), goodwill)
+    after = probability(Counts(successes, failures + 1), goodwill)
+    assert 0 <= after <= before <= 1
+
+
+@given(numbers, st.floats(0, 1e5), st.floats(0, 1e5), half_lives)
+def test_decay_in_steps_is_decay_at_once(failures: float, first: float, second: float, half_life: float) -> None:
+    start = Counts(0.0, failures, 0.0)
+    steps = start.at_time(first, half_life).at_time(first + second, half_life)
+    assert steps.failures == pytest.approx(start.at_time(first + second, half_life).failures, rel=1e-6, abs=1e-9)
+
+
+@given(numbers, st.floats(0, 1e5), half_lives)
+def test_spread_lies_between_all_at_the_ends(count: float, length: float, half_life: float) -> None:
+    weight = spread(count, 0.0, length, half_life)
+    assert count * decay(length, half_life) <= weight * (1 + 1e-9)
+    assert weight <= count * (1 + 1e-9)
+
+
+def test_spread_is_the_sum_of_evenly_dated_probes() -> None:
+    dated = sum(decay(600.0 - (place + 0.5) * 0.6, 300.0) for place in range(1000))
+    assert spread(1000.0, 0.0, 600.0, 300.0) == pytest.approx(dated, rel=1e-4)
+
+
+def test_threshold_by_level() -> None:
+    settings = Happiness(threshold=0.8, namespaces={"default": 0.6})
+    assert threshold_of(pod("0.9"), namespace("0.7"), settings) == Threshold(0.9, ThresholdSource.POD_ANNOTATION)
+    assert threshold_of(pod(), namespace("0.7"), settings) == Threshold(0.7, ThresholdSource.NAMESPACE_ANNOTATION)
+    assert threshold_of(pod(), namespace(), settings) == Threshold(0.6, ThresholdSource.NAMESPACE_SETTINGS)
+    assert threshold_of(pod(), None, Happiness()) == Threshold(0.9, ThresholdSource.GLOBAL)
+
+
+@pytest.mark.parametrize("text", ["high", "1.01", "-0.1", "nan", "inf", "", "0,9"])
+def test_an_invalid_annotation_falls_through_and_is_told(text: str) -> None:
+    threshold = threshold_of(pod(text), namespace("0.7"), Happiness())
+    assert (threshold.value, threshold.source) == (0.7, ThresholdSource.NAMESPACE_ANNOTATION)
+    assert "pod annotation" in threshold.problem
+    both = threshold_of(pod(text), namespace(text), Happiness())
+    assert both.source is ThresholdSource.GLOBAL
+    assert "pod annotation" in both.problem
+    assert "namespace annotation" in both.problem
+
+
+@pytest.mark.parametrize("text", ["0", "1", "0.5", "1e-3"])
+def test_valid_annotations(text: str) -> None:
+    assert threshold_of(pod(text), None, Happiness()) == Threshold(float(text), ThresholdSource.POD_ANNOTATION)

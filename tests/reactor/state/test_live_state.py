@@ -1,0 +1,294 @@
+"""The live state: what signals make of it, and when it wakes the controller."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+from reactor.cluster.kinds import CLUSTER_KINDS, Kind
+from reactor.cluster.records import Container, Namespace, Probe
+from reactor.cluster.samples import ProbeCounter
+from reactor.state.live_state import ASSUMED_FOR, State
+from reactor.state.moves import Ongoing
+from tests.support.clock import NOW
+from tests.support.cluster import make_budget, make_event, make_node, make_pending, make_pod, make_settings
+from tests.support.moves import make_move, make_plan
+from tests.support.rig import Rig
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def moods(state: State) -> dict[str, float]:
+    return {uid: mood.counts.failures for uid, mood in state.freeze(Ongoing()).happiness.items()}
+
+
+async def calls(rig: Rig) -> set[str]:
+    """Who asked to be looked at since the last time."""
+    asked = asyncio.create_task(rig.work_queue.next(0.0))
+    await rig.clock.advance(0.01)
+    return set(await asked)
+
+
+def test_nothing_is_synced_before_every_kind_was_listed(rig: Rig) -> None:
+    kinds = list(CLUSTER_KINDS)
+    for kind in kinds[:-1]:
+        rig.state.mirror.replaced(kind, [])
+        assert not rig.state.synced
+
+    rig.state.mirror.replaced(kinds[-1], [])
+
+    assert rig.state.synced
+
+
+def test_events_that_are_listed_before_their_pods_count_all_the_same(rig: Rig) -> None:
+    pod = make_pod()
+    rig.state.mirror.replaced(Kind.EVENTS, [make_event(pod, 8)])
+    rig.state.mirror.replaced(Kind.PODS, [pod])
+    assert moods(rig.state) == {}
+
+    rig.sync()
+
+    assert moods(rig.state)[pod.uid] == pytest.approx(8.0)
+
+
+def test_what_the_first_list_tells_is_dated_and_what_comes_later_is_now(rig: Rig) -> None:
+    old, new = make_pod("web-1"), make_pod("db-1")
+    rig.sync(old, new, make_event(old, 8, last=NOW - 300))
+
+    rig.put(make_event(new, 8, last=NOW - 300))
+
+    found = moods(rig.state)
+    assert found[old.uid] == pytest.approx(4.0)
+    assert found[new.uid] == pytest.approx(8.0)
+
+
+def test_a_repeated_delivery_is_not_counted_twice(rig: Rig) -> None:
+    pod = make_pod()
+    rig.sync(pod)
+
+    for count in (3, 3, 5, 5):
+        rig.put(make_event(pod, count))
+
+    assert moods(rig.state)[pod.uid] == pytest.approx(5.0)
+
+
+def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
+    pod = make_pod()
+    event = make_event(pod, 9)
+    rig.sync(pod)
+    rig.put(event)
+    before = rig.state.freeze(Ongoing()).happiness[pod.uid]
+    rows = rig.state.ledger.export(rig.clock.now())
+
+    rig.state = rig.new_state()
+    rig.state.restore(rows)
+    rig.sync(pod, event)
+
+    after = rig.state.freeze(Ongoing()).happiness[pod.uid]
+    assert after.counts.failures == pytest.approx(before.counts.failures)
+    assert after.counts.successes == pytest.approx(before.counts.successes)
+
+
+def test_who_looks_before_the_first_list_does_not_make_it_forget_what_was_restored(rig: Rig) -> None:
+    pod = make_pod()
+    rig.sync(pod)
+    rig.fail(pod, 9)
+    rows = rig.state.ledger.export(rig.clock.now())
+
+    rig.state = rig.new_state()
+    rig.state.restore(rows)
+    rig.state.freeze(Ongoing())
+    rig.sync(pod)
+
+    assert moods(rig.state)[pod.uid] == pytest.approx(9.0)
+
+
+def test_forgiven_failures_and_pods_that_are_gone_leave_the_moods(rig: Rig) -> None:
+    pod, gone = make_pod("web-1"), make_pod("db-1")
+    rig.sync(pod, gone)
+    rig.fail(pod, 2)
+    rig.fail(gone, 2)
+
+    rig.remove(gone)
+    assert set(moods(rig.state)) == {pod.uid}
+    rig.clock.set(NOW + 300 * 10)
+    assert moods(rig.state) == {}
+
+
+def test_the_half_life_can_change_while_it_runs(rig: Rig) -> None:
+    pod = make_pod()
+    rig.sync(pod)
+    rig.fail(pod, 8)
+
+    rig.settings = make_settings(happiness={"half_life": "10s"})
+    moods(rig.state)
+    rig.clock.set(NOW + 10)
+
+    assert moods(rig.state)[pod.uid] == pytest.approx(4.0)
+
+
+def test_thresholds_come_from_annotations_before_the_settings(rig: Rig) -> None:
+    by_pod = make_pod("web-1", annotations={"rematch.io/threshold": "0.1"})
+    by_namespace = make_pod("db-1")
+    namespace = Namespace("shop", "uid-shop", "", {}, {"rematch.io/threshold": "0.95"})
+    rig.sync(by_pod, by_namespace, namespace)
+    rig.fail(by_pod, 10)
+    rig.fail(by_namespace, 1)
+
+    found = rig.state.freeze(Ongoing()).happiness
+
+    assert found[by_pod.uid].threshold.value == 0.1
+    assert not found[by_pod.uid].unhappy
+    assert found[by_namespace.uid].threshold.value == 0.95
+
+
+def test_a_binding_is_believed_until_the_watch_shows_it_or_the_time_is_up(rig: Rig) -> None:
+    pod = make_pending("web-1")
+    rig.sync(pod, make_node())
+    rig.state.assume_bound(pod, "n1")
+
+    assert [found.uid for found in rig.state.freeze(Ongoing()).cluster.pods_on("n1")] == [pod.uid]
+    rig.clock.set(NOW + ASSUMED_FOR)
+    assert rig.state.freeze(Ongoing()).cluster.pods[pod.uid].node is None
+
+
+def test_what_the_watch_shows_wins_over_what_was_assumed(rig: Rig) -> None:
+    pod = make_pending("web-1")
+    rig.sync(pod)
+    rig.state.assume_bound(pod, "n1")
+
+    rig.put(replace(pod, node="n2"))
+
+    assert rig.state.freeze(Ongoing()).cluster.pods[pod.uid].node == "n2"
+
+
+def test_a_snapshot_does_not_change_any_more(rig: Rig) -> None:
+    pod = make_pod()
+    rig.sync(pod, make_node())
+    snapshot = rig.state.freeze(Ongoing())
+
+    rig.fail(pod, 10)
+    rig.remove(pod)
+
+    assert pod.uid in snapshot.cluster.pods
+    assert snapshot.happiness == {}
+
+
+async def test_a_pod_below_its_threshold_wakes_the_controller(rig: Rig) -> None:
+    pod = make_pod()
+    rig.sync(pod)
+    await calls(rig)
+
+    rig.fail(pod, 25)
+
+    assert await calls(rig) == {pod.uid}
+
+
+async def test_a_failing_pod_above_its_threshold_does_not(rig: Rig) -> None:
+    pod = make_pod()
+    rig.sync(pod)
+    await calls(rig)
+
+    rig.fail(pod, 1)
+
+    assert await calls(rig) == set()
+    assert set(moods(rig.state)) == {pod.uid}
+
+
+async def test_failures_that_only_the_counters_tell_wake_it_too(rig: Rig) -> None:
+    pod = make_pod(containers=(Container("srv", Probe(), 0, NOW - 3600),))
+    rig.sync(pod)
+    await calls(rig)
+
+    rig.state.count([ProbeCounter("shop", "web-1", "srv", 10.0, 0.0, NOW, pod.uid)])
+    rig.clock.set(NOW + 30)
+    rig.state.count([ProbeCounter("shop", "web-1", "srv", 10.0, 90.0, NOW + 30, pod.uid)])
+
+    assert await calls(rig) == {pod.uid}
+
+
+async def test_a_change_of_a_running_pod_wakes_it_only_while_moves_are_under_way(rig: Rig) -> None:
+    pod = make_pod()
+    rig.sync(pod, make_node())
+    await calls(rig)
+
+    rig.put(replace(pod, ready=False))
+    assert await calls(rig) == set()
+
+    rig.executor.adopt(make_plan(make_move(pod, "n2")), "plan-1", rig.state.freeze(Ongoing()))
+    rig.put(replace(pod, ready=True))
+    assert await calls(rig) == {"moves"}
+
+
+async def test_a_budget_that_opens_wakes_it_while_moves_are_under_way(rig: Rig) -> None:
+    pod = make_pod()
+    rig.sync(pod)
+    rig.put(make_budget("web-pdb", 0))
+    await calls(rig)
+
+    rig.put(make_budget("web-pdb", 1))
+    assert await calls(rig) == set()
+
+    rig.executor.adopt(make_plan(make_move(pod, "n2")), "plan-1", rig.state.freeze(Ongoing()))
+    rig.put(make_budget("web-pdb", 0))
+    assert await calls(rig) == {"moves"}
+
+
+async def test_pending_pods_of_ours_wake_it_when_they_come_and_when_they_are_bound_or_gone(rig: Rig) -> None:
+    rig.sync()
+    pod, other = make_pending("web-1"), make_pending("db-1", scheduler_name="default-scheduler")
+    await calls(rig)
+
+    rig.put(pod, other)
+    assert await calls(rig) == {pod.uid}
+    rig.put(replace(pod, node="n1"))
+    assert await calls(rig) == {pod.uid}
+    rig.remove(pod)
+    rig.remove(other)
+    assert await calls(rig) == set()
+
+
+async def test_new_measurements_wake_it_only_when_somebody_fails(rig: Rig) -> None:
+    pod = make_pod()
+    rig.sync(pod)
+    await calls(rig)
+
+    rig.state.measured()
+    assert await calls(rig) == set()
+    rig.fail(pod, 1)
+    rig.state.measured()
+    assert await calls(rig) == {"metrics"}
+
+
+async def test_the_first_list_wakes_it(rig: Rig) -> None:
+    rig.sync()
+
+    assert await calls(rig) == {"synced"}
+
+
+def test_usage_follows_pods_and_nodes(rig: Rig) -> None:
+    pod, node = make_pod(), make_node()
+    rig.sync(pod, node)
+    rig.measure({"web-1": 0.5}, {"n1": 1.5})
+
+    usage = rig.state.freeze(Ongoing()).usage
+    assert usage.usage(pod.uid).cpu.fresh == 0.5
+    assert usage.node_usage("n1").cpu.fresh == 1.5
+    rig.remove(pod)
+    rig.state.mirror.remove(Kind.NODES, "n1")
+    usage = rig.state.freeze(Ongoing()).usage
+    assert usage.usage(pod.uid).cpu.fresh is None
+    assert usage.node_usage("n1").cpu.fresh is None
+
+
+def test_every_change_shows_in_the_version(rig: Rig) -> None:
+    before = rig.state.version
+
+    rig.put(make_node())
+
+    assert rig.state.version > before

@@ -1,0 +1,183 @@
+"""The whole controller on the embedded cluster: what its parts promise together, and what its page shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from loadtests.embedded.resources import CONFIGMAPS, PODDISRUPTIONBUDGETS
+from reactor.app import Controller, Options, open_controller
+from reactor.cluster.kinds import ObjectName
+from reactor.errors import InputError
+from reactor.settings.model import Mode
+from reactor.web.live import LiveView
+from reactor.web.serving import serve
+from tests.support.clock import eventually
+from tests.support.cluster import make_settings
+from tests.support.shop import Shop, open_shop
+
+FAST = "triggers: {evaluationInterval: 1s}\nmetrics: {metricsApi: {interval: 1s}}\n"
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Shop]:
+    async with open_shop() as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def controlled(shop: Shop, folder: Path, text: str = "", **options: object) -> AsyncIterator[Controller]:
+    settings = folder / "settings.yaml"
+    settings.write_text(FAST + text)
+    chosen = Options(
+        store=folder / "rematch.db",
+        kubeconfig=str(shop.cluster.kubeconfig(folder / "kubeconfig")),
+        settings_file=None if "config_map" in options else settings,
+        **options,  # type: ignore[arg-type]
+    )
+    async with open_controller(chosen) as controller:
+        job = asyncio.create_task(controller.run())
+        try:
+            await eventually(lambda: controller.state.synced)
+            yield controller
+        finally:
+            job.cancel()
+            await asyncio.gather(job, return_exceptions=True)
+
+
+def measured(controller: Controller) -> Callable[[], bool]:
+    return lambda: all(controller.state.usage.node_usage(name, controller.clock.now()).known for name in ("n1", "n2"))
+
+
+async def test_in_mode_act_the_failing_pod_gets_a_better_node(shop: Shop, tmp_path: Path) -> None:
+    async with controlled(shop, tmp_path, "mode: act") as controller:
+        await eventually(measured(controller))
+        shop.fail("web")
+        await eventually(lambda: shop.where("web") == ["n2"])
+        await eventually(lambda: "Moved" in shop.said())
+
+        assert shop.where("db") == ["n1"]
+        assert {"Unhappy", "Moving", "Scheduled"} <= set(shop.said())
+    async with open_controller(Options(tmp_path / "rematch.db", str(tmp_path / "kubeconfig"))) as again:
+        (move,) = await again.store.moves()
+        assert move.outcome == "done"
+        lineage = again.executor.ongoing().lineage
+        assert lineage[move.replacement_uid].generation == 1
+
+
+async def test_in_mode_observe_nothing_is_touched(shop: Shop, tmp_path: Path) -> None:
+    async with controlled(shop, tmp_path) as controller:
+        await eventually(measured(controller))
+        shop.fail("web")
+        await eventually(lambda: "RematchWaits" in shop.said())
+
+    assert shop.where("web") == ["n1"]
+    assert "Unhappy" in shop.said()
+    assert "Moving" not in shop.said()
+
+
+async def test_a_dry_run_says_nothing_either(shop: Shop, tmp_path: Path) -> None:
+    async with controlled(shop, tmp_path, "mode: act", dry_run=True, mode=Mode.OBSERVE) as controller:
+        await eventually(measured(controller))
+        shop.fail("web")
+        await eventually(lambda: controller.executor.ongoing().resting)
+
+    assert shop.said() == []
+    assert shop.where("web") == ["n1"]
+
+
+async def test_a_budget_that_allows_nothing_is_respected(shop: Shop, tmp_path: Path) -> None:
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+    budget = {"metadata": {"name": "web-pdb", "namespace": "default"}, "spec": spec}
+    shop.cluster.api.create(PODDISRUPTIONBUDGETS, budget)
+    async with controlled(shop, tmp_path, "mode: act") as controller:
+        await eventually(measured(controller))
+        shop.fail("web")
+        await eventually(lambda: "RematchWaits" in shop.said())
+
+    assert shop.where("web") == ["n1"]
+
+
+async def test_settings_in_a_config_map_are_followed(shop: Shop, tmp_path: Path) -> None:
+    home = ObjectName("default", "rematch")
+
+    def written(text: str) -> dict[str, object]:
+        return {"metadata": {"name": "rematch", "namespace": "default"}, "data": {"settings.yaml": text}}
+
+    shop.cluster.api.create(CONFIGMAPS, written("mode: act"))
+    async with controlled(shop, tmp_path, config_map=home) as controller:
+        await eventually(lambda: controller.settings.get().mode is Mode.ACT)
+
+        shop.cluster.api.update(CONFIGMAPS, written("mode: fly"))
+        await eventually(lambda: "SettingsRefused" in shop.said())
+        assert controller.settings.get().mode is Mode.ACT
+
+        shop.cluster.api.update(CONFIGMAPS, written("mode: observe"))
+        await eventually(lambda: controller.settings.get().mode is Mode.OBSERVE)
+
+
+async def test_the_page_shows_what_the_controller_knows(shop: Shop, tmp_path: Path) -> None:
+    async with controlled(shop, tmp_path) as controller, serve(controller, "127.0.0.1", 0) as url:
+        await eventually(measured(controller))
+        shop.fail("web")
+        await eventually(lambda: controller.executor.ongoing().resting)
+        name = shop.pods("web")[0]["metadata"]["name"]
+        await controller.store.flush()
+
+        async with aiohttp.ClientSession() as session:
+            overview = await (await session.get(f"{url}/api/v1/overview")).json()
+            decisions = await (await session.get(f"{url}/api/v1/decisions")).json()
+            pod = await (await session.get(f"{url}/api/v1/pods/default/{name}")).json()
+            missing = (await session.get(f"{url}/api/v1/pods/default/nobody")).status
+            metrics = await (await session.get(f"{url}/metrics")).text()
+            ready = (await session.get(f"{url}/readyz")).status
+
+    assert [node["name"] for node in overview["nodes"]] == ["n1", "n2"]
+    assert overview["totals"]["unhappy"] == 1
+    assert overview["mode"] == "observe"
+    assert "rematch" in {decision["kind"] for decision in decisions["decisions"]}
+    assert pod["happiness"]["happy"] is False
+    assert pod["decision"]["reason"] == "observed"
+    assert pod["placement"]["whyHere"][0] == "n1 -> n2"
+    assert (missing, ready) == (404, 200)
+    assert "rematch_pods_unhappy 1.0" in metrics
+
+
+async def test_the_samples_of_the_charts_have_equal_lengths(shop: Shop, tmp_path: Path) -> None:
+    async with controlled(shop, tmp_path) as controller:
+        view = LiveView(controller, "Rematch")
+        sampling = asyncio.create_task(view.keep_sampling())
+        await eventually(lambda: view.timeline.changes)
+        sampling.cancel()
+        await asyncio.gather(sampling, return_exceptions=True)
+        series = await view.series()
+
+    assert series.times
+    assert {len(node.cpu) for node in series.nodes} == {len(series.times)}
+    assert series.happiness_min == (1.0,) * len(series.times)
+
+
+async def test_a_port_that_is_taken_is_one_clear_line(shop: Shop, tmp_path: Path) -> None:
+    async with controlled(shop, tmp_path) as controller, serve(controller, "127.0.0.1", 0) as url:
+        port = int(url.rpartition(":")[2])
+        with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}"):
+            async with serve(controller, "127.0.0.1", port):
+                pass
+
+
+async def test_an_overview_before_the_first_list_says_that_nothing_is_known(shop: Shop, tmp_path: Path) -> None:
+    kubeconfig = str(shop.cluster.kubeconfig(tmp_path / "kubeconfig"))
+    async with open_controller(Options(tmp_path / "rematch.db", kubeconfig)) as controller:
+        view = LiveView(controller, "Rematch")
+        overview = await view.overview()
+
+        assert not overview.synced
+        assert not view.ready().ok
+        assert "not listed yet: pods" in view.ready().reasons
+        assert view.live().ok
+    assert overview.mode == make_settings().mode

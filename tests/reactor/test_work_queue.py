@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from reactor.work_queue import LONGEST_WAY, WorkQueue
+from tests.support.clock import NOW, VirtualClock
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+async def test_equal_keys_collapse_and_keep_the_time_of_the_first_call(clock: VirtualClock) -> None:
+    work_queue = WorkQueue(clock)
+    work_queue.add("a")
+    await clock.advance(0.5)
+    work_queue.add("a")
+    work_queue.add("b")
+
+    asked = asyncio.create_task(work_queue.next(10))
+    await clock.advance(0.01)
+
+    assert await asked == {"a": NOW, "b": NOW + 0.5}
+
+
+async def test_a_call_ends_the_waiting_after_the_burst_is_gathered(clock: VirtualClock) -> None:
+    work_queue = WorkQueue(clock, gather=0.2)
+    asked = asyncio.create_task(work_queue.next(10))
+    await clock.advance(3)
+    work_queue.add("a")
+    await clock.advance(0.1)
+    assert not asked.done()
+
+    work_queue.add("b")
+    await clock.advance(0.1)
+
+    assert set(await asked) == {"a", "b"}
+
+
+async def test_silence_ends_it_too(clock: VirtualClock) -> None:
+    work_queue = WorkQueue(clock)
+    asked = asyncio.create_task(work_queue.next(10))
+
+    await clock.advance(9.9)
+    assert not asked.done()
+    await clock.advance(0.1)
+
+    assert await asked == {}
+
+
+async def test_what_comes_while_nobody_waits_is_not_lost(clock: VirtualClock) -> None:
+    work_queue = WorkQueue(clock)
+    for key in ("a", "b"):
+        work_queue.add(key)
+        asked = asyncio.create_task(work_queue.next(10))
+        await clock.advance(0.01)
+        assert set(await asked) == {key}
+
+
+async def test_whoever_stops_waiting_leaves_nothing_running(clock: VirtualClock) -> None:
+    work_queue = WorkQueue(clock)
+    asked = asyncio.create_task(work_queue.next(10))
+    await clock.settle()
+
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    await clock.settle()
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def gave_way_within(seconds: float, work_queue: WorkQueue) -> bool:
+    done, waiting = await asyncio.wait({asyncio.create_task(work_queue.yield_to_cycle())}, timeout=seconds)
+    for task in waiting:
+        task.cancel()
+    return bool(done)
+
+
+async def test_bulk_work_lets_a_turn_pass(clock: VirtualClock) -> None:
+    work_queue = WorkQueue(clock)
+    await work_queue.yield_to_cycle()
+
+    asked = asyncio.create_task(work_queue.next(60.0))
+    await clock.advance(0.0)
+    await work_queue.yield_to_cycle()
+
+    work_queue.add("a")
+    bulk = asyncio.create_task(work_queue.yield_to_cycle())
+    await clock.advance(1.0)
+    assert asked.done()
+    assert not bulk.done()
+
+    asked = asyncio.create_task(work_queue.next(60.0))
+    await clock.advance(0.0)
+    await bulk
+    asked.cancel()
+
+
+async def test_bulk_work_does_not_wait_where_nobody_follows_the_calls(clock: VirtualClock) -> None:
+    work_queue = WorkQueue(clock)
+    work_queue.add("a")
+
+    assert await gave_way_within(LONGEST_WAY / 2, work_queue)
+
+
+async def test_bulk_work_does_not_wait_for_ever(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reactor.work_queue.LONGEST_WAY", 0.01)
+    work_queue = WorkQueue(clock)
+    work_queue.add("a")
+    asked = asyncio.create_task(work_queue.next(60.0))
+    await clock.advance(1.0)
+    await asked
+
+    assert await gave_way_within(LONGEST_WAY, work_queue)
