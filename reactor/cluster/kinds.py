@@ -18,10 +18,10 @@ class Kind(StrEnum):
     STATEFUL_SETS = "statefulsets"
     DAEMON_SETS = "daemonsets"
     JOBS = "jobs"
-    BUDGETS = "poddisruptionbudgets"
+    PDBS = "poddisruptionbudgets"
     NAMESPACES = "namespaces"
-    CLAIMS = "persistentvolumeclaims"
-    VOLUMES = "persistentvolumes"
+    PVCS = "persistentvolumeclaims"
+    PVS = "persistentvolumes"
     PRIORITY_CLASSES = "priorityclasses"
     CONFIG_MAPS = "configmaps"
 
@@ -56,10 +56,10 @@ _RESOURCES: Mapping[Kind, _Resource] = {
     Kind.STATEFUL_SETS: _Resource("StatefulSet", "/apis/apps/v1"),
     Kind.DAEMON_SETS: _Resource("DaemonSet", "/apis/apps/v1"),
     Kind.JOBS: _Resource("Job", "/apis/batch/v1"),
-    Kind.BUDGETS: _Resource("PodDisruptionBudget", "/apis/policy/v1"),
+    Kind.PDBS: _Resource("PodDisruptionBudget", "/apis/policy/v1"),
     Kind.NAMESPACES: _Resource("Namespace", "/api/v1", namespaced=False),
-    Kind.CLAIMS: _Resource("PersistentVolumeClaim", "/api/v1"),
-    Kind.VOLUMES: _Resource("PersistentVolume", "/api/v1", namespaced=False),
+    Kind.PVCS: _Resource("PersistentVolumeClaim", "/api/v1"),
+    Kind.PVS: _Resource("PersistentVolume", "/api/v1", namespaced=False),
     Kind.PRIORITY_CLASSES: _Resource("PriorityClass", "/apis/scheduling.k8s.io/v1", namespaced=False),
     Kind.CONFIG_MAPS: _Resource("ConfigMap", "/api/v1"),
 }

@@ -10,16 +10,16 @@ from typing import TypeVar, cast
 from reactor.cluster.decoding.decoder import key_of
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import (
-    Budget,
-    Claim,
     ConfigMap,
     Event,
     Namespace,
     Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
     Pod,
+    PodDisruptionBudget,
     PriorityClass,
     Record,
-    Volume,
     Workload,
 )
 from reactor.cluster.view import ClusterView
@@ -136,10 +136,10 @@ class ClusterMirror:
             nodes=self._copy(Kind.NODES, Node),
             pods=self._copy(Kind.PODS, Pod),
             workloads=workloads,
-            budgets=tuple(self._copy(Kind.BUDGETS, Budget).values()),
+            pdbs=tuple(self._copy(Kind.PDBS, PodDisruptionBudget).values()),
             namespaces=self._copy(Kind.NAMESPACES, Namespace),
-            claims=tuple(self._copy(Kind.CLAIMS, Claim).values()),
-            volumes=self._copy(Kind.VOLUMES, Volume),
+            pvcs=tuple(self._copy(Kind.PVCS, PersistentVolumeClaim).values()),
+            pvs=self._copy(Kind.PVS, PersistentVolume),
             priority_classes=self._copy(Kind.PRIORITY_CLASSES, PriorityClass),
         )
 

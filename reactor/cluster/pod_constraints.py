@@ -11,22 +11,22 @@ from dataclasses import replace
 from matching.constraints.neighbours import has_rules
 from matching.problem import Rules
 from reactor.cluster.pod_affinity import NAMESPACE_NAME, asks_for_namespace_labels
-from reactor.cluster.records import Pod, Volume
+from reactor.cluster.records import PersistentVolume, Pod
 from reactor.cluster.view import ClusterView
 
 
 def cannot_judge(pod: Pod, view: ClusterView) -> tuple[str, ...]:
     """Hard constraints that concern the pod and that nobody here can judge; it is neither moved nor bound."""
-    if not pod.claims and not has_rules(pod.rules) and not view.unread_namespaces:
+    if not pod.pvcs and not has_rules(pod.rules) and not view.unread_namespaces:
         return pod.unjudged
     return (*pod.unjudged, *_claims(pod, view), *_namespaces(pod, view))
 
 
 def rules_of(pod: Pod, view: ClusterView) -> Rules:
     """With what its bound volumes demand. What `cannot_judge` names is left out."""
-    if not pod.claims:
+    if not pod.pvcs:
         return pod.rules
-    volumes = bound_volumes(pod, view)
+    volumes = bound_pvs(pod, view)
     affinity = tuple(volume.node_affinity for volume in volumes if volume.node_affinity is not None)
     zones = tuple(zone for volume in volumes for zone in volume.zones)
     if not affinity and not zones:
@@ -34,9 +34,9 @@ def rules_of(pod: Pod, view: ClusterView) -> Rules:
     return replace(pod.rules, volumes=affinity, volume_zones=zones)
 
 
-def bound_volumes(pod: Pod, view: ClusterView) -> list[Volume]:
-    claims = (view.claim_named(pod.namespace, name) for name in pod.claims)
-    found = (view.volumes.get(claim.volume) for claim in claims if claim is not None)
+def bound_pvs(pod: Pod, view: ClusterView) -> list[PersistentVolume]:
+    claims = (view.pvc_named(pod.namespace, name) for name in pod.pvcs)
+    found = (view.pvs.get(claim.volume) for claim in claims if claim is not None)
     return [volume for volume in found if volume is not None]
 
 
@@ -46,23 +46,23 @@ def namespace_labels(view: ClusterView) -> dict[str, dict[str, str]]:
 
 
 def _claims(pod: Pod, view: ClusterView) -> Iterator[str]:
-    for name in pod.claims:
+    for name in pod.pvcs:
         problem = _claim_problem(pod.namespace, name, view)
         if problem:
             yield f"claim {pod.namespace}/{name} ({problem})"
 
 
 def _claim_problem(namespace: str, name: str, view: ClusterView) -> str:
-    claim = view.claim_named(namespace, name)
+    claim = view.pvc_named(namespace, name)
     if claim is None:
         return "it is not there"
     if claim.deleting:
         return "it is being deleted"
     if not claim.volume:
         return "not bound yet"
-    if claim.volume not in view.volumes:
+    if claim.volume not in view.pvs:
         return f"its volume {claim.volume} is not there"
-    if claim.exclusive and view.users_of_claim(namespace, name) > 1:
+    if claim.exclusive and view.users_of_pvc(namespace, name) > 1:
         return "for one pod at a time, and another one uses it"
     return ""
 

@@ -62,7 +62,7 @@ class Pod(Struct, frozen=True, gc=False):
     unjudged: tuple[str, ...] = ()
     """Hard constraints that we cannot judge, by field name; the pod is neither moved nor bound. More can be found
     only with the rest of the cluster at hand: `reactor.cluster.pod_constraints`."""
-    claims: tuple[str, ...] = ()
+    pvcs: tuple[str, ...] = ()
     """Names of the PersistentVolumeClaims that it uses."""
     local_data: tuple[str, ...] = ()
     """Volumes whose data would be lost by a move (emptyDir, hostPath, local)."""
@@ -142,7 +142,7 @@ class LabelSelector(Struct, frozen=True, gc=False):
     requirements: tuple[Requirement, ...] = ()
 
 
-class Budget(Struct, frozen=True, gc=False):
+class PodDisruptionBudget(Struct, frozen=True, gc=False):
     """A PodDisruptionBudget. `selector` None selects nothing."""
 
     uid: str
@@ -161,7 +161,7 @@ class Namespace(Struct, frozen=True, gc=False):
     annotations: Mapping[str, str] = {}
 
 
-class Claim(Struct, frozen=True, gc=False):
+class PersistentVolumeClaim(Struct, frozen=True, gc=False):
     """A PersistentVolumeClaim."""
 
     uid: str
@@ -175,7 +175,7 @@ class Claim(Struct, frozen=True, gc=False):
     deleting: bool = False
 
 
-class Volume(Struct, frozen=True, gc=False):
+class PersistentVolume(Struct, frozen=True, gc=False):
     """A PersistentVolume."""
 
     name: str
@@ -202,4 +202,15 @@ class ConfigMap(Struct, frozen=True, gc=False):
     data: Mapping[str, str] = {}
 
 
-Record = Pod | Node | Event | Workload | Budget | Namespace | Claim | Volume | PriorityClass | ConfigMap
+Record = (
+    Pod
+    | Node
+    | Event
+    | Workload
+    | PodDisruptionBudget
+    | Namespace
+    | PersistentVolumeClaim
+    | PersistentVolume
+    | PriorityClass
+    | ConfigMap
+)

@@ -9,13 +9,13 @@ from functools import cached_property
 
 from reactor.cluster.pod_affinity import asks_for_namespace_labels, seen_by_rules
 from reactor.cluster.records import (
-    Budget,
-    Claim,
     Namespace,
     Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
     Pod,
+    PodDisruptionBudget,
     PriorityClass,
-    Volume,
     Workload,
 )
 
@@ -31,10 +31,10 @@ class ClusterView:
     """By UID."""
     workloads: Mapping[str, Workload] = field(default_factory=dict)
     """By UID."""
-    budgets: tuple[Budget, ...] = ()
+    pdbs: tuple[PodDisruptionBudget, ...] = ()
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
-    volumes: Mapping[str, Volume] = field(default_factory=dict)
+    pvcs: tuple[PersistentVolumeClaim, ...] = ()
+    pvs: Mapping[str, PersistentVolume] = field(default_factory=dict)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
@@ -58,15 +58,15 @@ class ClusterView:
             return owner
         return self.workloads.get(owner.owner.uid, owner)
 
-    def budgets_in(self, namespace: str) -> tuple[Budget, ...]:
-        return self._budgets_by_namespace.get(namespace, ())
+    def pdbs_in(self, namespace: str) -> tuple[PodDisruptionBudget, ...]:
+        return self._pdbs_by_namespace.get(namespace, ())
 
-    def claim_named(self, namespace: str, name: str) -> Claim | None:
-        return self._claims_by_name.get((namespace, name))
+    def pvc_named(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        return self._pvcs_by_name.get((namespace, name))
 
-    def users_of_claim(self, namespace: str, name: str) -> int:
+    def users_of_pvc(self, namespace: str, name: str) -> int:
         """How many pods that have not finished use it."""
-        return self._claim_users[namespace, name]
+        return self._pvc_users[namespace, name]
 
     @cached_property
     def seen_by_rules(self) -> tuple[Pod, ...]:
@@ -84,19 +84,19 @@ class ClusterView:
         return any(asks_for_namespace_labels(pod.rules) for pod in self.seen_by_rules)
 
     @cached_property
-    def _budgets_by_namespace(self) -> Mapping[str, tuple[Budget, ...]]:
-        grouped: dict[str, list[Budget]] = {}
-        for budget in self.budgets:
+    def _pdbs_by_namespace(self) -> Mapping[str, tuple[PodDisruptionBudget, ...]]:
+        grouped: dict[str, list[PodDisruptionBudget]] = {}
+        for budget in self.pdbs:
             grouped.setdefault(budget.namespace, []).append(budget)
         return {namespace: tuple(budgets) for namespace, budgets in grouped.items()}
 
     @cached_property
-    def _claims_by_name(self) -> Mapping[tuple[str, str], Claim]:
-        return {(claim.namespace, claim.name): claim for claim in self.claims}
+    def _pvcs_by_name(self) -> Mapping[tuple[str, str], PersistentVolumeClaim]:
+        return {(claim.namespace, claim.name): claim for claim in self.pvcs}
 
     @cached_property
-    def _claim_users(self) -> Counter[tuple[str, str]]:
-        return Counter((pod.namespace, name) for pod in self.pods.values() if not pod.finished for name in pod.claims)
+    def _pvc_users(self) -> Counter[tuple[str, str]]:
+        return Counter((pod.namespace, name) for pod in self.pods.values() if not pod.finished for name in pod.pvcs)
 
     @cached_property
     def _pods_by_node(self) -> Mapping[str, tuple[Pod, ...]]:

@@ -29,11 +29,11 @@ _SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 
 class Eviction(StrEnum):
     ACCEPTED = "accepted"
-    BUDGET = "budget"
+    PDB = "budget"
     """A PodDisruptionBudget does not allow it now."""
     THROTTLED = "throttled"
     """Flow control of the API server; says nothing about the pod."""
-    SEVERAL_BUDGETS = "severalBudgets"
+    SEVERAL_PDBS = "severalBudgets"
     """The API refuses pods that several budgets select: trying again will not help."""
     GONE = "gone"
     REPLACED = "replaced"
@@ -181,10 +181,10 @@ def _eviction_answer(answer: Answer) -> EvictionAnswer:
         return EvictionAnswer(Eviction.ACCEPTED)
     status = status_of(answer)
     if answer.code == 429:
-        outcome = Eviction.BUDGET if status.has_cause("DisruptionBudget") else Eviction.THROTTLED
+        outcome = Eviction.PDB if status.has_cause("DisruptionBudget") else Eviction.THROTTLED
         return EvictionAnswer(outcome, status.message, status.retry_after)
     if answer.code == 500 and _SEVERAL_BUDGETS in status.message:
-        return EvictionAnswer(Eviction.SEVERAL_BUDGETS, status.message)
+        return EvictionAnswer(Eviction.SEVERAL_PDBS, status.message)
     outcomes = {
         401: Eviction.FORBIDDEN,
         403: Eviction.FORBIDDEN,

@@ -108,7 +108,7 @@ def may_not_move(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | Non
         return Wait(pod.uid, pod.key, Reason.UNJUDGED, f"cannot judge {', '.join(unjudged)}")
     budget = why_not_evictable(pod, snapshot.cluster)
     if budget:
-        return Wait(pod.uid, pod.key, Reason.BUDGET, budget)
+        return Wait(pod.uid, pod.key, Reason.PDB, budget)
     return None
 
 
@@ -142,7 +142,7 @@ def restrained(settings: Settings) -> bool:
 def _refused(pod: Pod, snapshot: Snapshot) -> Wait | None:
     """Even without restraint: who the API server refused to evict is not asked for again at once."""
     rest = snapshot.ongoing.resting.get(pod.uid)
-    if rest is None or snapshot.at >= rest.until or rest.reason not in (Reason.BUDGET, Reason.EVICTION_FAILED):
+    if rest is None or snapshot.at >= rest.until or rest.reason not in (Reason.PDB, Reason.EVICTION_FAILED):
         return None
     return Wait(pod.uid, pod.key, rest.reason, rest.text, rest.until)
 

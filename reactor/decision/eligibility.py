@@ -44,7 +44,7 @@ class Ordinary:
             and not pod.annotations
             and pod.deleting is None
             and pod.phase == "Running"
-            and not (pod.claims or pod.local_data or pod.unjudged or pod.mirror)
+            and not (pod.pvcs or pod.local_data or pod.unjudged or pod.mirror)
             and pod.priority_class not in SYSTEM_PRIORITIES
             and pod.priority < SYSTEM_PRIORITY_VALUE
             and pod.scheduler_name == self.scheduler_name
@@ -60,6 +60,6 @@ class Ordinary:
             and pod.uid not in ongoing.lineage
             and pod.uid not in ongoing.resting
             and pod.node not in ongoing.relieved
-            and (not self.view.budgets or not why_not_evictable(pod, self.view))
+            and (not self.view.pdbs or not why_not_evictable(pod, self.view))
             and self.management.covers(pod)
         )

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from reactor.cluster.records import Budget, Pod
+from reactor.cluster.records import Pod, PodDisruptionBudget
 from reactor.cluster.view import ClusterView
 from reactor.settings.selector import matches
 
 
-def budgets_of(pod: Pod, view: ClusterView) -> list[Budget]:
+def pdbs_of(pod: Pod, view: ClusterView) -> list[PodDisruptionBudget]:
     return [
         budget
-        for budget in view.budgets_in(pod.namespace)
+        for budget in view.pdbs_in(pod.namespace)
         if budget.selector is not None and matches(budget.selector.requirements, pod.labels)
     ]
 
 
 def why_not_evictable(pod: Pod, view: ClusterView) -> str:
     """What the eviction API would say to this pod; empty when it would accept."""
-    budgets = budgets_of(pod, view)
+    budgets = pdbs_of(pod, view)
     if len(budgets) > 1:
         names = ", ".join(sorted(budget.name for budget in budgets))
         return f"several disruption budgets select it ({names}); the eviction API refuses such pods"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reactor.cluster.pod_constraints import bound_volumes
+from reactor.cluster.pod_constraints import bound_pvs
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
@@ -102,9 +102,9 @@ def _annotations(pod: Pod, _view: ClusterView, _settings: Settings) -> Protectio
 
 
 def _local_data(pod: Pod, view: ClusterView, settings: Settings) -> Protection | None:
-    if settings.execution.allow_local_data or not (pod.local_data or pod.claims):
+    if settings.execution.allow_local_data or not (pod.local_data or pod.pvcs):
         return None
-    local = [f"local volume {volume.name}" for volume in bound_volumes(pod, view) if volume.local]
+    local = [f"local volume {volume.name}" for volume in bound_pvs(pod, view) if volume.local]
     found = (*pod.local_data, *local)
     return Protection(Veto.LOCAL_DATA, f"{', '.join(found)} (execution.allowLocalData lifts this)") if found else None
 

@@ -20,5 +20,5 @@ class Reason(StrEnum):
     NO_BETTER_PLACE = "noBetterPlace"
     OBSERVED = "observed"
     """A plan was made and recorded; mode observe does not carry it out."""
-    BUDGET = "disruptionBudget"
+    PDB = "disruptionBudget"
     EVICTION_FAILED = "evictionFailed"

@@ -141,8 +141,8 @@ class Executor:
             return self._settle(replace(run, state=MoveState.EVICTED, evicted=now, siblings=there))
         if answer.outcome in (Eviction.GONE, Eviction.REPLACED):
             return self._end(run, MoveState.SKIPPED, now, "the pod was gone before it could be evicted")
-        budget = answer.outcome in (Eviction.BUDGET, Eviction.SEVERAL_BUDGETS)
-        reason = Reason.BUDGET if budget else Reason.EVICTION_FAILED
+        budget = answer.outcome in (Eviction.PDB, Eviction.SEVERAL_PDBS)
+        reason = Reason.PDB if budget else Reason.EVICTION_FAILED
         until = now + max(answer.retry_after or 0.0, settings.decision.cooldown)
         text = f"eviction refused ({answer.outcome}): {answer.message}"
         self._resting[run.move.uid] = Rest(until, reason, text)

@@ -52,7 +52,7 @@ class ProblemBuilder:
 
     def add_all(self, pods: Sequence[Pod], fixed: Sequence[str], happy: Sequence[bool]) -> None:
         """Very many at once, each with why it is fixed and whether it is happy."""
-        rules = [self._rules(pod, None) if pod.claims else pod.rules for pod in pods]
+        rules = [self._rules(pod, None) if pod.pvcs else pod.rules for pod in pods]
         self._guests += zip(pods, [pod.node for pod in pods], fixed, happy, rules, strict=True)
 
     def hold(self, run: Move) -> None:

@@ -14,7 +14,7 @@ from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAns
 from reactor.decision.decide import Trigger
 from reactor.decision.protection import protection
 from reactor.settings.model import Mode
-from tests.support.cluster import GIB, make_budget, make_node, make_owner, make_pending, make_pod, make_settings
+from tests.support.cluster import GIB, make_node, make_owner, make_pdb, make_pending, make_pod, make_settings
 from tests.support.rig import Rig
 
 APPS = ("web", "db", "api", "job")
@@ -105,7 +105,7 @@ class Chaos:
         self.rig.put(make_node(name, ready=ready, unschedulable=cordoned))
 
     def a_budget_changes(self) -> None:
-        self.rig.put(make_budget("budget", self.pick.choice([0, 1]), app=self.pick.choice(APPS)))
+        self.rig.put(make_pdb("budget", self.pick.choice([0, 1]), app=self.pick.choice(APPS)))
 
     def the_mode_changes(self) -> None:
         mode = self.pick.choice(["act", "act", "act", "observe"])

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from predictors.peaks import SigmaOrPercentile
-from reactor.cluster.records import Budget, Container, Event, LabelSelector, Node, Owner, Pod, Probe, Workload
+from reactor.cluster.records import (
+    Container,
+    Event,
+    LabelSelector,
+    Node,
+    Owner,
+    Pod,
+    PodDisruptionBudget,
+    Probe,
+    Workload,
+)
 from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
@@ -80,11 +90,11 @@ def make_workload(owner: Owner, namespace: str = "shop", **fields: Any) -> Workl
     return Workload(owner.kind, owner.uid, namespace, owner.name, **(ordinary | fields))
 
 
-def make_budget(name: str, allowed: int, app: str = "web", namespace: str = "shop") -> Budget:
+def make_pdb(name: str, allowed: int, app: str = "web", namespace: str = "shop") -> PodDisruptionBudget:
     from matching.problem import Requirement
 
     selector = LabelSelector((Requirement("app", "In", (app,)),))
-    return Budget(f"uid-{name}", namespace, name, "", selector, allowed)
+    return PodDisruptionBudget(f"uid-{name}", namespace, name, "", selector, allowed)
 
 
 def make_event(pod: Pod, count: int = 1, last: float = NOW, **fields: Any) -> Event:

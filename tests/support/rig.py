@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from matching.registry import load_planner
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.records import Budget, ConfigMap, Event, Namespace, Node, Pod, Record, Workload
+from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, PodDisruptionBudget, Record, Workload
 from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.cycle import Stages, turn
 from reactor.decision.decide import Trigger
@@ -31,7 +31,7 @@ _KINDS: dict[type, Kind] = {
     Pod: Kind.PODS,
     Node: Kind.NODES,
     Event: Kind.EVENTS,
-    Budget: Kind.BUDGETS,
+    PodDisruptionBudget: Kind.PDBS,
     Namespace: Kind.NAMESPACES,
     ConfigMap: Kind.CONFIG_MAPS,
 }

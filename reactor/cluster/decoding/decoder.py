@@ -65,10 +65,10 @@ class Decoder:
             Kind.NODES: NodeDecoder(metas).decode,
             Kind.EVENTS: decode_event,
             **{kind: objects.workload_decoder(kind.object_kind, metas) for kind in WORKLOAD_KINDS},
-            Kind.BUDGETS: objects.decode_budget,
+            Kind.PDBS: objects.decode_budget,
             Kind.NAMESPACES: objects.namespace_decoder(metas),
-            Kind.CLAIMS: objects.decode_claim,
-            Kind.VOLUMES: objects.decode_volume,
+            Kind.PVCS: objects.decode_claim,
+            Kind.PVS: objects.decode_volume,
             Kind.PRIORITY_CLASSES: objects.decode_priority_class,
             Kind.CONFIG_MAPS: objects.decode_config_map,
         }

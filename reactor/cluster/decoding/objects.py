@@ -13,13 +13,13 @@ from reactor.cluster.decoding.parts import MetaDecoder, WireMeta, decode_strings
 from reactor.cluster.decoding.selectors import WireNodeSelector, WireSelector, node_terms
 from reactor.cluster.decoding.selectors import selector as label_selector
 from reactor.cluster.records import (
-    Budget,
-    Claim,
     ConfigMap,
     LabelSelector,
     Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
     PriorityClass,
-    Volume,
     Workload,
 )
 
@@ -88,11 +88,11 @@ class _Budget(Struct, gc=False):
 _BUDGET = msgspec.json.Decoder(_Budget)
 
 
-def decode_budget(text: bytes | Raw) -> Budget:
+def decode_budget(text: bytes | Raw) -> PodDisruptionBudget:
     wire = _BUDGET.decode(text)
     meta = wire.metadata
     selector = wire.spec.selector if wire.spec else None
-    return Budget(
+    return PodDisruptionBudget(
         uid=uid_of(meta),
         namespace=sys.intern(meta.namespace),
         name=meta.name,
@@ -131,10 +131,10 @@ class _Claim(Struct, gc=False):
 _CLAIM = msgspec.json.Decoder(_Claim)
 
 
-def decode_claim(text: bytes | Raw) -> Claim:
+def decode_claim(text: bytes | Raw) -> PersistentVolumeClaim:
     wire = _CLAIM.decode(text)
     meta, spec = wire.metadata, wire.spec or _ClaimSpec()
-    return Claim(
+    return PersistentVolumeClaim(
         uid=uid_of(meta),
         namespace=sys.intern(meta.namespace),
         name=meta.name,
@@ -164,11 +164,11 @@ class _Volume(Struct, gc=False):
 _VOLUME = msgspec.json.Decoder(_Volume)
 
 
-def decode_volume(text: bytes | Raw) -> Volume:
+def decode_volume(text: bytes | Raw) -> PersistentVolume:
     wire = _VOLUME.decode(text)
     meta, spec = wire.metadata, wire.spec or _VolumeSpec()
     affinity = spec.node_affinity.required if spec.node_affinity else None
-    return Volume(
+    return PersistentVolume(
         name=meta.name,
         uid=uid_of(meta),
         resource_version=meta.resource_version,

@@ -84,7 +84,7 @@ class PodDecoder:
             rules=self._constraints.rules(spec, labels),
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
             unjudged=self._shared(tuple(unjudged(spec))),
-            claims=claims(spec, meta.name),
+            pvcs=claims(spec, meta.name),
             local_data=self._shared(local_data(spec)),
             containers=tuple(self._containers(spec, status)),
             ip=status.pod_ip or "",

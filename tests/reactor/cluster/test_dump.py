@@ -89,7 +89,7 @@ def test_unknown_kinds_groups_and_fields_are_passed_over_and_counted(tmp_path: P
     )
     dump = read_dump([write(tmp_path, objects)])
     assert list(dump.view.pods) == ["uid-a"]
-    assert [budget.name for budget in dump.view.budgets] == ["b"]
+    assert [budget.name for budget in dump.view.pdbs] == ["b"]
     assert dump.ignored == {"Service": 1, "Job": 1}
 
 

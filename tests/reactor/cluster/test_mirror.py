@@ -9,17 +9,17 @@ from reactor.cluster import mirror as mirror_module
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import (
-    Budget,
-    Claim,
     ConfigMap,
     Event,
     Namespace,
     Node,
     Owner,
+    PersistentVolume,
+    PersistentVolumeClaim,
     Pod,
+    PodDisruptionBudget,
     PriorityClass,
     Record,
-    Volume,
     Workload,
 )
 
@@ -127,17 +127,17 @@ def test_a_frozen_view_does_not_change() -> None:
 
 def test_every_kind_comes_into_the_view() -> None:
     mirror = ClusterMirror((), Heard())
-    mirror.upsert(Kind.BUDGETS, Budget("b", "ns", "b", "1", None))
+    mirror.upsert(Kind.PDBS, PodDisruptionBudget("b", "ns", "b", "1", None))
     mirror.upsert(Kind.NAMESPACES, Namespace("ns", "n", "1"))
-    mirror.upsert(Kind.CLAIMS, Claim("c", "ns", "c", "1"))
-    mirror.upsert(Kind.VOLUMES, Volume("v", "v", "1"))
+    mirror.upsert(Kind.PVCS, PersistentVolumeClaim("c", "ns", "c", "1"))
+    mirror.upsert(Kind.PVS, PersistentVolume("v", "v", "1"))
     mirror.upsert(Kind.PRIORITY_CLASSES, PriorityClass("p", "p", "1", 5))
     mirror.upsert(Kind.CONFIG_MAPS, ConfigMap("cm", "ns", "settings", "1", {"a": "b"}))
     view = mirror.freeze(0.0)
-    assert [budget.name for budget in view.budgets] == ["b"]
+    assert [budget.name for budget in view.pdbs] == ["b"]
     assert list(view.namespaces) == ["ns"]
-    assert [claim.name for claim in view.claims] == ["c"]
-    assert list(view.volumes) == ["v"]
+    assert [claim.name for claim in view.pvcs] == ["c"]
+    assert list(view.pvs) == ["v"]
     assert view.priority_classes["p"].value == 5
     ours = mirror.config_map()
     assert ours is not None

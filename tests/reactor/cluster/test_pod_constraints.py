@@ -8,7 +8,7 @@ import pytest
 
 from matching.problem import PodTerm, Requirement, Rules, Selector, Term
 from reactor.cluster.pod_constraints import cannot_judge, namespace_labels, rules_of
-from reactor.cluster.records import Claim, Namespace, Owner, Pod, Volume, Workload
+from reactor.cluster.records import Namespace, Owner, PersistentVolume, PersistentVolumeClaim, Pod, Workload
 from reactor.cluster.view import ClusterView
 from reactor.decision.protection import Veto, protection
 from reactor.settings.model import Settings
@@ -25,14 +25,14 @@ def view(*pods: Pod, namespaces: tuple[str, ...] = ("shop",), **more: Any) -> Cl
     return ClusterView(0.0, pods={each.uid: each for each in pods}, namespaces=known, **more)
 
 
-def claim(**more: Any) -> Claim:
-    return Claim("c", "shop", "data", "1", **{"volume": "pv", **more})
+def claim(**more: Any) -> PersistentVolumeClaim:
+    return PersistentVolumeClaim("c", "shop", "data", "1", **{"volume": "pv", **more})
 
 
 def test_the_rules_of_bound_volumes_are_added() -> None:
-    using = pod(claims=("data",))
-    volume = Volume("pv", "v", "1", HERE, zones=(("zone", ("a",)),))
-    cluster = view(using, claims=(claim(),), volumes={"pv": volume})
+    using = pod(pvcs=("data",))
+    volume = PersistentVolume("pv", "v", "1", HERE, zones=(("zone", ("a",)),))
+    cluster = view(using, pvcs=(claim(),), pvs={"pv": volume})
     assert rules_of(using, cluster) == Rules(volumes=(HERE,), volume_zones=(("zone", ("a",)),))
     assert cannot_judge(using, cluster) == ()
 
@@ -48,20 +48,22 @@ def test_pods_without_claims_keep_the_shared_rules() -> None:
         ((), {}, "it is not there"),
         ((claim(volume=""),), {}, "not bound yet"),
         ((claim(),), {}, "its volume pv is not there"),
-        ((claim(deleting=True),), {"pv": Volume("pv", "v", "1")}, "it is being deleted"),
+        ((claim(deleting=True),), {"pv": PersistentVolume("pv", "v", "1")}, "it is being deleted"),
     ],
 )
-def test_claims_that_cannot_be_judged(found: tuple[Claim, ...], volumes: dict[str, Volume], why: str) -> None:
-    using = pod(claims=("data",), unjudged=("resourceClaims",))
-    cluster = view(using, claims=found, volumes=volumes)
+def test_claims_that_cannot_be_judged(
+    found: tuple[PersistentVolumeClaim, ...], volumes: dict[str, PersistentVolume], why: str
+) -> None:
+    using = pod(pvcs=("data",), unjudged=("resourceClaims",))
+    cluster = view(using, pvcs=found, pvs=volumes)
     assert cannot_judge(using, cluster) == ("resourceClaims", f"claim shop/data ({why})")
 
 
 def test_an_exclusive_claim_is_fine_for_its_only_user() -> None:
-    one, other = pod("db-1", claims=("data",)), pod("db-2", claims=("data",))
-    volumes = {"pv": Volume("pv", "v", "1")}
-    alone = view(one, claims=(claim(exclusive=True),), volumes=volumes)
-    both = view(one, other, claims=(claim(exclusive=True),), volumes=volumes)
+    one, other = pod("db-1", pvcs=("data",)), pod("db-2", pvcs=("data",))
+    volumes = {"pv": PersistentVolume("pv", "v", "1")}
+    alone = view(one, pvcs=(claim(exclusive=True),), pvs=volumes)
+    both = view(one, other, pvcs=(claim(exclusive=True),), pvs=volumes)
     assert cannot_judge(one, alone) == ()
     assert cannot_judge(one, both) == ("claim shop/data (for one pod at a time, and another one uses it)",)
 
@@ -82,12 +84,12 @@ def test_selectors_of_namespaces_need_their_labels() -> None:
 
 
 def test_data_on_a_local_volume_is_protected() -> None:
-    using = pod(claims=("data",))
+    using = pod(pvcs=("data",))
     workloads = {"rs": Workload("ReplicaSet", "rs", "shop", "db", "1")}
-    local = Volume("pv", "v", "1", HERE, local=True)
-    cluster = view(using, claims=(claim(),), volumes={"pv": local}, workloads=workloads)
+    local = PersistentVolume("pv", "v", "1", HERE, local=True)
+    cluster = view(using, pvcs=(claim(),), pvs={"pv": local}, workloads=workloads)
     found = protection(using, cluster, Settings())
     assert found is not None
     assert found.veto is Veto.LOCAL_DATA
-    remote = view(using, claims=(claim(),), volumes={"pv": Volume("pv", "v", "1")}, workloads=workloads)
+    remote = view(using, pvcs=(claim(),), pvs={"pv": PersistentVolume("pv", "v", "1")}, workloads=workloads)
     assert protection(using, remote, Settings()) is None

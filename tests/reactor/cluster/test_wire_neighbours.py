@@ -10,7 +10,7 @@ import pytest
 from matching.problem import HostPort, PodTerm, Preferred, Requirement, Rules, Selector, Spread, Term
 from reactor.cluster.decoding.decoder import Decoder, Malformed
 from reactor.cluster.kinds import Kind
-from reactor.cluster.records import Claim, Pod, Volume
+from reactor.cluster.records import PersistentVolume, PersistentVolumeClaim, Pod
 from tests.reactor.cluster.truth import pod_json
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -131,7 +131,7 @@ def test_host_ports_of_sidecars_and_of_the_hosts_network() -> None:
 
 def test_claims_of_volumes_and_of_ephemeral_ones() -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "scratch", "ephemeral": {}}]
-    assert decode(spec={"volumes": volumes}).claims == ("c", "web-1-scratch")
+    assert decode(spec={"volumes": volumes}).pvcs == ("c", "web-1-scratch")
 
 
 def test_a_term_without_topology_key_is_named() -> None:
@@ -148,7 +148,7 @@ def test_volumes_with_zones_and_claims_with_modes() -> None:
         "topology.kubernetes.io/region": "x__",
     }
     volume = {"metadata": {"name": "v", "uid": "u", "labels": labels}, "spec": {}}
-    assert Decoder().decode(Kind.VOLUMES, msgspec.json.encode(volume)) == Volume(
+    assert Decoder().decode(Kind.PVS, msgspec.json.encode(volume)) == PersistentVolume(
         "v",
         "u",
         "",
@@ -158,6 +158,6 @@ def test_volumes_with_zones_and_claims_with_modes() -> None:
         "metadata": {"name": "c", "namespace": "n", "uid": "u", "deletionTimestamp": "2026-11-16T00:49:38Z"},
         "spec": {"accessModes": ["ReadWriteOncePod"]},
     }
-    assert Decoder().decode(Kind.CLAIMS, msgspec.json.encode(claim)) == Claim(
+    assert Decoder().decode(Kind.PVCS, msgspec.json.encode(claim)) == PersistentVolumeClaim(
         "u", "n", "c", "", exclusive=True, deleting=True
     )

@@ -12,17 +12,17 @@ from reactor.cluster.decoding.metrics import decode_node_metrics, decode_pod_met
 from reactor.cluster.decoding.parts import WrongField
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import (
-    Budget,
-    Claim,
     ConfigMap,
     Event,
     LabelSelector,
     Namespace,
     Node,
     Owner,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
     PriorityClass,
     Record,
-    Volume,
     Workload,
 )
 
@@ -96,15 +96,15 @@ def test_a_replica_set_knows_its_deployment() -> None:
 
 def test_budget_selectors_none_and_empty_are_different() -> None:
     selector = {"matchLabels": {"b": "2", "a": "1"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}
-    budget = decode(Kind.BUDGETS, spec={"selector": selector}, status={"disruptionsAllowed": 2})
-    assert isinstance(budget, Budget)
+    budget = decode(Kind.PDBS, spec={"selector": selector}, status={"disruptionsAllowed": 2})
+    assert isinstance(budget, PodDisruptionBudget)
     assert budget.disruptions_allowed == 2
     assert budget.selector == LabelSelector(
         (Requirement("a", "In", ("1",)), Requirement("b", "In", ("2",)), Requirement("c", "Exists"))
     )
-    none, everything = decode(Kind.BUDGETS, spec={}), decode(Kind.BUDGETS, spec={"selector": {}})
-    assert isinstance(none, Budget)
-    assert isinstance(everything, Budget)
+    none, everything = decode(Kind.PDBS, spec={}), decode(Kind.PDBS, spec={"selector": {}})
+    assert isinstance(none, PodDisruptionBudget)
+    assert isinstance(everything, PodDisruptionBudget)
     assert none.selector is None
     assert everything.selector == LabelSelector()
 
@@ -113,7 +113,7 @@ def test_the_small_kinds() -> None:
     assert decode(Kind.NAMESPACES, metadata={"name": "a", "labels": {"x": "y"}}) == Namespace(
         "a", "a", "", {"x": "y"}, {}
     )
-    assert decode(Kind.CLAIMS, spec={"volumeName": "v", "storageClassName": "s"}) == Claim(
+    assert decode(Kind.PVCS, spec={"volumeName": "v", "storageClassName": "s"}) == PersistentVolumeClaim(
         "u", "ns", "a", "5", "v", "s"
     )
     assert decode(Kind.PRIORITY_CLASSES, value=7) == PriorityClass("a", "u", "5", 7)
@@ -122,13 +122,13 @@ def test_the_small_kinds() -> None:
 
 def test_volumes_with_affinity_and_local_ones() -> None:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "h", "operator": "In", "values": ["n"]}]}]}
-    volume = decode(Kind.VOLUMES, spec={"local": {"path": "/d"}, "nodeAffinity": {"required": terms}})
-    assert volume == Volume("a", "u", "5", (Term((Requirement("h", "In", ("n",)),)),), local=True)
-    assert decode(Kind.VOLUMES, spec={"csi": {}}) == Volume("a", "u", "5", None, local=False)
+    volume = decode(Kind.PVS, spec={"local": {"path": "/d"}, "nodeAffinity": {"required": terms}})
+    assert volume == PersistentVolume("a", "u", "5", (Term((Requirement("h", "In", ("n",)),)),), local=True)
+    assert decode(Kind.PVS, spec={"csi": {}}) == PersistentVolume("a", "u", "5", None, local=False)
 
 
 def test_keys_are_uids_where_names_come_again() -> None:
-    assert key_of(Kind.CLAIMS, decode(Kind.CLAIMS)) == "u"
+    assert key_of(Kind.PVCS, decode(Kind.PVCS)) == "u"
     assert key_of(Kind.NODES, decode(Kind.NODES)) == "a"
 
 

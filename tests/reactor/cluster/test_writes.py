@@ -44,12 +44,12 @@ async def test_an_eviction_names_the_uid_it_means() -> None:
     [
         (
             Answer(429, status_json(429, "budget", causes=[{"reason": "DisruptionBudget", "message": "m"}])),
-            Eviction.BUDGET,
+            Eviction.PDB,
         ),
         (Answer(429, status_json(429, "too many requests", retryAfterSeconds=4)), Eviction.THROTTLED),
         (
             Answer(500, status_json(500, "This pod has more than one PodDisruptionBudget, which the eviction ...")),
-            Eviction.SEVERAL_BUDGETS,
+            Eviction.SEVERAL_PDBS,
         ),
         (Answer(500, status_json(500, "etcd")), Eviction.FAILED),
         (Answer(404, status_json(404, "not found")), Eviction.GONE),

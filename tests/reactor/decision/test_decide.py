@@ -13,7 +13,7 @@ from reactor.settings.model import Settings
 from reactor.state.moves import Lineage, Ongoing, Rest
 from reactor.state.snapshot import Needs
 from tests.support.clock import NOW
-from tests.support.cluster import GIB, make_budget, make_node, make_pod, make_settings, make_snapshot
+from tests.support.cluster import GIB, make_node, make_pdb, make_pod, make_settings, make_snapshot
 from tests.support.moves import make_run
 
 CROWDED = {"n1": (3.9, GIB), "n2": (0.4, GIB)}
@@ -110,25 +110,25 @@ def test_too_few_failures_are_no_evidence() -> None:
 
 
 def test_a_budget_that_allows_nothing_makes_it_wait() -> None:
-    wait = wait_of(decided(make_pod(), budgets=(make_budget("web-pdb", 0),)))
+    wait = wait_of(decided(make_pod(), pdbs=(make_pdb("web-pdb", 0),)))
 
-    assert wait.reason is Reason.BUDGET
+    assert wait.reason is Reason.PDB
     assert "web-pdb" in wait.text
 
 
 def test_several_budgets_make_it_wait_whatever_they_allow() -> None:
-    wait = wait_of(decided(make_pod(), budgets=(make_budget("one", 5), make_budget("two", 5))))
+    wait = wait_of(decided(make_pod(), pdbs=(make_pdb("one", 5), make_pdb("two", 5))))
 
-    assert wait.reason is Reason.BUDGET
+    assert wait.reason is Reason.PDB
     assert "one, two" in wait.text
 
 
 @pytest.mark.parametrize(
     "budget",
-    [make_budget("db-pdb", 0, app="db"), make_budget("web-pdb", 0, namespace="bank"), make_budget("web-pdb", 1)],
+    [make_pdb("db-pdb", 0, app="db"), make_pdb("web-pdb", 0, namespace="bank"), make_pdb("web-pdb", 1)],
 )
 def test_budgets_of_others_and_open_ones_do_not_hold_it(budget: Any) -> None:
-    assert cause_of(decided(make_pod(), budgets=(budget,)))
+    assert cause_of(decided(make_pod(), pdbs=(budget,)))
 
 
 def test_a_pod_that_was_just_moved_cools_down_until_the_end_of_it() -> None:
@@ -149,7 +149,7 @@ def test_the_cooldown_doubles_along_the_lineage_up_to_an_hour(generation: int, s
     assert cause_of(decided(make_pod(), ongoing=over))
 
 
-@pytest.mark.parametrize("reason", [Reason.NO_BETTER_PLACE, Reason.OBSERVED, Reason.EVICTION_FAILED, Reason.BUDGET])
+@pytest.mark.parametrize("reason", [Reason.NO_BETTER_PLACE, Reason.OBSERVED, Reason.EVICTION_FAILED, Reason.PDB])
 def test_what_the_last_try_said_holds_for_a_while(reason: Reason) -> None:
     ongoing = Ongoing(resting={"uid-web-1": Rest(NOW + 7, reason, "as it was")})
 

@@ -51,7 +51,7 @@ def test_nobody_cools_down(ongoing: Ongoing) -> None:
     assert decided(PAPER, ongoing=ongoing).rematch
 
 
-@pytest.mark.parametrize("reason", [Reason.BUDGET, Reason.EVICTION_FAILED])
+@pytest.mark.parametrize("reason", [Reason.PDB, Reason.EVICTION_FAILED])
 def test_what_the_api_server_refused_is_not_tried_again_at_once(reason: Reason) -> None:
     ongoing = Ongoing(resting={"uid-web-1": Rest(NOW + 30, reason, "no")})
     assert [wait.until for wait in decided(PAPER, ongoing=ongoing).waits] == [NOW + 30]

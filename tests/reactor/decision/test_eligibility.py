@@ -19,7 +19,7 @@ from reactor.settings.model import Settings
 from reactor.state.moves import Lineage, Ongoing, Rest
 from reactor.state.snapshot import Needs, Snapshot
 from tests.support.clock import NOW
-from tests.support.cluster import GIB, make_budget, make_node, make_owner, make_pod, make_settings, make_snapshot
+from tests.support.cluster import GIB, make_node, make_owner, make_pdb, make_pod, make_settings, make_snapshot
 
 NAMESPACES = {name: Namespace(name, f"uid-{name}", "", {}) for name in ("shop", "kube-system")}
 MEASURED = {"web-1": (0.2, GIB)}
@@ -37,7 +37,7 @@ ODD_PODS: list[dict[str, Any]] = [
     {"owner": make_owner("n1", "Node")},
     {"annotations": {DO_NOT_MOVE: "true"}},
     {"local_data": ("emptyDir cache",)},
-    {"claims": ("data",)},
+    {"pvcs": ("data",)},
     {"unjudged": ("resourceClaims",)},
     {"scheduler_name": "default-scheduler"},
 ]
@@ -50,10 +50,10 @@ ODD_SURROUNDINGS: list[dict[str, Any]] = [
     {"usage": {}},
     {"age": 3600.0},
     {"workloads": ()},
-    {"budgets": (make_budget("none", 0),)},
+    {"pdbs": (make_pdb("none", 0),)},
     {"ongoing": Ongoing(lineage={"uid-web-1": Lineage(NOW - 1, 1)})},
     {"ongoing": Ongoing(relieved={"n1": NOW - 1})},
-    {"ongoing": Ongoing(resting={"uid-web-1": Rest(NOW + 60, Reason.BUDGET, "refused")})},
+    {"ongoing": Ongoing(resting={"uid-web-1": Rest(NOW + 60, Reason.PDB, "refused")})},
 ]
 
 
@@ -74,7 +74,7 @@ def is_fixed(snapshot: Snapshot, settings: Settings) -> bool:
 def test_a_pod_like_most_is_ordinary() -> None:
     assert is_ordinary(snapshot_of(make_pod()), make_settings())
     assert is_ordinary(snapshot_of(make_pod(), usage={}, needs=Needs.REQUESTS), make_settings())
-    assert is_ordinary(snapshot_of(make_pod(), budgets=(make_budget("some", 1),)), make_settings())
+    assert is_ordinary(snapshot_of(make_pod(), pdbs=(make_pdb("some", 1),)), make_settings())
 
 
 @pytest.mark.parametrize("odd", ODD_PODS, ids=str)

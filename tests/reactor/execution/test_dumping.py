@@ -73,7 +73,7 @@ def test_who_is_dumped_goes_before_who_moves() -> None:
 
 async def test_a_budget_stops_it() -> None:
     rig = rig_with_the_paper()
-    rig.writer.evictions["web-1"] = EvictionAnswer(Eviction.BUDGET, "not now")
+    rig.writer.evictions["web-1"] = EvictionAnswer(Eviction.PDB, "not now")
     outcome = await rig.turn()
     assert [run.state for run in outcome.moves] == [MoveState.PLANNED, MoveState.FAILED]
     assert "uid-web-1" in rig.executor.ongoing().resting

@@ -60,8 +60,8 @@ async def test_a_pod_that_is_gone_already_is_skipped(outcome: Eviction) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason", "seconds"),
     [
-        (EvictionAnswer(Eviction.BUDGET, "would violate the budget", 10.0), Reason.BUDGET, 60),
-        (EvictionAnswer(Eviction.SEVERAL_BUDGETS, "more than one budget"), Reason.BUDGET, 60),
+        (EvictionAnswer(Eviction.PDB, "would violate the budget", 10.0), Reason.PDB, 60),
+        (EvictionAnswer(Eviction.SEVERAL_PDBS, "more than one budget"), Reason.PDB, 60),
         (EvictionAnswer(Eviction.THROTTLED, "slow down", 300.0), Reason.EVICTION_FAILED, 300),
         (EvictionAnswer(Eviction.FORBIDDEN, "pods/eviction"), Reason.EVICTION_FAILED, 60),
         (EvictionAnswer(Eviction.FAILED), Reason.EVICTION_FAILED, 60),

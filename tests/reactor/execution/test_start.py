@@ -11,7 +11,7 @@ from reactor.execution.start import Starts, choose_starts
 from reactor.planning.pending import pending_pods
 from reactor.state.moves import Move, Ongoing
 from tests.support.clock import NOW
-from tests.support.cluster import GIB, make_budget, make_node, make_pending, make_pod, make_settings, make_snapshot
+from tests.support.cluster import GIB, make_node, make_pdb, make_pending, make_pod, make_settings, make_snapshot
 from tests.support.moves import make_run
 
 NODES = [make_node("n1"), make_node("n2")]
@@ -128,15 +128,15 @@ def test_who_finds_no_room_lets_others_go_first() -> None:
 def test_a_budget_in_use_by_the_move_before_is_waited_for() -> None:
     """A PodDisruptionBudget allows nothing while the replacement is not Ready, and is told a moment after it is."""
     second = make_pod("web-2")
-    budgets = (make_budget("web-pdb", 0),)
+    budgets = (make_pdb("web-pdb", 0),)
     flying = make_run(WEB, "n2", "evicted", evicted=NOW)
 
-    assert starts(flying, make_run(second, "n2"), pods=[second], budgets=budgets) == Starts((), ())
-    assert starts(make_run(second, "n2"), pods=[second], budgets=budgets, last_end=NOW - 1) == Starts((), ())
+    assert starts(flying, make_run(second, "n2"), pods=[second], pdbs=budgets) == Starts((), ())
+    assert starts(make_run(second, "n2"), pods=[second], pdbs=budgets, last_end=NOW - 1) == Starts((), ())
 
 
 def test_a_budget_that_stays_closed_skips_the_move() -> None:
-    found = starts(make_run(WEB, "n2"), budgets=(make_budget("web-pdb", 0),), last_end=NOW - 60)
+    found = starts(make_run(WEB, "n2"), pdbs=(make_pdb("web-pdb", 0),), last_end=NOW - 60)
 
     assert found.begin == ()
     assert "web-pdb" in found.skip[0][1]

@@ -129,7 +129,7 @@ def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, r
 def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
     flying = make_run(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED)
     done = make_run(WEB, "n2", "done", evicted=NOW, ended=NOW + 7, answer=Eviction.ACCEPTED, replacement=DB.uid)
-    refused = make_run(DB, "n2", "failed", ended=NOW, answer=Eviction.BUDGET)
+    refused = make_run(DB, "n2", "failed", ended=NOW, answer=Eviction.PDB)
 
     record(cluster(WEB, DB, ongoing=Ongoing((flying,))), moves=(flying, refused))
     assert record.value("rematch_moves_in_flight") == 1

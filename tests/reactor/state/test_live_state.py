@@ -13,7 +13,7 @@ from reactor.cluster.samples import ProbeCounter
 from reactor.state.live_state import ASSUMED_FOR, State
 from reactor.state.moves import Ongoing
 from tests.support.clock import NOW
-from tests.support.cluster import make_budget, make_event, make_node, make_pending, make_pod, make_settings
+from tests.support.cluster import make_event, make_node, make_pdb, make_pending, make_pod, make_settings
 from tests.support.moves import make_move, make_plan
 from tests.support.rig import Rig
 
@@ -228,14 +228,14 @@ async def test_a_change_of_a_running_pod_wakes_it_only_while_moves_are_under_way
 async def test_a_budget_that_opens_wakes_it_while_moves_are_under_way(rig: Rig) -> None:
     pod = make_pod()
     rig.sync(pod)
-    rig.put(make_budget("web-pdb", 0))
+    rig.put(make_pdb("web-pdb", 0))
     await calls(rig)
 
-    rig.put(make_budget("web-pdb", 1))
+    rig.put(make_pdb("web-pdb", 1))
     assert await calls(rig) == set()
 
     rig.executor.adopt(make_plan(make_move(pod, "n2")), "plan-1", rig.state.freeze(Ongoing()))
-    rig.put(make_budget("web-pdb", 0))
+    rig.put(make_pdb("web-pdb", 0))
     assert await calls(rig) == {"moves"}
 
 
