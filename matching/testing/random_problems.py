@@ -1,4 +1,4 @@
-"""For authors of planners: random problems."""
+"""Random problems from a seed: small ones, ones with all that a planner may meet, ones full of rules between pods."""
 
 from __future__ import annotations
 
