@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from matching.parameters import public_name
+from matching.registry import known_planners, planner_class
 from tests.support.command import command
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +52,19 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         assert target.exists(), f"{name_of(page)} links to {path}"
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), f"{name_of(page)} links to {path}#{anchor}"
+
+
+@pytest.mark.parametrize("planner", known_planners())
+def test_every_planner_has_a_page_with_its_parameters_and_defaults(planner: str) -> None:
+    page = (ROOT / "docs" / "planners" / f"{planner}.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.MULTILINE))
+    for field in dataclasses.fields(planner_class(planner)):  # type: ignore[arg-type]
+        name = public_name(field.name)
+        assert name in rows, f"{planner}.md does not explain {name}"
+        if isinstance(field.default, int | float | str) and field.default != "":
+            default = field.default if isinstance(field.default, str) else f"{field.default:g}"
+            shown = str(field.default).lower() if isinstance(field.default, bool) else default
+            assert rows[name].strip("`") == shown, f"{planner}.md shows another default of {name}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
