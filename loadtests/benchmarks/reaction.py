@@ -17,14 +17,14 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from loadtests.benchmarks.paper_cluster import PaperCluster, Size, paper_cluster
+from loadtests.benchmarks.fake_pods import FakePodCluster, Size, fake_pod_cluster
 from loadtests.benchmarks.process import process_use
 from loadtests.demo.arm import free_port
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.embedded import Change
 from loadtests.embedded.objects import is_deleting
 from loadtests.embedded.resources import PODS
-from loadtests.workloads.load_summary import percentile
+from loadtests.workloads.samples import percentile
 from reactor.clock import SystemClock
 
 REACTION_BAR_MS = 200.0
@@ -61,7 +61,7 @@ class Reaction:
 async def measure(size: Size, moves: int, idle: float) -> Result:
     clock = SystemClock()
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
-        async with paper_cluster(size, clock) as paper:
+        async with fake_pod_cluster(size, clock) as paper:
             spec = _spec(Path(folder), paper)
             async with running_controller(spec) as controller:
                 await _measured(controller)
@@ -82,7 +82,7 @@ async def measure(size: Size, moves: int, idle: float) -> Result:
     )
 
 
-def _spec(folder: Path, paper: PaperCluster) -> ControllerSpec:
+def _spec(folder: Path, paper: FakePodCluster) -> ControllerSpec:
     settings = folder / "settings.yaml"
     settings.write_text(SETTINGS)
     kubeconfig = paper.cluster.kubeconfig(folder / "kubeconfig")
@@ -109,7 +109,7 @@ async def _idle(controller: RunningController, seconds: float) -> tuple[float, f
     return (after.cpu_seconds - before.cpu_seconds) / (time.monotonic() - began), after.resident_mib
 
 
-async def _react(paper: PaperCluster, number: int) -> Reaction:
+async def _react(paper: FakePodCluster, number: int) -> Reaction:
     """One move from the event to the bound replacement; the next begins when this one is over."""
     pod = paper.crowded_pod(number)
     loop = asyncio.get_running_loop()

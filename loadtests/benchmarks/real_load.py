@@ -181,7 +181,7 @@ def main() -> None:
         for name, curve in curves.items():
             print(f"{name}, moves by inertia: " + ", ".join(f"{inertia:g}: {moves:.0f}" for inertia, moves in curve))
     if arguments.images:
-        from loadtests.benchmarks.real_load_plots import plot_all
+        from loadtests.benchmarks.plots import plot_all
 
         plot_all(rows, curves, arguments.images)
 

@@ -14,8 +14,8 @@ import click
 
 from loadtests.demo.arm import ArmSpec, free_port, run_arm
 from loadtests.demo.main import arm_document, seconds
+from loadtests.demo.scenario import stable_scenario
 from loadtests.demo.state_folder import claimed
-from loadtests.workloads.stable import stable_scenario
 from reactor.clock import SystemClock
 from reactor.settings.model import Mode, Settings
 

@@ -1,4 +1,4 @@
-"""The controller as a process of its own, as it runs in life: `rematch run` with a kubeconfig and a settings file."""
+"""The controller as a process of its own, as in production: `rematch run` with a kubeconfig and a settings file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TypeVar
 import aiohttp
 import msgspec
 
+from loadtests.tools.processes import ends_with_us
 from reactor.errors import ClusterError
 from reactor.web.view import DecisionView, Overview, Series
 
@@ -68,11 +69,12 @@ class RunningController:
 async def running_controller(
     spec: ControllerSpec, start_deadline: float = START_DEADLINE
 ) -> AsyncIterator[RunningController]:
-    """Started, synced, and ended by its pid whatever happens."""
+    """Started and synced. It ends with the block, or with this process if that is killed."""
     command = [sys.executable, "-c", "from reactor.cli.main import main; main()", "run"]
     arguments = ["--kubeconfig", spec.kubeconfig, "--settings", spec.settings, "--store", spec.store]
     with spec.log.open("ab") as log:
         process = await asyncio.create_subprocess_exec(
+            *ends_with_us(),
             *command,
             *(str(argument) for argument in arguments),
             *("--port", str(spec.port), "--log-format", "json"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from loadtests.images.app_image import APP_IMAGE
+from loadtests.images.build import APP_IMAGE
 
 Json = dict[str, Any]
 PORT = 8080

@@ -13,15 +13,14 @@ from typing import Any
 import click
 import yaml
 
-from loadtests.controlplane.leftovers import identity_of
-from loadtests.images.app_image import APP_IMAGE
+from loadtests.controlplane.process import identity_of
+from loadtests.images.build import APP_IMAGE
 from loadtests.nodes.claims import Claim, is_living, living, sweep
-from loadtests.nodes.errors import LabError
 from loadtests.nodes.in_cluster import controller_url, deploy_controller
 from loadtests.nodes.lab import Lab, LabOptions, real_nodes
 from loadtests.nodes.node_files import KubeletPace
-from loadtests.nodes.spec import NodeSpec, parse_nodes
-from loadtests.workloads.query_windows import queries_over
+from loadtests.nodes.prometheus import queries_over
+from loadtests.nodes.spec import LabError, NodeSpec, parse_nodes
 from reactor.cli.stopping import until_stopped
 
 _STOP_SECONDS = 60.0
@@ -42,7 +41,7 @@ def up(nodes: Sequence[str], *, controller: bool) -> None:
 async def _up(specs: tuple[NodeSpec, ...]) -> None:
     options = LabOptions(specs, for_people=True, pace=PACE, scrape_interval=_SCRAPE_SECONDS)
     async with real_nodes(options) as lab:
-        settings = settings_for(lab.prometheus.url)
+        settings = lab_settings(lab.prometheus.url)
         path = lab.folder / "settings.yaml"
         path.write_text(yaml.safe_dump(settings))
         url = ""
@@ -54,8 +53,8 @@ async def _up(specs: tuple[NodeSpec, ...]) -> None:
         await asyncio.Event().wait()
 
 
-def settings_for(prometheus: str) -> dict[str, Any]:
-    """Of a lab to play in: it acts, and by this lab's quick kubelets it sees and forgets within a minute or so."""
+def lab_settings(prometheus: str, interval: str = "5s") -> dict[str, Any]:
+    """A controller that acts, with short intervals: the lab's kubelets are measured every 2 s instead of minutes."""
     return {
         "apiVersion": "rematch/v1alpha1",
         "mode": "act",
@@ -63,8 +62,8 @@ def settings_for(prometheus: str) -> dict[str, Any]:
         "triggers": {"evaluationInterval": "2s"},
         "decision": {"cooldown": "20s", "settle": "10s"},
         "metrics": {
-            "prometheus": {"url": prometheus, "interval": "5s", "queries": queries_over(_WINDOW_SECONDS)},
-            "metricsApi": {"interval": "5s"},
+            "prometheus": {"url": prometheus, "interval": interval, "queries": queries_over(_WINDOW_SECONDS)},
+            "metricsApi": {"interval": interval},
             "freshness": "40s",
         },
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any
 import aiohttp
 import yaml
 
-from loadtests.controlplane.ports import free_ports
+from loadtests.controlplane.options import free_ports
 from loadtests.controlplane.process import ComponentProcess
-from loadtests.nodes.errors import LabError
+from loadtests.nodes.spec import LabError
+from reactor.settings.model import Queries
 
 _PATHS = {"cadvisor": "/metrics/cadvisor", "resource": "/metrics/resource", "probes": "/metrics/probes"}
 _START_SECONDS = 30.0
@@ -72,3 +74,13 @@ class Prometheus:
                 return answer.status == 200
         except (aiohttp.ClientError, TimeoutError):
             return False
+
+
+_WINDOW = re.compile(r"\[\d+[smh]\]")
+
+
+def queries_over(seconds: int) -> dict[str, str]:
+    """The default queries by their names in the settings, with windows of so many seconds: a lab's kubelets look every
+    second or two, where cAdvisor needs minutes."""
+    defaults: dict[str, str] = Queries().model_dump(by_alias=True)
+    return {name: _WINDOW.sub(f"[{seconds}s]", query) for name, query in defaults.items()}

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reactor.errors import InputError
+from loadtests.workloads.api import LabApi
+from reactor.errors import InputError, RematchError
 
 SYSTEM_MEMORY_MIB = 256
 """Kept for kubelet and containerd, which live in the node's memory but not in its pods' share of the CPU."""
@@ -64,3 +65,39 @@ def check_nodes(specs: Iterable[NodeSpec]) -> None:
             raise InputError(f"node {spec.name}: {spec.memory_mib}Mi leave nothing for pods; {least}")
         if spec.millicores > 1000 * (os.cpu_count() or 1):
             raise InputError(f"node {spec.name}: this machine has fewer cores than {spec.millicores}m")
+
+
+class LabError(RematchError):
+    """One line that says what and, where the user can do something, what to do."""
+
+
+_GROUP = "/apis/admissionregistration.k8s.io/v1"
+_NAME = {"name": "lab-capacity"}
+_RULE = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["nodes", "nodes/status"],
+}
+_LABELLED = 'has(object.metadata.labels) && "lab/cpu" in object.metadata.labels'
+_TELLS = 'has(object.status) && has(object.status.capacity) && "cpu" in object.status.capacity'
+_PATCH = '[JSONPatch{op: "replace", path: "/status/capacity/cpu", value: object.metadata.labels["lab/cpu"]}]'
+
+
+async def set_capacities(api: LabApi) -> None:
+    policy = {
+        "metadata": _NAME,
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [_RULE]},
+            "matchConditions": [
+                {"name": "labelled", "expression": _LABELLED},
+                {"name": "tells", "expression": _TELLS},
+            ],
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _PATCH}}],
+        },
+    }
+    await api.create(f"{_GROUP}/mutatingadmissionpolicies", policy)
+    binding = {"metadata": _NAME, "spec": {"policyName": _NAME["name"]}}
+    await api.create(f"{_GROUP}/mutatingadmissionpolicybindings", binding)

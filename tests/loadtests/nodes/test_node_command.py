@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from loadtests.images.app_image import APP_IMAGE
+from loadtests.images.build import APP_IMAGE
 from loadtests.nodes.apps import App, ProbeTimes, deployment
-from loadtests.nodes.command import EXAMPLE, settings_for, tell_controller
-from loadtests.nodes.errors import LabError
+from loadtests.nodes.command import EXAMPLE, lab_settings, tell_controller
 from loadtests.nodes.in_cluster import controller_url
+from loadtests.nodes.spec import LabError
 from loadtests.workloads.api import LabApi
 from reactor.settings.load import parse_settings
 
@@ -36,7 +36,7 @@ def _pod(ready: str) -> dict[str, Any]:
 
 
 def test_the_settings_act_on_what_the_labs_prometheus_tells() -> None:
-    settings = parse_settings(yaml.safe_dump(settings_for(URL)), "settings.yaml")
+    settings = parse_settings(yaml.safe_dump(lab_settings(URL)), "settings.yaml")
     assert settings.mode == "act"
     assert settings.metrics.prometheus.url == URL
     assert "[15s]" in settings.metrics.prometheus.queries.pod_cpu

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loadtests.nodes.addresses import SLOTS, Addresses
 from loadtests.nodes.cgroups import Cgroups, Hierarchy
-from loadtests.nodes.mounts import mount_script
-from loadtests.nodes.node_files import KubeletPace, NodePlace, write_node_files
+from loadtests.nodes.network import SLOTS, Addresses
+from loadtests.nodes.node_files import KubeletPace, NodePlace, mount_script, write_node_files
 from loadtests.nodes.spec import NodeSpec, check_nodes, parse_nodes
 from reactor.errors import InputError
 
