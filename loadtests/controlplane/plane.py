@@ -14,7 +14,8 @@ import aiohttp
 import click
 
 from loadtests.controlplane.credentials import Credentials, make_credentials, write_kubeconfig
-from loadtests.controlplane.options import LOOPBACK, Component, ControlPlaneOptions, Layout, Ports, free_ports
+from loadtests.controlplane.flags import LOOPBACK, Layout, Ports
+from loadtests.controlplane.options import Component, ControlPlaneOptions, free_ports
 from loadtests.controlplane.process import ComponentProcess, check_folder, remember, remove_leftovers
 from loadtests.demo.state_folder import claimed
 from loadtests.tools import ensure

@@ -20,11 +20,11 @@ from loadtests.nodes.in_cluster import controller_url, deploy_controller
 from loadtests.nodes.lab import Lab, LabOptions, real_nodes
 from loadtests.nodes.node_files import KubeletPace
 from loadtests.nodes.prometheus import queries_over
-from loadtests.nodes.spec import LabError, NodeSpec, parse_nodes
+from loadtests.nodes.spec import LabError, LabNodeSpec, parse_nodes
 from reactor.cli.stopping import until_stopped
 
 _STOP_SECONDS = 60.0
-CONTROLLER = NodeSpec("controller", 500, 1536, taint="lab/controller=only:NoSchedule")
+CONTROLLER = LabNodeSpec("controller", 500, 1536, taint="lab/controller=only:NoSchedule")
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "lab-app.yaml"
 PACE = KubeletPace(housekeeping=2.0)
 _SCRAPE_SECONDS = 2.0
@@ -38,7 +38,7 @@ def up(nodes: Sequence[str], *, controller: bool) -> None:
     click.echo("stopped; nothing is left", err=True)
 
 
-async def _up(specs: tuple[NodeSpec, ...]) -> None:
+async def _up(specs: tuple[LabNodeSpec, ...]) -> None:
     options = LabOptions(specs, for_people=True, pace=PACE, scrape_interval=_SCRAPE_SECONDS)
     async with real_nodes(options) as lab:
         settings = lab_settings(lab.prometheus.url)
@@ -69,7 +69,7 @@ def lab_settings(prometheus: str, interval: str = "5s") -> dict[str, Any]:
     }
 
 
-def _tell(lab: Lab, specs: tuple[NodeSpec, ...]) -> None:
+def _tell(lab: Lab, specs: tuple[LabNodeSpec, ...]) -> None:
     kubectl = f"kubectl --kubeconfig {lab.plane.kubeconfig}"
     click.echo(f"nodes        {', '.join(f'{spec.name} {spec.millicores}m' for spec in specs)}")
     click.echo(f"cgroups      version {lab.cgroup_version}")

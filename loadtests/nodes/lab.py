@@ -22,7 +22,7 @@ from loadtests.nodes.network import Addresses, connect, make_bridge, serve_pods
 from loadtests.nodes.node import Node, Programs
 from loadtests.nodes.node_files import KubeletPace, NodePlace
 from loadtests.nodes.prometheus import Prometheus, scrape_config
-from loadtests.nodes.spec import LabError, NodeSpec, check_nodes, set_capacities
+from loadtests.nodes.spec import LabError, LabNodeSpec, check_nodes, set_capacities
 from loadtests.tools import ensure
 from loadtests.tools.cache import Cache
 from loadtests.tools.processes import Progress
@@ -39,7 +39,7 @@ _PROGRAMS = ("kubelet", "containerd", "ctr", "runc", _PLUGIN, "iptables", "ip", 
 
 @dataclass(frozen=True, slots=True)
 class LabOptions:
-    nodes: tuple[NodeSpec, ...]
+    nodes: tuple[LabNodeSpec, ...]
     pace: KubeletPace = field(default_factory=KubeletPace)
     node_grace: float = 50.0
     """A node that has not been heard of for so long is NotReady."""
@@ -177,7 +177,7 @@ class _Builder:
     plane: ControlPlane
     programs: Programs
 
-    async def node(self, spec: NodeSpec, number: int, token: str, stack: AsyncExitStack) -> Node:
+    async def node(self, spec: LabNodeSpec, number: int, token: str, stack: AsyncExitStack) -> Node:
         folder = Path(self.claim.folder) / spec.name
         folder.mkdir(parents=True)
         url = self.plane.url

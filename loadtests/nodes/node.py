@@ -16,7 +16,7 @@ from loadtests.controlplane.process import ComponentProcess
 from loadtests.images.build import AppImages
 from loadtests.nodes.cgroups import SYSTEM, Cgroups
 from loadtests.nodes.node_files import READ_ONLY_PORT, KubeletPace, NodePlace, mount_script, write_node_files
-from loadtests.nodes.spec import LabError, NodeSpec
+from loadtests.nodes.spec import LabError, LabNodeSpec
 from loadtests.tools.processes import CommandFailed, run
 
 _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
@@ -39,7 +39,7 @@ class Programs:
 class Node:
     """Started by `boot`, then `run`; `kill` is what a power cut does."""
 
-    spec: NodeSpec
+    spec: LabNodeSpec
     number: int
     place: NodePlace
     group: str

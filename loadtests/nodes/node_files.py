@@ -16,7 +16,7 @@ import yaml
 
 from loadtests.images.build import PAUSE_IMAGE
 from loadtests.nodes.cgroups import Cgroups
-from loadtests.nodes.spec import SYSTEM_MEMORY_MIB, NodeSpec
+from loadtests.nodes.spec import SYSTEM_MEMORY_MIB, LabNodeSpec
 
 _CONTAINERD = """\
 version = 2
@@ -78,7 +78,7 @@ class KubeletPace:
     pressure_transition: float = 300.0
 
 
-def write_node_files(place: NodePlace, spec: NodeSpec, pace: KubeletPace, plugins: Path) -> None:
+def write_node_files(place: NodePlace, spec: LabNodeSpec, pace: KubeletPace, plugins: Path) -> None:
     folder = place.folder
     for name in ("log", "containerd", "kubelet", "var-upper", "var-work", "etc-work", f"{_ETC}/cni/net.d", "show"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def write_node_files(place: NodePlace, spec: NodeSpec, pace: KubeletPace, plugin
     (folder / "show" / "meminfo").write_text(_meminfo(Path("/proc/meminfo").read_text(), spec.memory_mib))
 
 
-def _kubelet(place: NodePlace, spec: NodeSpec, pace: KubeletPace) -> dict[str, Any]:
+def _kubelet(place: NodePlace, spec: LabNodeSpec, pace: KubeletPace) -> dict[str, Any]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",

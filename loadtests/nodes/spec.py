@@ -18,7 +18,7 @@ _POD_MEMORY_MIB = 64
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSpec:
+class LabNodeSpec:
     name: str
     millicores: int
     memory_mib: int = 1024
@@ -36,7 +36,7 @@ class NodeSpec:
         return SYSTEM_MEMORY_MIB + self.eviction_mib + _POD_MEMORY_MIB
 
 
-def parse_nodes(texts: Iterable[str]) -> tuple[NodeSpec, ...]:
+def parse_nodes(texts: Iterable[str]) -> tuple[LabNodeSpec, ...]:
     """`600m/1024Mi`, one per node; they are called node1, node2, ..."""
     specs = []
     for number, text in enumerate(texts, start=1):
@@ -46,12 +46,12 @@ def parse_nodes(texts: Iterable[str]) -> tuple[NodeSpec, ...]:
                 f"--node {text}: write MILLICORESm or MILLICORESm/MEBIBYTESMi, e.g. 600m/1024Mi;"
                 f" at least {MINIMUM_MILLICORES}m"
             )
-        specs.append(NodeSpec(f"node{number}", int(match[1]), int(match[2] or 1024)))
+        specs.append(LabNodeSpec(f"node{number}", int(match[1]), int(match[2] or 1024)))
     check_nodes(specs)
     return tuple(specs)
 
 
-def check_nodes(specs: Iterable[NodeSpec]) -> None:
+def check_nodes(specs: Iterable[LabNodeSpec]) -> None:
     specs = tuple(specs)
     if not 1 <= len(specs) <= 200:
         raise InputError(f"{len(specs)} nodes: a lab has 1 to 200")

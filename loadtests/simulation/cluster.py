@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from loadtests.experiments.stable.apps import App
-from loadtests.experiments.stable.driver import SessionSpec
 from loadtests.simulation.clock import VirtualClock
 from loadtests.simulation.cpu import SimulatedCpu
 from loadtests.simulation.pod import Parameters, SimulatedPod, Surroundings
-from loadtests.workloads.placement import NodeSpec
+from loadtests.workloads.placement import App, NodeSpec, Placement
 from loadtests.workloads.samples import RequestOutcome, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSpec:
+    """What is simulated: nodes, and apps of one replica with equal resource requests."""
+
+    nodes: tuple[NodeSpec, ...]
+    apps: tuple[App, ...]
+    placement: Placement
+    """At the start."""
+    namespace: str
+    requests: Mapping[str, str]
+    probe_period: float
 
 
 class Reporter(Protocol):
@@ -36,17 +48,15 @@ class SilentReporter:
 
 
 class SimulatedCluster:
-    def __init__(
-        self, clock: VirtualClock, nodes: tuple[NodeSpec, ...], spec: SessionSpec, parameters: Parameters
-    ) -> None:
+    def __init__(self, clock: VirtualClock, spec: SimulationSpec, parameters: Parameters) -> None:
         self.clock = clock
-        self.nodes = nodes
+        self.spec = spec
         self.memory_bytes = parameters.memory_bytes
         self.pods: dict[str, SimulatedPod] = {}
         self.restarts = 0
         self.reporter: Reporter = SilentReporter()
-        self._cpus = {node.name: SimulatedCpu(clock, node.cores) for node in nodes}
-        self._around = Surroundings(clock, parameters, float(spec.pace.probe_period))
+        self._cpus = {node.name: SimulatedCpu(clock, node.cores) for node in spec.nodes}
+        self._around = Surroundings(clock, parameters, spec.probe_period)
         self._routes: dict[str, SimulatedPod] = {}
         self._numbers: dict[str, int] = {}
         for app in spec.apps:

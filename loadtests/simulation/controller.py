@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from loadtests.experiments.stable.apps import NAMESPACE
-from loadtests.experiments.stable.driver import SessionSpec
-from loadtests.experiments.stable.measurement import ControllerCounter
+from collections.abc import Callable
+
 from loadtests.simulation.cluster import SimulatedCluster
 from loadtests.simulation.pod import Parameters, SimulatedPod
 from loadtests.simulation.records import (
@@ -22,6 +21,7 @@ from reactor.cluster.writes import ClusterWriter
 from reactor.cycle import Stages, turn
 from reactor.decision.decide import Trigger
 from reactor.execution.executor import Executor
+from reactor.execution.outcome import Outcome
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
@@ -37,11 +37,9 @@ _SHORTEST_PAUSE = 0.05
 class SimulatedController:
     """Hears of the cluster as a watcher would; `turn_if_due` is to be called after every event of the agenda."""
 
-    def __init__(self, cluster: SimulatedCluster, spec: SessionSpec, parameters: Parameters, store: Store) -> None:
-        assert spec.settings is not None
-        self._settings: Settings = spec.settings
-        self._cluster, self._clock = cluster, cluster.clock
-        self._period = float(spec.pace.probe_period)
+    def __init__(self, cluster: SimulatedCluster, settings: Settings, parameters: Parameters, store: Store) -> None:
+        self._settings = settings
+        self._cluster, self._clock, self._namespace = cluster, cluster.clock, cluster.spec.namespace
         self._window = max(parameters.usage_seconds, self._settings.metrics.metrics_api.interval)
         self._work_queue = WorkQueue(self._clock)
         self._executor = Executor(ClusterWriter(SimulatedConnection(cluster), self._clock))
@@ -56,9 +54,13 @@ class SimulatedController:
         self._used_by_nodes: dict[str, float] = {}
         self._due = 0.0
         self._woken = False
-        self.counter = ControllerCounter()
-        self._sync(spec)
+        self._listener: Callable[[Outcome], None] = lambda _: None
+        self._sync()
         self._clock.after(self._window, self._measure)
+
+    def listen(self, listener: Callable[[Outcome], None]) -> None:
+        """`listener` gets the outcome of every cycle."""
+        self._listener = listener
 
     def pod_changed(self, pod: SimulatedPod) -> None:
         self._version += 1
@@ -66,7 +68,7 @@ class SimulatedController:
             self._state.mirror.remove(Kind.PODS, pod.uid)
             self._used.pop(pod.uid, None)
         else:
-            record = pod_record(pod, self._version, self._period, self._clock.now())
+            record = pod_record(pod, self._version, self._cluster.spec, self._clock.now())
             self._state.mirror.upsert(Kind.PODS, record)
         self._woken = True
 
@@ -89,12 +91,12 @@ class SimulatedController:
         pause = min([self._settings.triggers.evaluation_interval, *waits])
         self._due = self._clock.time + max(_SHORTEST_PAUSE, pause)
         self._clock.at(self._due, lambda: None)
-        self.counter.count(outcome)
+        self._listener(outcome)
 
-    def _sync(self, spec: SessionSpec) -> None:
+    def _sync(self) -> None:
         mirror = self._state.mirror
-        mirror.replaced(Kind.NODES, [node_record(node) for node in self._cluster.nodes])
-        mirror.replaced(Kind.REPLICA_SETS, [owner_record(app) for app in spec.apps])
+        mirror.replaced(Kind.NODES, [node_record(node) for node in self._cluster.spec.nodes])
+        mirror.replaced(Kind.REPLICA_SETS, [owner_record(app, self._namespace) for app in self._cluster.spec.apps])
         for pod in list(self._cluster.pods.values()):
             self.pod_changed(pod)
         for kind in CLUSTER_KINDS:
@@ -104,7 +106,7 @@ class SimulatedController:
 
     def _tell(self, pod: SimulatedPod, reason: str) -> None:
         count = self._events[f"{pod.uid}.{reason}"] = self._events.get(f"{pod.uid}.{reason}", 0) + 1
-        self._state.mirror.upsert(Kind.EVENTS, event_record(pod, reason, count, self._clock.now()))
+        self._state.mirror.upsert(Kind.EVENTS, event_record(pod, self._namespace, reason, count, self._clock.now()))
         self._woken = True
 
     def _measure(self) -> None:
@@ -112,11 +114,11 @@ class SimulatedController:
         self._clock.after(self._window, self._measure)
         now, pods = self._clock.now(), [pod for pod in self._cluster.pods.values() if pod.started is not None]
         memory = self._cluster.memory_bytes
-        usages = [PodUsageSample(NAMESPACE, pod.uid, self._cores(pod), memory, now) for pod in pods]
+        usages = [PodUsageSample(self._namespace, pod.uid, self._cores(pod), memory, now) for pod in pods]
         self._state.usage.record_pods(usages, Source.PROMETHEUS, now)
         self._state.usage.record_nodes(self._node_samples(now), Source.PROMETHEUS, now)
         self._state.count(
-            ProbeCounter(NAMESPACE, pod.uid, CONTAINER, float(pod.successes), float(pod.failures), now, pod.uid)
+            ProbeCounter(self._namespace, pod.uid, CONTAINER, float(pod.successes), float(pod.failures), now, pod.uid)
             for pod in pods
         )
         self._state.measured()

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from loadtests.experiments.stable.apps import App
 from loadtests.simulation.clock import VirtualClock
 from loadtests.simulation.cpu import SimulatedCpu
 from loadtests.workloads.app_spec import AppSpec
+from loadtests.workloads.placement import App
 from loadtests.workloads.samples import RequestOutcome
 from loadtests.workloads.webapp import Request, WebApp
 

@@ -6,10 +6,9 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
-from loadtests.experiments.stable.apps import NAMESPACE, REQUESTS, App
-from loadtests.simulation.cluster import SimulatedCluster
+from loadtests.simulation.cluster import SimulatedCluster, SimulationSpec
 from loadtests.simulation.pod import FAILURE_THRESHOLD, PROBE_TIMEOUT, SimulatedPod
-from loadtests.workloads.placement import NodeSpec
+from loadtests.workloads.placement import App, NodeSpec
 from reactor.cluster.decoding.quantity import parse_quantity
 from reactor.cluster.exchange import Answer, Call, Query
 from reactor.cluster.records import Container, Event, Node, Owner, Pod, Probe, Workload
@@ -17,24 +16,23 @@ from reactor.errors import Unreachable
 
 CONTAINER = "web"
 _HASH = "5f7c9d4b8"
-_REQUESTS = {name: float(parse_quantity(amount)) for name, amount in REQUESTS.items()}
 
 
 def node_record(node: NodeSpec) -> Node:
-    room = {name: float(parse_quantity(amount)) for name, amount in node.resources().items()}
+    room = {name: parse_quantity(amount) for name, amount in node.resources().items()}
     return Node(node.name, node.name, "1", node.all_labels(), allocatable=room, capacity=room, ready=True,
                 addresses=(node.name,))  # fmt: skip
 
 
-def owner_record(app: App) -> Workload:
-    return Workload("ReplicaSet", _owner(app).uid, NAMESPACE, _owner(app).name, "1", replicas=1, ready_replicas=1)
+def owner_record(app: App, namespace: str) -> Workload:
+    return Workload("ReplicaSet", _owner(app).uid, namespace, _owner(app).name, "1", replicas=1, ready_replicas=1)
 
 
-def pod_record(pod: SimulatedPod, version: int, probe_period: float, now: float) -> Pod:
-    probe = Probe(probe_period, PROBE_TIMEOUT, FAILURE_THRESHOLD, 0.0)
+def pod_record(pod: SimulatedPod, version: int, spec: SimulationSpec, now: float) -> Pod:
+    probe = Probe(spec.probe_period, PROBE_TIMEOUT, FAILURE_THRESHOLD, 0.0)
     return Pod(
         uid=pod.uid,
-        namespace=NAMESPACE,
+        namespace=spec.namespace,
         name=pod.uid,
         resource_version=str(version),
         labels={"app": pod.app.name, "pod-template-hash": _HASH},
@@ -46,13 +44,13 @@ def pod_record(pod: SimulatedPod, version: int, probe_period: float, now: float)
         phase="Pending" if pod.started is None else "Running",
         ready=pod.ready,
         deleting=now if pod.deleting else None,
-        requests=_REQUESTS,
+        requests={name: parse_quantity(amount) for name, amount in spec.requests.items()},
         containers=(Container(CONTAINER, probe, pod.restarts, pod.started),),
         started=pod.started,
     )
 
 
-def event_record(pod: SimulatedPod, reason: str, count: int, now: float) -> Event:
+def event_record(pod: SimulatedPod, namespace: str, reason: str, count: int, now: float) -> Event:
     messages = {
         "Unhealthy": "Liveness probe failed: context deadline exceeded",
         "Killing": f"Container {CONTAINER} failed liveness probe, will be restarted",
@@ -61,14 +59,14 @@ def event_record(pod: SimulatedPod, reason: str, count: int, now: float) -> Even
     kind = "Warning" if reason == "Unhealthy" else "Normal"
     return Event(
         uid=name,
-        namespace=NAMESPACE,
+        namespace=namespace,
         name=name,
         resource_version=str(count),
         reason=reason,
         type=kind,
         message=messages[reason],
         involved_kind="Pod",
-        involved_namespace=NAMESPACE,
+        involved_namespace=namespace,
         involved_name=pod.uid,
         involved_uid=pod.uid,
         field_path=f"spec.containers{{{CONTAINER}}}",

@@ -55,3 +55,14 @@ def default_placement(
             raise ValueError(f"pod {number} of the scenario fits on no node by its requests")
         placed.append({**pod, "spec": {**spec, "nodeName": node}})
     return tuple(pod["spec"]["nodeName"] for pod in placed)
+
+
+Placement = Mapping[str, str]
+"""Node by app."""
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    name: str
+    work_ms: float
+    """CPU per request."""

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from loadtests.nodes import KubeletPace, Lab, LabOptions, NodeSpec, real_nodes
+from loadtests.nodes import KubeletPace, Lab, LabNodeSpec, LabOptions, real_nodes
 from loadtests.nodes.in_cluster import grant_rights
 from tests.nodes.namespace import LabNamespace
 
 PACE = KubeletPace(housekeeping=2, status=4, lease=8, pressure_transition=20)
 CONTROLLER_TAINT = "lab/controller=only:NoSchedule"
 NODES = (
-    NodeSpec("node1", 600, clock_ahead=-300),
-    NodeSpec("node2", 250, eviction_mib=200),
-    NodeSpec("node3", 400, clock_ahead=300),
-    NodeSpec("node4", 500, 1536, taint=CONTROLLER_TAINT),
+    LabNodeSpec("node1", 600, clock_ahead=-300),
+    LabNodeSpec("node2", 250, eviction_mib=200),
+    LabNodeSpec("node3", 400, clock_ahead=300),
+    LabNodeSpec("node4", 500, 1536, taint=CONTROLLER_TAINT),
 )
 
 

@@ -15,7 +15,7 @@ import yaml
 
 from loadtests.controlplane.options import free_ports
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
-from loadtests.nodes.apps import PORT, App, deployment
+from loadtests.nodes.apps import PORT, LabApp, deployment
 from loadtests.nodes.command import lab_settings
 from loadtests.nodes.lab import Lab
 from loadtests.workloads.api import has_condition
@@ -31,9 +31,9 @@ DEADLINE = 90.0
 QUIET_SECONDS = 5.0
 
 
-def hog(cpu: str) -> App:
+def hog(cpu: str) -> LabApp:
     """A neighbour that takes what it can get. It may not be moved, which would help the starved pod as well."""
-    return App("hog", cpu=cpu, annotations={DO_NOT_MOVE: "true"})
+    return LabApp("hog", cpu=cpu, annotations={DO_NOT_MOVE: "true"})
 
 
 def settings_for(lab: Lab, namespace: str, **given: Any) -> Json:
@@ -54,7 +54,7 @@ class LabNamespace:
     def _pods_path(self) -> str:
         return f"/api/v1/namespaces/{self.name}/pods"
 
-    async def deploy(self, app: App, *nodes: str) -> None:
+    async def deploy(self, app: LabApp, *nodes: str) -> None:
         """One replica per node named, bound there by hand and Ready; without nodes they wait for a controller."""
         await self.lab.api.create(f"/apis/apps/v1/namespaces/{self.name}/deployments", deployment(app, self.name))
         if not nodes:

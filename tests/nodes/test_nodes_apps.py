@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from loadtests.nodes.apps import ITERATIONS_PER_MS, PORT, App, AppKind, ProbeTimes
+from loadtests.nodes.apps import ITERATIONS_PER_MS, PORT, AppKind, LabApp, ProbeTimes
 from loadtests.workloads.http_client import Answer, http_get
 from tests.nodes.namespace import LabNamespace
 
@@ -17,13 +17,13 @@ PATIENCE = 60.0
 
 async def test_the_apps_of_both_papers_serve(ns: LabNamespace) -> None:
     pool = {"WORKERS": "1", "BACKLOG": "1", "ITERATIONS": str(5 * ITERATIONS_PER_MS)}
-    await ns.deploy(App("database", AppKind.DATABASE, environment=pool, probe=ProbeTimes(failures=100)), "node1")
-    database = f"http://{await _address(stage, 'database')}:{PORT}/"
+    await ns.deploy(LabApp("database", AppKind.DATABASE, environment=pool, probe=ProbeTimes(failures=100)), "node1")
+    database = f"http://{await _address(ns, 'database')}:{PORT}/"
     apps = (
-        App("web", environment={"ITERATIONS": "1000000"}),
-        App("counter", AppKind.COUNTER),
-        App("memory", AppKind.MEMORY),
-        App("wordpress", AppKind.WORDPRESS, environment={"DATABASE": database}),
+        LabApp("web", environment={"ITERATIONS": "1000000"}),
+        LabApp("counter", AppKind.COUNTER),
+        LabApp("memory", AppKind.MEMORY),
+        LabApp("wordpress", AppKind.WORDPRESS, environment={"DATABASE": database}),
     )
     await asyncio.gather(*(ns.deploy(app, "node1") for app in apps))
     answers = [await _get(ns, app.name) for app in apps]
@@ -35,7 +35,7 @@ async def test_the_apps_of_both_papers_serve(ns: LabNamespace) -> None:
 
 async def test_an_app_that_is_told_to_end_finishes_what_it_has_begun(ns: LabNamespace) -> None:
     work = {"ITERATIONS": str(1500 * ITERATIONS_PER_MS), "DRAIN_MS": "500"}
-    await ns.deploy(App("ending", environment=work, probe=ProbeTimes(failures=100)), "node1")
+    await ns.deploy(LabApp("ending", environment=work, probe=ProbeTimes(failures=100)), "node1")
     pod = (await ns.pod("ending"))["metadata"]["name"]
     asked = asyncio.create_task(_get(ns, "ending"))
     await asyncio.sleep(0.15)

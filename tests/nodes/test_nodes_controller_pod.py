@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from loadtests.nodes.apps import App, ProbeTimes
+from loadtests.nodes.apps import LabApp, ProbeTimes
 from loadtests.nodes.in_cluster import NAMESPACE, deploy_controller, remove_controller, url_of
 from loadtests.workloads.api import has_condition
 from reactor.decision.protection import DO_NOT_MOVE
@@ -34,9 +34,9 @@ async def store(ns: LabNamespace) -> AsyncIterator[Path]:
     other tests' pods: it would bind them."""
     patient = ProbeTimes(failures=100)
     await ns.deploy(hog("150m"), "node2")
-    await ns.deploy(App("starved", cpu="5m", environment=SLOW_START, probe=patient), "node2")
+    await ns.deploy(LabApp("starved", cpu="5m", environment=SLOW_START, probe=patient), "node2")
     stays = {DO_NOT_MOVE: "true"}
-    await ns.deploy(App("sufferer", cpu="5m", environment=SLOW_PROBE, probe=patient, annotations=stays), "node2")
+    await ns.deploy(LabApp("sufferer", cpu="5m", environment=SLOW_PROBE, probe=patient, annotations=stays), "node2")
     folder = await deploy_controller(ns.lab, "node4", settings_for(ns.lab, ns.name))
     yield folder / "rematch.db"
     await remove_controller(ns.lab)
@@ -46,7 +46,7 @@ async def test_a_controller_killed_in_mid_run_leaves_nothing_pending(ns: LabName
     ours = LabNamespace(ns.lab, NAMESPACE, ns.folder)
     await ns.until(lambda: _controller_ready(ours), "the controller's pod is Ready", 200)
     for name in CALM:
-        await ns.deploy(App(name))
+        await ns.deploy(LabApp(name))
     await ns.until(lambda: _all_ready(ns, CALM), "the controller's pod binds what is pending", 90)
 
     await ns.control("hog", "burn?threads=4&seconds=240")
@@ -55,7 +55,7 @@ async def test_a_controller_killed_in_mid_run_leaves_nothing_pending(ns: LabName
     known = await _failures_known(ns, first)
     await _kill(ours, first)
     for name in LATE:
-        await ns.deploy(App(name))
+        await ns.deploy(LabApp(name))
 
     await ns.until(lambda: _another_is_ready(ours, first), "a new controller is Ready", 200)
     assert await _failures_known(ns, await _controller_pod(ours)) >= known > 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from loadtests.experiments.stable.apps import App, app_names
+from loadtests.experiments.stable.apps import app_names
 from loadtests.experiments.stable.design import SHORT, Design
 from loadtests.experiments.stable.driver import SessionSpec
 from loadtests.experiments.stable.real.driver import TOOLS, RealDriver
-from loadtests.workloads.placement import NodeSpec
+from loadtests.workloads.placement import App, NodeSpec
 from loadtests.workloads.samples import RequestOutcome
 
 MIB = 1024 * 1024

@@ -9,13 +9,13 @@ from datetime import datetime
 import pytest
 
 from loadtests.demo.controller import RunningController
-from loadtests.nodes.apps import App, ProbeTimes
+from loadtests.nodes.apps import LabApp, ProbeTimes
 from tests.nodes.namespace import LabNamespace, hog
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
 
 PATIENT = ProbeTimes(failures=100)
-STARVED = App("starved", cpu="5m", environment={"PROBE_ITERATIONS": "10000000"}, probe=PATIENT)
+STARVED = LabApp("starved", cpu="5m", environment={"PROBE_ITERATIONS": "10000000"}, probe=PATIENT)
 BURN = "burn?threads=4&seconds=150"
 
 

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from loadtests.nodes.apps import PORT, App, ProbeTimes
+from loadtests.nodes.apps import PORT, LabApp, ProbeTimes
 from loadtests.workloads.http_client import http_get
 from tests.nodes.namespace import LabNamespace, hog
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
 
-STARVED = App("starved", cpu="5m", environment={"PROBE_ITERATIONS": "10000000"})
+STARVED = LabApp("starved", cpu="5m", environment={"PROBE_ITERATIONS": "10000000"})
 
 
 async def test_a_pod_starved_by_its_neighbour_is_moved_and_recovers(ns: LabNamespace) -> None:
@@ -37,7 +37,7 @@ async def test_a_wrong_request_is_mended_by_a_better_place(ns: LabNamespace) -> 
     patient = ProbeTimes(failures=20)
     for name in names:
         environment = {"ITERATIONS": "4000000", "WORKERS": "1", "BACKLOG": "20"}
-        await ns.deploy(App(name, cpu="5m", environment=environment, probe=patient), "node2")
+        await ns.deploy(LabApp(name, cpu="5m", environment=environment, probe=patient), "node2")
     async with loaded(ns, names), ns.controller():
         await ns.until(lambda: _somebody_moved(ns, names), "one of the three has left node2")
         await ns.until(lambda: _all_ready(ns, names), "all three are Ready")
@@ -45,7 +45,7 @@ async def test_a_wrong_request_is_mended_by_a_better_place(ns: LabNamespace) -> 
 
 
 async def test_a_broken_app_is_not_moved_and_it_says_why(ns: LabNamespace) -> None:
-    broken = App("broken", environment={"BREAK_AFTER_MS": "6000"})
+    broken = LabApp("broken", environment={"BREAK_AFTER_MS": "6000"})
     await ns.deploy(broken, "node1")
     pod = await ns.pod("broken")
     async with ns.controller() as controller:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from loadtests.nodes.apps import App, ProbeTimes
+from loadtests.nodes.apps import LabApp, ProbeTimes
 from loadtests.workloads.api import has_condition
 from tests.nodes.namespace import LabNamespace, hog
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
 
-STARVED = App("starved", cpu="5m", environment={"PROBE_ITERATIONS": "10000000"}, probe=ProbeTimes(failures=100))
+STARVED = LabApp("starved", cpu="5m", environment={"PROBE_ITERATIONS": "10000000"}, probe=ProbeTimes(failures=100))
 GONE_SOON = tuple(
     {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
     for state in ("unreachable", "not-ready")
@@ -22,7 +22,7 @@ GONE_SOON = tuple(
 
 async def test_pods_of_a_killed_node_run_elsewhere(ns: LabNamespace) -> None:
     lab = ns.lab
-    await ns.deploy(App("left-behind", replicas=2, tolerations=GONE_SOON), "node2", "node2")
+    await ns.deploy(LabApp("left-behind", replicas=2, tolerations=GONE_SOON), "node2", "node2")
     async with ns.controller():
         lab.nodes["node2"].kill()
         try:
@@ -34,14 +34,14 @@ async def test_pods_of_a_killed_node_run_elsewhere(ns: LabNamespace) -> None:
 
 
 async def test_a_node_under_memory_pressure_gets_no_pods_and_its_evicted_one_runs_again(ns: LabNamespace) -> None:
-    await ns.deploy(App("eater", memory="40Mi"), "node2")
+    await ns.deploy(LabApp("eater", memory="40Mi"), "node2")
     evicted = await ns.pod("eater")
     async with ns.controller():
         # Pods of this node may use 768 MiB, and the kubelet acts when less than 200 of them are free.
         await ns.control("eater", "hold?mib=640")
         await ns.until(lambda: _has_condition(ns, "node2", "MemoryPressure", "True"), "node2 says so")
-        await ns.deploy(App("loyal", only_on="node2"))
-        await ns.deploy(App("free"))
+        await ns.deploy(LabApp("loyal", only_on="node2"))
+        await ns.deploy(LabApp("free"))
         await ns.until(lambda: ns.moved("free", "node2"), "a pod that may go elsewhere is Ready there")
         assert await ns.node_of("loyal") == ""
         await ns.until(lambda: ns.is_ready("loyal"), "who may run only on node2 does when the pressure is over")

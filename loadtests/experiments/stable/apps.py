@@ -9,14 +9,11 @@ matters. Nothing is chosen by what Rematch makes of it.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from loadtests.experiments.stable.design import Design
-from loadtests.workloads.placement import NodeSpec, default_placement
+from loadtests.workloads.placement import App, NodeSpec, Placement, default_placement
 
-Placement = Mapping[str, str]
-"""Node by app."""
 NAMESPACE = "shop"
 REQUESTS = {"cpu": "15m", "memory": "32Mi"}
 """Equal for all and far too low, so that a scheduler that believes them sees no difference between the apps."""
@@ -25,13 +22,6 @@ OVERRUN = (1.5, 1.75)
 """Load of the weak node in the default placement, in units of the whole cluster's load: with it the node is full from
 the steps 70 to 80 on. In the paper the first rematch came at 80."""
 _DRAWS = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class App:
-    name: str
-    work_ms: float
-    """CPU per request."""
 
 
 def app_names(design: Design) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from loadtests.experiments.stable.apps import App, Placement
 from loadtests.experiments.stable.design import Pace
+from loadtests.workloads.placement import App, Placement
 from loadtests.workloads.samples import Sample
 from reactor.settings.model import Settings
 

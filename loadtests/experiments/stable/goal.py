@@ -8,9 +8,9 @@ from enum import StrEnum
 from fractions import Fraction
 from statistics import fmean
 
-from loadtests.demo.compare import Interval
 from loadtests.experiments.stable.design import FROZEN_AT, LEAST_SEEDS, OUR_LIVE, Arm, Phase, Step
 from loadtests.experiments.stable.results import Results, beyond, interval_of, rates_of, window
+from loadtests.experiments.statistics import Interval
 
 LEAST_VALID = Fraction(2, 3)
 """Of a seed's pairs of steps; a mean over fewer would be that of another range."""

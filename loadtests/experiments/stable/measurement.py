@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from loadtests.experiments.stable.apps import Placement
 from loadtests.experiments.stable.design import Run, Step
 from loadtests.experiments.stable.driver import Machine, MoveSpan, Observation
 from loadtests.experiments.stable.records import StepRecord
+from loadtests.workloads.placement import Placement
 from loadtests.workloads.samples import RequestOutcome, summarise, summarise_by_app
 from reactor.execution.outcome import Outcome
 from reactor.state.moves import Move, MoveState

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from loadtests.experiments.stable.design import Arm, Phase, Run
+from loadtests.experiments.stable.design import STEPS, Arm, Phase, Run
 from reactor.errors import InputError
 
 T = TypeVar("T")
@@ -154,3 +154,19 @@ def write_csv(records: Iterable[StepRecord], path: Path) -> None:
 
 def _cell(value: object) -> object:
     return f"{value:.5g}" if isinstance(value, float) else value
+
+
+def by_run(records: Iterable[StepRecord]) -> dict[Run, list[StepRecord]]:
+    """The last whole set of each run: a run that was cut short is there with fewer steps."""
+    found: dict[Run, dict[int, StepRecord]] = {}
+    for record in records:
+        steps = found.setdefault(record.run, {})
+        if record.paper_rate == STEPS[0].paper_rate:
+            steps.clear()
+        steps[record.paper_rate] = record
+    return {run: list(steps.values()) for run, steps in found.items()}
+
+
+def latest(records: Iterable[StepRecord]) -> list[StepRecord]:
+    """Of runs that were begun twice only the later one."""
+    return [record for steps in by_run(records).values() for record in steps]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from loadtests.demo.compare import Interval, paired_interval
 from loadtests.experiments.stable.design import KUBE_SCHEDULER, STEPS, Arm, Step
-from loadtests.experiments.stable.records import StepRecord
+from loadtests.experiments.stable.records import About, DataFolder, StepRecord, latest
+from loadtests.experiments.statistics import Interval, paired_interval
 
 FAILS_BELOW = 0.995
 """Mean availability below which a placement counts as failing at a rate."""
@@ -86,3 +86,28 @@ def beyond() -> list[Step]:
 
 def rates_of(steps: Sequence[Step]) -> str:
     return f"{steps[0].paper_rate} to {steps[-1].paper_rate}" if steps else "nowhere"
+
+
+_WORLDS = ("real", "simulated")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    about: About
+    records: tuple[StepRecord, ...]
+    """Invalid ones included."""
+    results: Results
+
+    @property
+    def title(self) -> str:
+        return "real nodes" if self.about.world == "real" else "simulated time"
+
+
+def worlds_in(data: DataFolder) -> list[World]:
+    found = []
+    for name in _WORLDS:
+        about = data.about(name)
+        records = latest(data.records(name))
+        if about is not None and records:
+            found.append(World(about, tuple(records), Results.of(records)))
+    return found

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from loadtests.experiments.stable.apps import Placement, draw_apps
+from loadtests.experiments.stable.apps import draw_apps
 from loadtests.experiments.stable.design import FROZEN_AT, STEPS, Arm, Design, Phase, Run
 from loadtests.experiments.stable.driver import Collect, Driver, Session, SessionSpec
 from loadtests.experiments.stable.measurement import Setting, record_of
-from loadtests.experiments.stable.records import DataFolder, StepRecord
+from loadtests.experiments.stable.records import DataFolder, StepRecord, by_run
+from loadtests.workloads.placement import Placement
 from reactor.settings.model import Settings
 
 
@@ -35,7 +36,7 @@ class Plan:
 class Runner:
     def __init__(self, plan: Plan, driver: Driver, data: DataFolder, tell: Callable[[StepProgress], None]) -> None:
         self._plan, self._driver, self._data, self._tell = plan, driver, data, tell
-        self._done = _by_run(data.records(driver.world))
+        self._done = by_run(data.records(driver.world))
         self._default = data.default_placements(driver.world)
 
     async def run(self) -> None:
@@ -97,21 +98,5 @@ async def _record(setting: Setting, collect: Collect, placement: Placement) -> S
     return record_of(setting, await collect(), placement)
 
 
-def _by_run(records: Iterable[StepRecord]) -> dict[Run, list[StepRecord]]:
-    """The last whole set of each run: a run that was cut short is there with fewer steps."""
-    found: dict[Run, dict[int, StepRecord]] = {}
-    for record in records:
-        steps = found.setdefault(record.run, {})
-        if record.paper_rate == STEPS[0].paper_rate:
-            steps.clear()
-        steps[record.paper_rate] = record
-    return {run: list(steps.values()) for run, steps in found.items()}
-
-
 def _at(records: list[StepRecord], paper_rate: int) -> StepRecord:
     return next(record for record in records if record.paper_rate == paper_rate)
-
-
-def latest(records: Iterable[StepRecord]) -> list[StepRecord]:
-    """Of runs that were begun twice only the later one."""
-    return [record for steps in _by_run(records).values() for record in steps]

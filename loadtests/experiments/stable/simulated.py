@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from loadtests.experiments.stable.apps import App, Placement, expected_placement
+from loadtests.experiments.stable.apps import NAMESPACE, REQUESTS, expected_placement
 from loadtests.experiments.stable.design import Design
 from loadtests.experiments.stable.driver import Collect, Observation, SessionSpec
 from loadtests.experiments.stable.measurement import ControllerCounter
 from loadtests.simulation.clock import VirtualClock
-from loadtests.simulation.cluster import SimulatedCluster
+from loadtests.simulation.cluster import SimulatedCluster, SimulationSpec
 from loadtests.simulation.controller import SimulatedController
 from loadtests.simulation.pod import CALIBRATED, Parameters
+from loadtests.workloads.placement import App, Placement
 from loadtests.workloads.samples import RequestOutcome, Sample
 from storage.store import Store
 
@@ -54,12 +55,12 @@ class SimulatedSession:
     def __init__(self, driver: SimulatedDriver, spec: SessionSpec) -> None:
         self._spec = spec
         self._clock = VirtualClock()
-        self._cluster = SimulatedCluster(self._clock, driver.design.nodes, spec, driver.parameters)
+        self._cluster = SimulatedCluster(self._clock, _simulation(driver.design, spec), driver.parameters)
         self._controller: SimulatedController | None = None
         self._counter = ControllerCounter()
         if spec.settings is not None:
-            self._controller = SimulatedController(self._cluster, spec, driver.parameters, driver.store)
-            self._counter = self._controller.counter
+            self._controller = SimulatedController(self._cluster, spec.settings, driver.parameters, driver.store)
+            self._controller.listen(self._counter.count)
 
     async def placement(self) -> Placement:
         return self._cluster.placement()
@@ -103,6 +104,12 @@ class SimulatedSession:
             app, at = apps[number % len(apps)], number / total
             self._clock.after(at, _Sending(self._cluster, app, at, self._spec.pace.timeout, samples))
         return int(seconds * total)
+
+
+def _simulation(design: Design, spec: SessionSpec) -> SimulationSpec:
+    return SimulationSpec(
+        design.nodes, spec.apps, spec.placement, NAMESPACE, REQUESTS, probe_period=float(spec.pace.probe_period)
+    )
 
 
 @dataclass(frozen=True, slots=True)

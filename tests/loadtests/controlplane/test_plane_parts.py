@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from loadtests.controlplane.credentials import Credentials, Pair, write_kubeconfig, write_tokens
-from loadtests.controlplane.options import Component, ControlPlaneOptions, Layout, Ports, User, free_ports
+from loadtests.controlplane.flags import Layout, Ports
+from loadtests.controlplane.options import Component, ControlPlaneOptions, User, free_ports
 from loadtests.controlplane.plane import ControlPlane, control_plane
 from loadtests.controlplane.process import (
     ComponentProcess,

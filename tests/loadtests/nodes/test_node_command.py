@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from loadtests.images.build import APP_IMAGE
-from loadtests.nodes.apps import App, ProbeTimes, deployment
+from loadtests.nodes.apps import LabApp, ProbeTimes, deployment
 from loadtests.nodes.command import EXAMPLE, lab_settings, tell_controller
 from loadtests.nodes.in_cluster import controller_url
 from loadtests.nodes.spec import LabError
@@ -44,7 +44,7 @@ def test_the_settings_act_on_what_the_labs_prometheus_tells() -> None:
 
 def test_the_example_is_an_app_of_the_lab_with_a_neighbour_on_every_node() -> None:
     web, hog = yaml.safe_load_all(EXAMPLE.read_text())
-    app = App("web", cpu="5m", environment={"PROBE_ITERATIONS": "20000000"}, probe=ProbeTimes(failures=10))
+    app = LabApp("web", cpu="5m", environment={"PROBE_ITERATIONS": "20000000"}, probe=ProbeTimes(failures=10))
     made = deployment(app, "default")["spec"]["template"]["spec"]
     ours = web["spec"]["template"]["spec"]
     assert ours == {name: made[name] for name in ours}

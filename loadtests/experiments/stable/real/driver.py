@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
-from loadtests.experiments.stable.apps import App, Placement, app_names
+from loadtests.experiments.stable.apps import app_names
 from loadtests.experiments.stable.design import Design, Pace
 from loadtests.experiments.stable.driver import Collect, Observation, SessionSpec
 from loadtests.experiments.stable.measurement import ControllerCounter
@@ -16,12 +16,13 @@ from loadtests.experiments.stable.real.client import client_network
 from loadtests.experiments.stable.real.cpu_delay import CpuDelayMonitor
 from loadtests.experiments.stable.real.machine import cores_used, machine_between, read_machine, seconds_per_round
 from loadtests.experiments.stable.real.workload import KUBE_SCHEDULER, REMATCH, Workload
-from loadtests.nodes import KubeletPace, Lab, LabOptions, NodeSpec, real_nodes
+from loadtests.nodes import KubeletPace, Lab, LabNodeSpec, LabOptions, real_nodes
 from loadtests.nodes.spec import LabError
 from loadtests.tools import ensure
 from loadtests.tools.catalogue import program
 from loadtests.workloads.k6 import K6
 from loadtests.workloads.load_tools import Load, LoadTool
+from loadtests.workloads.placement import App, Placement
 from loadtests.workloads.samples import RequestOutcome
 from loadtests.workloads.vegeta import Vegeta
 from reactor.app import Controller, Options, open_controller
@@ -59,7 +60,9 @@ class RealDriver:
         """The lab stands and is removed with the block."""
         found = await ensure([tool, "kube-proxy"])
         pace = KubeletPace(housekeeping=2.0 if design.pace.probe_period < 10 else 10.0)
-        nodes = tuple(NodeSpec(node.name, round(node.cores * 1000), node.memory_bytes // _MIB) for node in design.nodes)
+        nodes = tuple(
+            LabNodeSpec(node.name, round(node.cores * 1000), node.memory_bytes // _MIB) for node in design.nodes
+        )
         async with AsyncExitStack() as stack:
             lab = await stack.enter_async_context(real_nodes(LabOptions(nodes, pace, scrape_interval=_SCRAPE)))
             client = await stack.enter_async_context(client_network(lab, found["kube-proxy"]))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from loadtests.experiments.stable.apps import NAMESPACE, REQUESTS, App, Placement
-from loadtests.nodes.apps import ITERATIONS_PER_MS, PORT, ProbeTimes, deployment
-from loadtests.nodes.apps import App as LabApp
+from loadtests.experiments.stable.apps import NAMESPACE, REQUESTS
+from loadtests.nodes.apps import ITERATIONS_PER_MS, PORT, LabApp, ProbeTimes, deployment
 from loadtests.workloads.api import LabApi, has_condition
+from loadtests.workloads.placement import App, Placement
 from reactor.errors import ClusterError
 
 Json = dict[str, Any]

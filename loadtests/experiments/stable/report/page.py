@@ -6,42 +6,14 @@ import base64
 import gzip
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
-from loadtests.experiments.stable.records import About, DataFolder, StepRecord
 from loadtests.experiments.stable.report.plots import Figure
 from loadtests.experiments.stable.report.tables import Table
-from loadtests.experiments.stable.results import Results
-from loadtests.experiments.stable.runner import latest
+from loadtests.experiments.stable.results import World
 from reactor.errors import RematchError
-
-NAMES = ("real", "simulated")
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    about: About
-    records: tuple[StepRecord, ...]
-    """Invalid ones included."""
-    results: Results
-
-    @property
-    def title(self) -> str:
-        return "real nodes" if self.about.world == "real" else "simulated time"
-
-
-def worlds_in(data: DataFolder) -> list[World]:
-    found = []
-    for name in NAMES:
-        about = data.about(name)
-        records = latest(data.records(name))
-        if about is not None and records:
-            found.append(World(about, tuple(records), Results.of(records)))
-    return found
-
 
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2em auto;padding:0 1em;color:#222}

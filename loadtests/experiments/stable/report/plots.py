@@ -23,8 +23,7 @@ from loadtests.experiments.stable.design import (
     Phase,
 )
 from loadtests.experiments.stable.records import StepRecord
-from loadtests.experiments.stable.report.page import World
-from loadtests.experiments.stable.results import NEAR_CAPACITY, Results, interval_of
+from loadtests.experiments.stable.results import NEAR_CAPACITY, Results, World, interval_of
 
 
 @dataclass(frozen=True, slots=True)

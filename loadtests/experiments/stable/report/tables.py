@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from loadtests.experiments.stable.design import KUBE_SCHEDULER, OURS, PAPER, PAPER_RATES, STEPS, Arm, Phase, Step
 from loadtests.experiments.stable.goal import compare, judge
-from loadtests.experiments.stable.report.page import World
-from loadtests.experiments.stable.results import Results, rates_of, window
+from loadtests.experiments.stable.results import Results, World, rates_of, window
 
 
 class Published(NamedTuple):

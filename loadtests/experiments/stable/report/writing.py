@@ -11,7 +11,8 @@ from loadtests.experiments.stable.design import LEAST_SEEDS, SHORT, Phase
 from loadtests.experiments.stable.goal import LEAST_VALID, judge
 from loadtests.experiments.stable.records import DataFolder, write_csv
 from loadtests.experiments.stable.report import plots, tables
-from loadtests.experiments.stable.report.page import Page, World, worlds_in
+from loadtests.experiments.stable.report.page import Page
+from loadtests.experiments.stable.results import World, worlds_in
 from reactor.errors import InputError
 
 _ABOUT = (

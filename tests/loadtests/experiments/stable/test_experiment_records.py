@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from loadtests.experiments.stable.design import KUBE_SCHEDULER, OUR_LIVE, Run, short_design
 from loadtests.experiments.stable.progress import ProgressBar
-from loadtests.experiments.stable.records import About, DataFolder, write_csv
+from loadtests.experiments.stable.records import About, DataFolder, latest, write_csv
 from loadtests.experiments.stable.report.writing import write_report
-from loadtests.experiments.stable.runner import StepProgress, latest
+from loadtests.experiments.stable.runner import StepProgress
 from reactor.errors import InputError
 from tests.support.experiment import failing, make_record, series
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.experiments.stable.apps import App, draw_apps
+from loadtests.experiments.stable.apps import draw_apps
 from loadtests.experiments.stable.design import OUR_LIVE, OURS, SHORT, STEPS, Arm, Design, Pace, Run, simulated_design
 from loadtests.experiments.stable.driver import SessionSpec
 from loadtests.experiments.stable.measurement import Setting, record_of
@@ -14,6 +14,7 @@ from loadtests.experiments.stable.runner import Plan, Runner, StepProgress
 from loadtests.experiments.stable.settings import settings_for
 from loadtests.experiments.stable.simulated import SimulatedDriver
 from loadtests.simulation.clock import VirtualClock
+from loadtests.workloads.placement import App
 from reactor.settings.model import Settings
 from storage.limits import Limits
 from storage.store import Store
