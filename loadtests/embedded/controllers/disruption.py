@@ -22,14 +22,14 @@ from loadtests.embedded.objects import (
     with_condition,
 )
 from loadtests.embedded.resources import PODDISRUPTIONBUDGETS, PODS, Json, of_kind
-from loadtests.embedded.selectors import Test, selector_of
+from loadtests.embedded.selectors import LabelTest, selector_of
 from loadtests.embedded.store import Change, ChangeType, Key, ObjectStore, Stored
 
 
 class ProtectionIndex:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._tests: dict[Key, Test] = {}
+        self._tests: dict[Key, LabelTest] = {}
         self._pods: dict[Key, set[Key]] = defaultdict(set)
         self._budgets: dict[Key, set[Key]] = defaultdict(set)
 
