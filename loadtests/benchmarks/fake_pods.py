@@ -1,4 +1,4 @@
-"""A cluster of paper: real API server, but pods that only claim to run. For benches of the controller, not of pods.
+"""A cluster of fake pods: an embedded API server with pods that never run, for benches of the controller.
 
 Half of the nodes are crowded to just above the pressure at which a move can help, the other half have room.
 """

@@ -23,6 +23,7 @@ T = TypeVar("T")
 START_DEADLINE = 30.0
 STOP_SECONDS = 2.0
 ASK_SECONDS = 5.0
+POLL_SECONDS = 0.02
 LAST_WORDS = 2000
 
 
@@ -37,6 +38,8 @@ class ControllerSpec:
     store: Path
     log: Path
     port: int
+    program: tuple[str, ...] = (sys.executable, "-c", "from reactor.cli.main import main; main()")
+    """This version's `rematch`, unless another one is measured."""
 
 
 class RunningController:
@@ -48,19 +51,20 @@ class RunningController:
         self._session = session
 
     async def overview(self) -> Overview:
-        return await self._ask("overview", Overview)
+        return await self.ask("overview", Overview)
 
     async def series(self) -> Series:
-        return await self._ask("series", Series)
+        return await self.ask("series", Series)
 
     async def decisions(self, limit: int = 50) -> tuple[DecisionView, ...]:
-        return (await self._ask(f"decisions?limit={limit}&waits=true", _Decisions)).decisions
+        return (await self.ask(f"decisions?limit={limit}&waits=true", _Decisions)).decisions
 
     async def synced(self) -> bool:
         async with self._session.get(f"{self.url}/readyz") as response:
             return response.status == 200
 
-    async def _ask(self, path: str, answer: type[T]) -> T:
+    async def ask(self, path: str, answer: type[T]) -> T:
+        """A GET under /api/v1/."""
         async with self._session.get(f"{self.url}/api/v1/{path}") as response:
             return msgspec.json.decode(await response.read(), type=answer)
 
@@ -70,12 +74,12 @@ async def running_controller(
     spec: ControllerSpec, start_deadline: float = START_DEADLINE
 ) -> AsyncIterator[RunningController]:
     """Started and synced. It ends with the block, or with this process if that is killed."""
-    command = [sys.executable, "-c", "from reactor.cli.main import main; main()", "run"]
     arguments = ["--kubeconfig", spec.kubeconfig, "--settings", spec.settings, "--store", spec.store]
     with spec.log.open("ab") as log:
         process = await asyncio.create_subprocess_exec(
             *ends_with_us(),
-            *command,
+            *spec.program,
+            "run",
             *(str(argument) for argument in arguments),
             *("--port", str(spec.port), "--log-format", "json"),
             stdin=asyncio.subprocess.DEVNULL,
@@ -107,7 +111,7 @@ async def _ready(
                 return
         except aiohttp.ClientConnectionError:
             pass
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(POLL_SECONDS)
     raise ClusterError(f"the controller was not ready within {deadline:g} s; see {log}")
 
 
