@@ -18,7 +18,7 @@ from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
 from reactor.errors import ClusterError
 from reactor.settings.model import Settings
-from reactor.state.live_state import Hooks, State
+from reactor.state.live_state import State, StateCallbacks
 from reactor.work_queue import WorkQueue
 
 MIB = 1024 * 1024
@@ -70,8 +70,8 @@ def write_kubeconfig(path: Path, port: int) -> Path:
 def bare_state(gateway: Gateway) -> State:
     """The controller's whole state (mirror, probe ledger, usage book), with nobody who acts on it."""
     clock = SystemClock()
-    hooks = Hooks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
-    return State(gateway.kinds, clock, WorkQueue(clock), Settings, hooks)
+    callbacks = StateCallbacks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
+    return State(gateway.kinds, clock, WorkQueue(clock), Settings, callbacks)
 
 
 async def _connect(port: int) -> KubernetesConnection:

@@ -20,7 +20,7 @@ from reactor.clock import SystemClock
 from reactor.cluster.gateway import Gateway
 from reactor.cluster.watcher import Pace
 from reactor.cluster.watching import ClusterWatch
-from reactor.state.moves import Ongoing
+from reactor.state.moves import ActiveMoves
 
 CPU_BAR = 30.0
 RESIDENT_BAR = 1024.0
@@ -55,7 +55,7 @@ async def _sync(shape: Shape) -> Result:
         if running.done():
             running.result()
         started = time.perf_counter()
-        view = state.freeze(Ongoing()).cluster
+        view = state.freeze(ActiveMoves()).cluster
         freeze = time.perf_counter() - started
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -10,9 +10,11 @@ from reactor.cli.planning_session import make_plan
 from reactor.cli.tables import table
 from reactor.clock import rfc3339
 from reactor.cluster.dump import read_dump
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
 from reactor.settings.model import Settings
-from reactor.state.from_dump import look_at_dump
+from reactor.state.from_dump import snapshot_from_dump
 from reactor.state.snapshot import Snapshot
 from reactor.web.pod_page import Facts, Origin, placement_in, placement_now, pod_view
 from reactor.web.view import AxisView, Evidence, PodView
@@ -30,14 +32,15 @@ def from_server(wanted: PodName, server: str) -> PodView:
 
 def from_files(wanted: PodName, files: tuple[str, ...], settings: Settings) -> PodView:
     namespace, name = wanted
-    look = look_at_dump(read_dump(files), settings)
+    look = snapshot_from_dump(read_dump(files), settings)
     pod = look.snapshot.cluster.pod_named(namespace, name)
     if pod is None:
         raise InputError(f"{', '.join(files)}: no pod {namespace}/{name}{_alike(look.snapshot, wanted)}")
     plan = make_plan(look.snapshot, settings).plan
     moved = placement_in(plan_to_json(plan), pod.uid, Origin("now", look.snapshot.at, plan.planner))
-    placement = moved or placement_now(pod, look.snapshot, settings)
-    return pod_view(pod, look.snapshot, settings, Facts(look.evidence.get(pod.uid), placement))
+    eligibility = Eligibility(look.snapshot, Cooldowns(), settings)
+    placement = moved or placement_now(pod, eligibility)
+    return pod_view(pod, eligibility, Facts(look.evidence.get(pod.uid), placement))
 
 
 def _alike(snapshot: Snapshot, wanted: PodName) -> str:

@@ -12,11 +12,11 @@ from pathlib import Path
 import click
 
 from matching.plan import Plan
-from reactor.app import Controller, Options, open_controller
+from reactor.app import Controller, LiveController, Options, open_controller
 from reactor.cli.plan_output import Planned, render
 from reactor.cli.planning_session import Request, compared, make_plan, wished_settings
 from reactor.cluster.exchange import Call
-from reactor.cycle import turn
+from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.errors import ClusterError
 from reactor.execution.outcome import Outcome
@@ -41,15 +41,15 @@ async def plan_live(request: Request) -> None:
             dry_run=not request.apply,
             mode=Mode.ACT if request.apply else Mode.OBSERVE,
         )
-        async with open_controller(options) as controller:
-            await controller.connection.exchange(Call("GET", "/version", deadline=ANSWER_DEADLINE))
-            await _with_background(controller, request)
+        async with open_controller(options) as live:
+            await live.connection.exchange(Call("GET", "/version", deadline=ANSWER_DEADLINE))
+            await _with_background(live, request)
 
 
-async def _with_background(controller: Controller, request: Request) -> None:
+async def _with_background(live: LiveController, request: Request) -> None:
     """The watches run only as long as the command."""
-    background = asyncio.create_task(controller.background())
-    work = asyncio.create_task(_work(controller, request))
+    background = asyncio.create_task(live.background())
+    work = asyncio.create_task(_work(live, request))
     try:
         await asyncio.wait({background, work}, return_when=asyncio.FIRST_COMPLETED)
         if background.done():
@@ -61,10 +61,10 @@ async def _with_background(controller: Controller, request: Request) -> None:
         await asyncio.gather(work, background, return_exceptions=True)
 
 
-async def _work(controller: Controller, request: Request) -> None:
-    await _synced(controller)
-    await controller.measuring.once()
-    snapshot, settings = _snapshot(controller, request), wished_settings(request)
+async def _work(live: LiveController, request: Request) -> None:
+    await _synced(live)
+    await live.metrics.once()
+    snapshot, settings = _snapshot(live.controller, request), wished_settings(request)
     if request.compare:
         click.echo(compared(snapshot, settings, request))
         return
@@ -74,7 +74,7 @@ async def _work(controller: Controller, request: Request) -> None:
         return
     if not request.yes:
         click.confirm(_question(planned.plan), abort=True, err=True)
-    await _carry_out(controller, planned, told_apart=request.output in ("json", "yaml"))
+    await _carry_out(live.controller, planned, told_apart=request.output in ("json", "yaml"))
 
 
 def _question(plan: Plan) -> str:
@@ -87,18 +87,18 @@ def _question(plan: Plan) -> str:
     return " and ".join(parts).capitalize() + " as planned?"
 
 
-async def _synced(controller: Controller) -> None:
+async def _synced(live: LiveController) -> None:
     try:
         async with asyncio.timeout(SYNC_DEADLINE):
-            await controller.state.until_synced()
+            await live.controller.state.until_synced()
     except TimeoutError as error:
-        broken = [f"{state.kind.value}: {state.last_error}" for state in controller.watch.states if state.last_error]
+        broken = [f"{state.kind.value}: {state.last_error}" for state in live.watch.states if state.last_error]
         first = f"; {broken[0]}" if broken else ""
         raise ClusterError(f"not every kind could be listed within {SYNC_DEADLINE:g} s{first}") from error
 
 
 def _snapshot(controller: Controller, request: Request) -> Snapshot:
-    snapshot = controller.state.freeze(controller.executor.ongoing())
+    snapshot = controller.state.freeze(controller.executor.active_moves())
     return replace(snapshot, needs=Needs(request.needs)) if request.needs else snapshot
 
 
@@ -110,11 +110,11 @@ async def _carry_out(controller: Controller, planned: Planned, *, told_apart: bo
     executor = controller.executor
     executor.adopt(planned.plan, secrets.token_hex(6), planned.snapshot)
     while True:
-        outcome = await turn(controller.stages, Trigger.FINISH)
+        outcome = await run_cycle(controller.parts, Trigger.FINISH)
         for line in _news(outcome):
             click.echo(line, err=told_apart)
-        if executor.ongoing().halted:
-            raise ClusterError(executor.ongoing().halted)
+        if outcome.active.halted:
+            raise ClusterError(outcome.active.halted)
         if not executor.busy:
             return
         await controller.work_queue.next(1.0)
@@ -123,6 +123,6 @@ async def _carry_out(controller: Controller, planned: Planned, *, told_apart: bo
 def _news(outcome: Outcome) -> Iterator[str]:
     for one in outcome.placement.bound if outcome.placement else ():
         yield f"{one.pod.key}: {one.answer.outcome} ({one.move.target}) {one.answer.message}".rstrip()
-    for run in outcome.moves:
-        if run.state is not MoveState.PLANNED:
-            yield f"{run.move.pod}: {run.state} {run.outcome}".rstrip()
+    for move in outcome.moves:
+        if move.state is not MoveState.PLANNED:
+            yield f"{move.pod.key}: {move.state} {move.outcome}".rstrip()

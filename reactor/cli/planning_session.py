@@ -19,8 +19,9 @@ from matching.registry import load_planner
 from reactor.cli.compare import compare, render_comparison
 from reactor.cli.plan_output import Planned, render
 from reactor.cluster.dump import read_dump
+from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Trigger, decide
-from reactor.decision.managed import Management
+from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError, SettingsError
 from reactor.planning.problems import rematch_problem
 from reactor.settings.document import read_document
@@ -28,7 +29,7 @@ from reactor.settings.file import read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner_check import planner_problems
-from reactor.state.from_dump import Look, look_at_dump
+from reactor.state.from_dump import DumpSnapshot, snapshot_from_dump
 from reactor.state.snapshot import Needs, Snapshot
 
 
@@ -83,9 +84,9 @@ def compared(snapshot: Snapshot, settings: Settings, request: Request) -> str:
     return render_comparison(compare(snapshot, settings), request.output)
 
 
-def look_at_files(request: Request) -> tuple[Look, Settings]:
+def look_at_files(request: Request) -> tuple[DumpSnapshot, Settings]:
     settings = wished_settings(request)
-    look = look_at_dump(
+    look = snapshot_from_dump(
         read_dump(request.files),
         settings,
         now=_time(request.now) if request.now else None,
@@ -97,13 +98,14 @@ def look_at_files(request: Request) -> tuple[Look, Settings]:
 
 
 def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:
-    decision = decide(snapshot, settings, Trigger.DEMAND)
+    eligibility = Eligibility(snapshot, Cooldowns(), settings)
+    decision = decide(eligibility, Trigger.DEMAND)
     planner = load_planner(settings.planner.name, settings.planner.parameters)
     try:
-        plan = planner.plan(rematch_problem(snapshot, decision, settings))
+        plan = planner.plan(rematch_problem(eligibility, decision))
     except ProblemError as error:
         raise InputError(f"planner {planner.name}: {error}") from error
-    notes = (*plan.notes, *_waived(planner), *_foreign(snapshot, settings))
+    notes = (*plan.notes, *_waived(planner), *_other_schedulers(eligibility))
     return Planned(snapshot, decision, replace(plan, notes=notes))
 
 
@@ -113,10 +115,10 @@ def _waived(planner: Planner) -> Iterator[str]:
         yield f"{planner.name} does not promise {waived}; it acts only with planner.allowUnsafe"
 
 
-def _foreign(snapshot: Snapshot, settings: Settings) -> Iterator[str]:
+def _other_schedulers(eligibility: Eligibility) -> Iterator[str]:
     """Most clusters have no pod of ours yet: say why nothing moves, and how to see what could."""
-    management = Management.of(settings)
-    names = [pod.scheduler_name for pod in snapshot.cluster.pods.values() if management.covers(pod) and pod.node]
+    settings, pods = eligibility.settings, eligibility.snapshot.cluster.pods.values()
+    names = [pod.scheduler_name for pod in pods if pod.node and eligibility.management.covers(pod)]
     others = Counter(name for name in names if name != settings.scheduler_name)
     for name, number in others.most_common(1):
         yield (

@@ -54,9 +54,9 @@ async def _run(request: Request) -> None:
         mode=Mode.OBSERVE if request.dry_run else None,
         own_process=True,
     )
-    async with open_controller(options) as controller, serve(controller, request.bind, request.port) as url:
-        log.info("ready to be looked at", url=url, cluster=controller.connection.server)
-        if await until_stopped(controller.run()):
+    async with open_controller(options) as live, serve(live, request.bind, request.port) as url:
+        log.info("ready to be looked at", url=url, cluster=live.connection.server)
+        if await until_stopped(live.run()):
             log.info("stopping")
 
 

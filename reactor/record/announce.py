@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reactor.cluster.event_writer import Announcement
-from reactor.cluster.pod_constraints import cannot_judge
+from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import ConfigMap, Pod
 from reactor.decision.decide import Unhappy, Wait
 from reactor.errors import in_words
 from reactor.execution.outcome import Placement, Rematch
-from reactor.state.moves import Move, MoveState
+from reactor.state.moves import Move, MoveState, PodRef
 from reactor.state.snapshot import Snapshot
 
 
-def about_pod(pod: Pod, reason: str, message: str, *, warning: bool = False) -> Announcement:
+def about_pod(pod: Pod | PodRef, reason: str, message: str, *, warning: bool = False) -> Announcement:
     kind = "Warning" if warning else "Normal"
     return Announcement("Pod", pod.namespace, pod.name, pod.uid, reason, message, kind)
 
@@ -25,7 +25,7 @@ def about_wait(pod: Pod, wait: Wait) -> Announcement:
 
 def about_unhappy(pod: Pod, one: Unhappy, rematch: Rematch | None) -> Announcement:
     end = _what_becomes_of(one, rematch) if rematch else "no plan moves it now"
-    happiness = f"happiness {one.mood.probability:.2f} is below {one.mood.threshold.value:g}"
+    happiness = f"happiness {one.happiness.probability:.2f} is below {one.happiness.threshold.value:g}"
     return about_pod(pod, "Unhappy", f"{happiness}; {one.cause}; {end}", warning=True)
 
 
@@ -37,33 +37,30 @@ def _what_becomes_of(one: Unhappy, rematch: Rematch) -> str:
     return f"plan {rematch.plan_id} dumps it" if dumped else "no plan moves it now"
 
 
-def about_move(run: Move, snapshot: Snapshot) -> Announcement | None:
-    """Told on whichever of the two pods is there to be asked about."""
-    if run.state is MoveState.EVICTED and run.replacement is None:
-        return about_pod(
-            run.pod, "Moving", f"evicted from {run.move.source} for {run.move.target} (plan {run.plan_id})"
-        )
-    if run.state is MoveState.DONE and run.dumps:
-        return about_pod(run.pod, "Dumped", f"{run.outcome} (plan {run.plan_id})", warning=True)
-    if run.state is MoveState.DONE:
-        pod = snapshot.cluster.pods.get(run.replacement or "", run.pod)
-        return about_pod(pod, "Moved", f"replaces {run.move.pod} of {run.move.source}: {run.outcome}")
-    if run.state is MoveState.LATE:
-        pod = snapshot.cluster.pods.get(run.replacement or "", run.pod)
-        return about_pod(pod, "MoveLate", "not Ready by its deadline; no further move is started", warning=True)
-    if run.state in (MoveState.FAILED, MoveState.SKIPPED):
-        return about_pod(run.pod, f"Move{run.state.capitalize()}", run.outcome, warning=run.state is MoveState.FAILED)
+def about_move(move: Move, snapshot: Snapshot) -> Announcement | None:
+    """On the replacement if it is there, else on the pod that was moved."""
+    replacement = snapshot.cluster.pods.get(move.replacement or "", move.pod)
+    if move.state is MoveState.EVICTED and move.replacement is None:
+        return about_pod(move.pod, "Moving", f"evicted from {move.source} for {move.target} (plan {move.plan_id})")
+    if move.state is MoveState.DONE and move.dumps:
+        return about_pod(move.pod, "Dumped", f"{move.outcome} (plan {move.plan_id})", warning=True)
+    if move.state is MoveState.DONE:
+        return about_pod(replacement, "Moved", f"replaces {move.pod.key} of {move.source}: {move.outcome}")
+    if move.state is MoveState.LATE:
+        text = "not Ready by its deadline; no further move is started"
+        return about_pod(replacement, "MoveLate", text, warning=True)
+    if move.state in (MoveState.FAILED, MoveState.SKIPPED):
+        failed = move.state is MoveState.FAILED
+        return about_pod(move.pod, f"Move{move.state.capitalize()}", move.outcome, warning=failed)
     return None
 
 
 def about_placement(placement: Placement, snapshot: Snapshot) -> Iterator[Announcement]:
     pods = snapshot.cluster.pods
-    for pod in placement.unjudged:
-        unjudged = ", ".join(cannot_judge(pod, snapshot.cluster))
-        yield about_pod(pod, "FailedScheduling", f"cannot judge {unjudged}", warning=True)
-    if placement.plan is None:
-        return
-    for left in placement.plan.unplaced:
+    for pod in placement.unsupported:
+        unsupported = ", ".join(unsupported_constraints(pod, snapshot.cluster))
+        yield about_pod(pod, "FailedScheduling", f"cannot judge {unsupported}", warning=True)
+    for left in placement.plan.unplaced if placement.plan is not None else ():
         yield about_pod(pods[left.uid], "FailedScheduling", left.reason, warning=True)
     for one in placement.bound:
         if one.succeeded:
@@ -72,7 +69,7 @@ def about_placement(placement: Placement, snapshot: Snapshot) -> Iterator[Announ
             text = f"binding to {one.move.target} failed ({one.answer.outcome}): {one.answer.message}"
             yield about_pod(one.pod, "FailedBinding", text, warning=True)
     tried = {one.pod.uid for one in placement.bound}
-    for move in placement.plan.moves:
+    for move in placement.moves:
         if move.uid not in tried:
             yield about_pod(pods[move.uid], "WouldBind", f"mode is observe: would bind to {move.target}")
 

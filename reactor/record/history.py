@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from matching.jsonform import plan_to_json
 from matching.plan import Plan, PlannedMove, Unplaced
+from reactor.decision.cooldowns import Lineage
 from reactor.decision.decide import Decision, Wait
 from reactor.decision.reasons import Reason
+from reactor.execution.outcome import Placement
 from reactor.settings.model import Mode
-from reactor.state.moves import Lineage, Move, MoveState
+from reactor.state.moves import Move, MoveState
 from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
 from storage.store import Store
 
@@ -32,21 +34,23 @@ class History:
         self._last_wait = {wait.uid: wait.reason for wait in decision.waits}
         self._store.add_decisions(*(self._wait_row(cycle, decision.at, wait) for wait in news))
         for one in decision.unhappy:
-            text = f"happiness {one.mood.probability:.2f} below {one.mood.threshold.value:g}; {one.cause}"
+            text = f"happiness {one.happiness.probability:.2f} below {one.happiness.threshold.value:g}; {one.cause}"
             self._store.add_decisions(
                 DecisionRow(self._id(cycle), cycle, decision.at, "rematch", one.uid, one.pod, decision.trigger, text)
             )
         return news
 
-    def placed(self, cycle: str, at: float, plan: Plan, outcomes: Mapping[str, str]) -> None:
+    def placed(self, cycle: str, at: float, placement: Placement) -> None:
         """Pending pods: where each goes and what the binding said, or why it fits nowhere."""
-        said = {move.uid: f"{move.target} {outcomes.get(move.uid, '')}" for move in plan.moves}
-        said |= {left.uid: left.reason for left in plan.unplaced}
-        for move in plan.moves:
+        outcomes = {one.pod.uid: one.answer.outcome for one in placement.bound}
+        unplaced = placement.plan.unplaced if placement.plan is not None else ()
+        said = {move.uid: f"{move.target} {outcomes.get(move.uid, '')}" for move in placement.moves}
+        said |= {left.uid: left.reason for left in unplaced}
+        for move in placement.moves:
             if self._last_place.get(move.uid) != said[move.uid]:
                 text = f"to {move.target}: {outcomes.get(move.uid, 'not bound')}; {'; '.join(move.reasons)}"
                 self._place_row(cycle, at, move, "pending", text)
-        for left in plan.unplaced:
+        for left in unplaced:
             if self._last_place.get(left.uid) != said[left.uid]:
                 self._place_row(cycle, at, left, "unplaced", left.reason)
         self._last_place = said
@@ -69,9 +73,9 @@ class History:
             )
         )
 
-    def moves(self, runs: Sequence[Move], at: float) -> None:
-        for run in runs:
-            self._store.add_move(_move_row(run, at))
+    def moves(self, moves: Sequence[Move], at: float) -> None:
+        for move in moves:
+            self._store.add_move(_move_row(move, at))
 
     async def moves_written(self) -> None:
         """The moves recorded so far are in the database; if the disk does not take them now, its health says so."""
@@ -90,24 +94,24 @@ class History:
         return f"{cycle}-{next(self._numbers)}"
 
 
-def _move_row(run: Move, at: float) -> MoveRow:
+def _move_row(move: Move, at: float) -> MoveRow:
     return MoveRow(
-        id=run.id,
-        plan_id=run.plan_id,
-        pod_uid=run.move.uid,
-        pod_key=run.move.pod,
-        workload=run.workload,
-        from_node=run.move.source,
-        to_node=run.move.target,
-        state=run.state,
-        started=run.evicted if run.evicted is not None else at,
-        evicted=run.evicted,
-        bound=run.bound,
-        ready=run.ended if run.state is MoveState.DONE else None,
-        ended=run.ended,
-        outcome=run.state if run.ended is not None else "",
-        text=run.outcome,
-        replacement_uid=run.replacement or "",
+        id=move.id,
+        plan_id=move.plan_id,
+        pod_uid=move.pod.uid,
+        pod_key=move.pod.key,
+        workload=move.workload,
+        from_node=move.source,
+        to_node=move.target,
+        state=move.state,
+        started=move.evicted if move.evicted is not None else at,
+        evicted=move.evicted,
+        bound=move.bound,
+        ready=move.ended if move.state is MoveState.DONE else None,
+        ended=move.ended,
+        outcome=move.state if move.ended is not None else "",
+        text=move.outcome,
+        replacement_uid=move.replacement or "",
     )
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import structlog
 
 from reactor.decision.decide import Wait
-from reactor.decision.managed import Management
+from reactor.decision.eligibility import Management
 from reactor.execution.outcome import Outcome, Placement, Rematch
 from reactor.record.announce import about_move, about_placement, about_unhappy, about_wait
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
 from reactor.settings.model import Settings
-from reactor.state.moves import Move, MoveState
+from reactor.state.moves import ActiveMoves, Move, MoveState
 from reactor.state.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
@@ -49,16 +49,20 @@ class Recorder:
         self._decision(cycle, snapshot, outcome)
         if outcome.rematch is not None:
             self._rematch(cycle, snapshot, outcome.rematch, decision.trigger, settings)
-        for run in outcome.moves:
-            self._move(run, snapshot)
-        self._gauges(snapshot, Management.of(settings))
+        self.record_moves(outcome.executed, snapshot)
+        self._gauges(snapshot, outcome.active, Management.of(settings))
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
 
-    async def intend(self, runs: Sequence[Move], at: float) -> None:
+    def record_moves(self, moves: Iterable[Move], snapshot: Snapshot) -> None:
+        """Moves that changed their state."""
+        for move in moves:
+            self._move(move, snapshot)
+
+    async def intend(self, moves: Sequence[Move], at: float) -> None:
         """In the store before the first eviction: a process killed right after it must not lose the move."""
-        if runs:
-            self._history.moves(runs, at)
+        if moves:
+            self._history.moves(moves, at)
             await self._history.moves_written()
 
     def _decision(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
@@ -67,7 +71,9 @@ class Recorder:
             self._wait(wait, snapshot)
         for one in decision.unhappy:
             pod = snapshot.cluster.pods[one.uid]
-            log.info("unhappy", pod=one.pod, node=pod.node, happiness=round(one.mood.probability, 3), cause=one.cause)
+            log.info(
+                "unhappy", pod=one.pod, node=pod.node, happiness=round(one.happiness.probability, 3), cause=one.cause
+            )
             self._notes.add(about_unhappy(pod, one, outcome.rematch))
 
     def _wait(self, wait: Wait, snapshot: Snapshot) -> None:
@@ -92,40 +98,39 @@ class Recorder:
         )
 
     def _placement(self, cycle: str, snapshot: Snapshot, placement: Placement) -> None:
-        outcomes = {one.pod.uid: one.answer.outcome for one in placement.bound}
         for one in placement.bound:
             self._instruments.bindings.labels(one.answer.outcome).inc()
-        if placement.plan is not None:
-            self._history.placed(cycle, snapshot.at, placement.plan, outcomes)
+        if placement.plan is not None or placement.reserved:
+            self._history.placed(cycle, snapshot.at, placement)
         for note in about_placement(placement, snapshot):
             self._notes.add(note)
 
-    def _move(self, run: Move, snapshot: Snapshot) -> None:
-        self._history.moves([run], snapshot.at)
+    def _move(self, move: Move, snapshot: Snapshot) -> None:
+        self._history.moves([move], snapshot.at)
         log.info(
             "move",
-            pod=run.move.pod,
-            source=run.move.source,
-            target=run.move.target,
-            state=run.state,
-            outcome=run.outcome,
+            pod=move.pod.key,
+            source=move.source,
+            target=move.target,
+            state=move.state,
+            outcome=move.outcome,
         )
-        if run.answer is not None and (run.state is MoveState.EVICTED or run.evicted is None or run.dumps):
-            self._instruments.evictions.labels(run.answer).inc()
-        if run.ended is not None:
-            self._instruments.moves.labels(run.state).inc()
-            if run.state is MoveState.DONE and run.evicted is not None and not run.dumps:
-                self._instruments.move_seconds.observe(run.ended - run.evicted)
-        note = about_move(run, snapshot)
+        if move.answer is not None and (move.state is MoveState.EVICTED or move.evicted is None or move.dumps):
+            self._instruments.evictions.labels(move.answer).inc()
+        if move.ended is not None:
+            self._instruments.moves.labels(move.state).inc()
+            if move.state is MoveState.DONE and move.evicted is not None and not move.dumps:
+                self._instruments.move_seconds.observe(move.ended - move.evicted)
+        note = about_move(move, snapshot)
         if note is not None:
             self._notes.add(note)
 
-    def _gauges(self, snapshot: Snapshot, management: Management) -> None:
+    def _gauges(self, snapshot: Snapshot, active: ActiveMoves, management: Management) -> None:
         instruments = self._instruments
-        instruments.moves_in_flight.set(len(snapshot.ongoing.in_flight))
-        instruments.halted.set(1 if snapshot.ongoing.halted else 0)
+        instruments.moves_in_flight.set(len(active.in_flight))
+        instruments.halted.set(1 if active.halted else 0)
         instruments.unhappy.set(sum(management.covers(pod) for pod in snapshot.unhappy_pods()))
         instruments.happiness.clear()
-        for uid, mood in snapshot.happiness.items():
+        for uid, happiness in snapshot.happiness.items():
             pod = snapshot.cluster.pods[uid]
-            instruments.happiness.labels(pod.namespace, pod.name).set(mood.probability)
+            instruments.happiness.labels(pod.namespace, pod.name).set(happiness.probability)

@@ -13,6 +13,7 @@ re-creation in `kubelet_events`. What is added here, per pod:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 import msgspec
@@ -141,12 +142,19 @@ class ProbeLedger:
         if entry is not None and self._uids[entry.namespace].get(entry.pod) == uid:
             del self._uids[entry.namespace][entry.pod]
 
+    def advance(self, uids: Iterable[str], now: float) -> None:
+        """Decay the counts of these pods to `now`."""
+        for uid in uids:
+            entry = self._entries.get(uid)
+            for track in entry.ledger.tracks if entry is not None else ():
+                track.advance(now, self.half_life)
+
     def counts(self, uid: str, now: float) -> Counts:
         entry = self._entries.get(uid)
         if entry is None:
             return Counts(at=now)
         successes = failures = 0.0
-        for track in entry.ledger.tracks:
+        for track in map(copy, entry.ledger.tracks):
             track.advance(now, self.half_life)
             successes += track.total_successes
             failures += track.total_failures

@@ -8,13 +8,11 @@ from statistics import fmean
 
 import msgspec
 
-from reactor.app import Controller
+from reactor.app import LiveController
 from reactor.cluster.records import Node, Pod
 from reactor.decision.causes import node_use
-from reactor.decision.managed import Management
+from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.outcome import Outcome
-from reactor.planning.problems import why_fixed
-from reactor.settings.model import Settings
 from reactor.state.snapshot import Snapshot
 from reactor.web.pod_page import Facts, Origin, placement_in, placement_now, pod_view
 from reactor.web.timeline import Sample, Timeline
@@ -39,12 +37,13 @@ LOOK_EVERY = 0.25
 class LiveView:
     """Implements ViewSource and HealthSource; reads frozen snapshots only."""
 
-    def __init__(self, controller: Controller, title: str) -> None:
-        self._controller = controller
+    def __init__(self, live: LiveController, title: str) -> None:
+        self._live = live
+        self._controller = live.controller
         self._title = title
         self.timeline = Timeline()
-        controller.stages.recorder.listen(self._take)
-        controller.settings.listen(self.timeline.settings)
+        live.controller.recorder.listen(self._take)
+        live.settings.listen(self.timeline.settings)
 
     def _take(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         """A rematch gets a sample of its own: a moment later the unhappy pod is replaced and the dip is gone."""
@@ -62,19 +61,20 @@ class LiveView:
 
     async def overview(self) -> Overview:
         controller = self._controller
-        snapshot, settings = self._snapshot(), controller.settings.get()
-        chips = _Chips(snapshot, settings)
+        eligibility = self._eligibility()
+        snapshot, settings = eligibility.snapshot, eligibility.settings
+        chips = _Chips(eligibility)
         nodes = sorted(snapshot.cluster.nodes.values(), key=lambda node: node.name)
         pending = [pod for pod in snapshot.cluster.pods.values() if pod.node is None and not pod.finished]
         return Overview(
             title=self._title,
             mode=settings.mode,
             synced=controller.state.synced,
-            halted=snapshot.ongoing.halted or None,
+            halted=snapshot.moves.halted or None,
             planner=settings.planner.name,
             threshold=settings.happiness.threshold,
             at=snapshot.at,
-            cycles=controller.loop.turns,
+            cycles=controller.loop.cycles,
             rematches=self.timeline.rematches,
             moves=self.timeline.moves,
             settings=self._settings_view(),
@@ -90,20 +90,20 @@ class LiveView:
         return self.timeline.decisions(limit, before, waits=waits)
 
     async def pod(self, namespace: str, name: str) -> PodView | None:
-        snapshot = self._snapshot()
+        eligibility = self._eligibility()
+        snapshot = eligibility.snapshot
         pod = snapshot.cluster.pod_named(namespace, name)
         if pod is None:
             return None
-        settings = self._controller.settings.get()
         placement = await self._planned(pod)
         if placement is None:
-            placement = await asyncio.to_thread(placement_now, pod, snapshot, settings)
+            placement = await asyncio.to_thread(placement_now, pod, eligibility)
         evidence = self._controller.state.ledger.evidence(pod.uid, snapshot.at)
-        return pod_view(pod, snapshot, settings, Facts(evidence, placement, self.timeline.about(pod.key)))
+        return pod_view(pod, eligibility, Facts(evidence, placement, self.timeline.about(pod.key)))
 
     async def _planned(self, pod: Pod) -> PlacementView | None:
         """From the last plan that named the pod, or its predecessor when it is the replacement of a moved one."""
-        lineage = self._controller.executor.ongoing().lineage.get(pod.uid)
+        lineage = self._controller.memory.cooldowns.lineage.get(pod.uid)
         for uid in (pod.uid, *((lineage.predecessor,) if lineage else ())):
             row = await self._controller.store.last_plan_for(uid)
             if row is not None:
@@ -124,24 +124,27 @@ class LiveView:
         reasons = [
             f"{'not listed yet' if state.kind in missing else 'not watched'}: {state.kind.value}"
             + (f" ({state.last_error})" if state.last_error else "")
-            for state in self._controller.watch.states
+            for state in self._live.watch.states
             if state.kind in missing or state.denied
         ]
         return Health(not reasons, tuple(sorted(reasons)))
 
     def _version(self) -> int:
-        """Moves with the state, with every turn and with every sample of the charts."""
-        return self._controller.state.version + self._controller.loop.turns + self.timeline.changes
+        """Moves with the state, with every cycle and with every sample of the charts."""
+        return self._controller.state.version + self._controller.loop.cycles + self.timeline.changes
 
     def _snapshot(self) -> Snapshot:
-        return self._controller.state.freeze(self._controller.executor.ongoing())
+        return self._controller.state.freeze(self._controller.executor.active_moves())
+
+    def _eligibility(self) -> Eligibility:
+        return Eligibility(self._snapshot(), self._controller.memory.cooldowns, self._controller.settings())
 
     def _sample(self, snapshot: Snapshot) -> Sample:
-        level = self._controller.measuring.service_level
-        management = Management.of(self._controller.settings.get())
-        moods = snapshot.happiness
+        level = self._live.metrics.service_level
+        management = Management.of(self._controller.settings())
+        failing = snapshot.happiness
         happiness = [
-            moods[pod.uid].probability if pod.uid in moods else 1.0
+            failing[pod.uid].probability if pod.uid in failing else 1.0
             for pod in snapshot.cluster.pods.values()
             if pod.node is not None and pod.deleting is None and management.covers(pod)
         ]
@@ -157,7 +160,7 @@ class LiveView:
         )
 
     def _settings_view(self) -> SettingsView:
-        source = self._controller.settings.source
+        source = self._live.settings.source
         refused = source.refused.problems if source.refused is not None else ()
         return SettingsView(
             source.current.digest[:12],
@@ -166,8 +169,8 @@ class LiveView:
         )
 
     def _problems(self) -> Iterator[str]:
-        yield from (text for text in self._controller.measuring.problems.values() if text)
-        for state in self._controller.watch.states:
+        yield from (text for text in self._live.metrics.problems.values() if text)
+        for state in self._live.watch.states:
             if state.last_error:
                 yield f"{state.kind.value}: {state.last_error}"
         if self._controller.notes.problem:
@@ -179,28 +182,28 @@ class LiveView:
 class _Chips:
     """Pods as the overview shows them, with what is the same for all of them worked out once."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
-        self._snapshot = snapshot
-        self._settings = settings
-        self._management = Management.of(settings)
+    def __init__(self, eligibility: Eligibility) -> None:
+        self._eligibility = eligibility
 
     def of(self, pod: Pod) -> PodChip:
-        managed = self._management.covers(pod)
-        mood = self._snapshot.happiness.get(pod.uid)
-        threshold = mood.threshold.value if mood else self._settings.happiness.threshold
+        snapshot = self._eligibility.snapshot
+        managed = self._eligibility.management.covers(pod)
+        ineligible = self._eligibility.why_not(pod) if managed else None
+        failing = snapshot.happiness.get(pod.uid)
+        threshold = failing.threshold.value if failing else self._eligibility.settings.happiness.threshold
         probed = any(container.liveness for container in pod.containers)
-        happiness = mood.probability if mood else 1.0 if managed and probed and pod.node else None
+        happiness = failing.probability if failing else 1.0 if managed and probed and pod.node else None
         return PodChip(
             uid=pod.uid,
             key=pod.key,
             happiness=happiness,
             threshold=threshold,
-            happy=mood is None or not mood.unhappy,
+            happy=failing is None or not failing.unhappy,
             managed=managed,
             ready=pod.ready,
             phase="Terminating" if pod.deleting is not None else pod.phase,
-            cpu=self._snapshot.usage.usage(pod.uid).cpu.fresh,
-            fixed=why_fixed(pod, self._snapshot, self._settings, self._management) if managed else "",
+            cpu=snapshot.usage.usage(pod.uid).cpu.fresh,
+            fixed="" if ineligible is None else str(ineligible),
         )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from matching.explain import explain
 from reactor.cluster.records import Pod
-from reactor.decision.decide import Trigger, Wait, decide, judge
-from reactor.decision.managed import Management
-from reactor.planning.problems import rematch_problem, why_fixed
+from reactor.decision.decide import Trigger, Wait, decide, decide_for
+from reactor.decision.eligibility import Eligibility
+from reactor.planning.problems import rematch_problem
 from reactor.settings.model import Settings
 from reactor.signals.probes import Evidence as Account
 from reactor.state.happiness import probability, threshold_of
@@ -37,8 +37,9 @@ class Facts:
     history: tuple[DecisionView, ...] = ()
 
 
-def pod_view(pod: Pod, snapshot: Snapshot, settings: Settings, facts: Facts) -> PodView:
-    management = Management.of(settings)
+def pod_view(pod: Pod, eligibility: Eligibility, facts: Facts) -> PodView:
+    snapshot, settings = eligibility.snapshot, eligibility.settings
+    ineligible = eligibility.why_not(pod)
     workload = snapshot.cluster.workload_of(pod)
     return PodView(
         uid=pod.uid,
@@ -51,24 +52,24 @@ def pod_view(pod: Pod, snapshot: Snapshot, settings: Settings, facts: Facts) -> 
         created=pod.created,
         workload=f"{workload.kind} {workload.name}" if workload else "",
         scheduler=pod.scheduler_name,
-        managed=management.covers(pod),
-        fixed=why_fixed(pod, snapshot, settings, management),
+        managed=eligibility.management.covers(pod),
+        fixed="" if ineligible is None else str(ineligible),
         happiness=_evidence(pod, snapshot, facts.evidence, settings),
         resources=_resources(pod, snapshot),
-        decision=_in_force(pod, snapshot, settings, management),
+        decision=_in_force(pod, eligibility),
         placement=facts.placement,
         history=facts.history,
     )
 
 
-def placement_now(pod: Pod, snapshot: Snapshot, settings: Settings) -> PlacementView | None:
+def placement_now(pod: Pod, eligibility: Eligibility) -> PlacementView | None:
     """Why here, why not there, as things are at this moment; None for a pod that holds and wants no room."""
-    problem = rematch_problem(snapshot, decide(snapshot, settings, Trigger.DEMAND), settings)
+    problem = rematch_problem(eligibility, decide(eligibility, Trigger.DEMAND))
     if all(guest.uid != pod.uid for guest in problem.pods):
         return None
     answer = explain(problem, pod.uid)
     there = tuple(WhyNot(no.node, no.reason) for no in answer.why_not)
-    return PlacementView("now", snapshot.at, settings.planner.name, answer.why_here, there)
+    return PlacementView("now", eligibility.snapshot.at, eligibility.settings.planner.name, answer.why_here, there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +128,13 @@ def _resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
     )
 
 
-def _in_force(pod: Pod, snapshot: Snapshot, settings: Settings, management: Management) -> InForce | None:
+def _in_force(pod: Pod, eligibility: Eligibility) -> InForce | None:
     """What would be decided about this pod right now."""
-    mood = snapshot.happiness.get(pod.uid)
-    if mood is None or not mood.unhappy or not management.covers(pod) or pod.node is None:
+    snapshot = eligibility.snapshot
+    happiness = snapshot.happiness.get(pod.uid)
+    if happiness is None or not happiness.unhappy or not eligibility.management.covers(pod) or pod.node is None:
         return None
-    judged = judge(pod, snapshot, settings)
-    if isinstance(judged, Wait):
-        return InForce(DecisionKind.WAIT, judged.reason, judged.text, snapshot.at, judged.until)
-    return InForce(DecisionKind.REMATCH, "unhappy", judged.cause, snapshot.at)
+    found = decide_for(pod, eligibility)
+    if isinstance(found, Wait):
+        return InForce(DecisionKind.WAIT, found.reason, found.text, snapshot.at, found.until)
+    return InForce(DecisionKind.REMATCH, "unhappy", found.cause, snapshot.at)

@@ -64,11 +64,11 @@ class Timeline:
             self._placement(cycle, at, outcome.placement)
         self._new_waits(cycle, outcome.decision)
         if outcome.rematch is not None:
-            self.rematches += any(run.state is MoveState.PLANNED for run in outcome.moves)
+            self.rematches += any(move.state is MoveState.PLANNED for move in outcome.moves)
             self._rematch(cycle, at, outcome.decision, outcome.rematch)
-        for run in outcome.moves:
-            if run.state is not MoveState.PLANNED:
-                self._move(cycle, at, run)
+        for move in outcome.moves:
+            if move.state is not MoveState.PLANNED:
+                self._move(cycle, at, move)
 
     def settings(self, at: float, reason: str, text: str) -> None:
         self._add(DecisionView(next(self._ids), at, "", DecisionKind.SETTINGS, None, reason, text))
@@ -126,37 +126,37 @@ class Timeline:
             MoveView(move.pod, move.source, move.target, MovePhase.PLANNED, move.reasons)
             for move in (*map(dumping, rematch.plan.dumped), *rematch.plan.moves)
         )
-        causes = [f"{one.pod} at {one.mood.probability:.2f}: {one.cause}" for one in decision.unhappy]
+        causes = [f"{one.pod} at {one.happiness.probability:.2f}: {one.cause}" for one in decision.unhappy]
         text = "; ".join(causes) or f"asked for by {decision.trigger}"
         pod = decision.unhappy[0].pod if len(decision.unhappy) == 1 else None
         self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.REMATCH, pod, decision.trigger, text, moves))
 
     def _placement(self, cycle: str, at: float, placement: Placement) -> None:
         """What was said of a pending pod in the cycle before is not said again."""
-        if placement.plan is None:
+        if placement.plan is None and not placement.reserved:
             return
         results = {one.pod.uid: "bound" if one.succeeded else "could not be bound" for one in placement.bound}
         said = {}
-        for move in placement.plan.moves:
+        for move in placement.moves:
             said[move.uid] = f"{results.get(move.uid, 'would be bound')} to {move.target}"
             if self._places.get(move.uid) != said[move.uid]:
                 text = f"{said[move.uid]}: {'; '.join(move.reasons)}"
                 self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.PLACE, move.pod, "pending", text))
         self._places = said
 
-    def _move(self, cycle: str, at: float, run: Move) -> None:
+    def _move(self, cycle: str, at: float, move: Move) -> None:
         """One entry per move: its latest stage takes the place of the ones before."""
-        if run.state is MoveState.DONE:
+        if move.state is MoveState.DONE:
             self.moves += 1
-        before = self._moving.pop(run.id, None)
+        before = self._moving.pop(move.id, None)
         if before is not None:
             self._decisions = deque((one for one in self._decisions if one.id != before), maxlen=DECISIONS_KEPT)
-        state = _PHASES.get(run.state, MovePhase.FAILED)
-        view = MoveView(run.move.pod, run.move.source, run.move.target, state, run.move.reasons, run.outcome)
-        text = run.outcome or f"{run.state}: from {run.move.source} to {run.move.target}"
-        self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.MOVE, run.move.pod, run.state, text, (view,)))
-        if run.active:
-            self._moving[run.id] = self._decisions[-1].id
+        state = _PHASES.get(move.state, MovePhase.FAILED)
+        view = MoveView(move.pod.key, move.source, move.target, state, move.reasons, move.outcome)
+        text = move.outcome or f"{move.state}: from {move.source} to {move.target}"
+        self._add(DecisionView(next(self._ids), at, cycle, DecisionKind.MOVE, move.pod.key, move.state, text, (view,)))
+        if move.active:
+            self._moving[move.id] = self._decisions[-1].id
 
     def _add(self, view: DecisionView) -> None:
         self.changes += 1

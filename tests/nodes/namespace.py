@@ -19,7 +19,7 @@ from loadtests.nodes.apps import PORT, LabApp, deployment
 from loadtests.nodes.command import lab_settings
 from loadtests.nodes.lab import Lab
 from loadtests.workloads.api import has_condition
-from reactor.decision.protection import DO_NOT_MOVE
+from reactor.decision.eligibility import DO_NOT_MOVE
 from reactor.errors import ClusterError
 from reactor.web.view import PodView
 

@@ -16,7 +16,7 @@ import pytest_asyncio
 from loadtests.nodes.apps import LabApp, ProbeTimes
 from loadtests.nodes.in_cluster import NAMESPACE, deploy_controller, remove_controller, url_of
 from loadtests.workloads.api import has_condition
-from reactor.decision.protection import DO_NOT_MOVE
+from reactor.decision.eligibility import DO_NOT_MOVE
 from tests.nodes.namespace import LabNamespace, hog, settings_for
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]

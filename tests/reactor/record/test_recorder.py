@@ -12,14 +12,14 @@ from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
 from reactor.decision.reasons import Reason
-from reactor.execution.executor import Bound
+from reactor.execution.binder import Bound
 from reactor.execution.outcome import Outcome, Placement, Rematch
-from reactor.state.moves import Move, Ongoing
+from reactor.state.moves import Move
 from reactor.state.snapshot import Snapshot
 from reactor.web.timeline import Timeline
 from tests.support.clock import NOW
-from tests.support.cluster import make_mood, make_node, make_pending, make_pod, make_settings, make_snapshot
-from tests.support.moves import make_move, make_plan, make_run
+from tests.support.cluster import make_happiness, make_node, make_pending, make_pod, make_settings, make_snapshot
+from tests.support.moves import active_moves, make_move, make_plan, plan_move
 from tests.support.rig import Rig
 
 WEB, DB = make_pod("web-1"), make_pod("db-1")
@@ -38,8 +38,8 @@ class Record:
     def __call__(self, snapshot: Snapshot, **parts: Any) -> None:
         self.cycle += 1
         decision = parts.pop("decision", Decision(snapshot.at, Trigger.UNHAPPY))
-        given: dict[str, Any] = {"placement": None, "rematch": None, "moves": ()} | parts
-        self.rig.recorder.record(f"c{self.cycle}", snapshot, Outcome(decision=decision, **given), SETTINGS)
+        outcome = Outcome(decision, executed=parts.pop("moves", ()), active=snapshot.moves, **parts)
+        self.rig.recorder.record(f"c{self.cycle}", snapshot, outcome, SETTINGS)
 
     def said(self) -> list[str]:
         notes = []
@@ -89,8 +89,8 @@ def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Record) -
 
 
 def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
-    unhappy = Unhappy(WEB.uid, WEB.key, make_mood(10.0), "n1 is crowded")
-    rematch = Rematch("plan-1", make_plan(make_move(WEB, "n2")))
+    unhappy = Unhappy(WEB.uid, WEB.key, make_happiness(10.0), "n1 is crowded")
+    rematch = Rematch("plan-1", make_plan(plan_move(WEB, "n2")))
 
     record(cluster(WEB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,)), rematch=rematch)
 
@@ -106,32 +106,35 @@ def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "event"),
+    ("move", "event"),
     [
-        (make_run(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED), "Normal web-1 Moving"),
-        (make_run(WEB, "n2", "done", evicted=NOW - 9, ended=NOW, replacement=DB.uid), "Normal db-1 Moved"),
-        (make_run(WEB, "n2", "late", evicted=NOW - 200, replacement=DB.uid), "Warning db-1 MoveLate"),
-        (make_run(WEB, "n2", "failed", ended=NOW, answer=Eviction.FORBIDDEN, outcome="no"), "Warning web-1 MoveFailed"),
-        (make_run(WEB, "n2", "skipped", ended=NOW, outcome="n2 is full"), "Normal web-1 MoveSkipped: n2 is full"),
+        (make_move(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED), "Normal web-1 Moving"),
+        (make_move(WEB, "n2", "done", evicted=NOW - 9, ended=NOW, replacement=DB.uid), "Normal db-1 Moved"),
+        (make_move(WEB, "n2", "late", evicted=NOW - 200, replacement=DB.uid), "Warning db-1 MoveLate"),
+        (
+            make_move(WEB, "n2", "failed", ended=NOW, answer=Eviction.FORBIDDEN, outcome="no"),
+            "Warning web-1 MoveFailed",
+        ),
+        (make_move(WEB, "n2", "skipped", ended=NOW, outcome="n2 is full"), "Normal web-1 MoveSkipped: n2 is full"),
     ],
 )
-def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, run: Move, event: str) -> None:
-    record(cluster(WEB, DB), moves=(run,))
+def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, move: Move, event: str) -> None:
+    record(cluster(WEB, DB), moves=(move,))
 
     (said,) = record.said()
     assert said.startswith(event)
     (row,) = record.rig.rows.moves
-    assert (row.id, row.state, row.from_node, row.to_node) == (run.id, run.state, "n1", "n2")
-    assert (row.ended is None) == run.active
+    assert (row.id, row.state, row.from_node, row.to_node) == (move.id, move.state, "n1", "n2")
+    assert (row.ended is None) == move.active
     assert len(record.timeline.decisions(10, None, waits=False)) == 1
 
 
 def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
-    flying = make_run(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED)
-    done = make_run(WEB, "n2", "done", evicted=NOW, ended=NOW + 7, answer=Eviction.ACCEPTED, replacement=DB.uid)
-    refused = make_run(DB, "n2", "failed", ended=NOW, answer=Eviction.PDB)
+    flying = make_move(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED)
+    done = make_move(WEB, "n2", "done", evicted=NOW, ended=NOW + 7, answer=Eviction.ACCEPTED, replacement=DB.uid)
+    refused = make_move(DB, "n2", "failed", ended=NOW, answer=Eviction.PDB)
 
-    record(cluster(WEB, DB, ongoing=Ongoing((flying,))), moves=(flying, refused))
+    record(cluster(WEB, DB, moves=active_moves({flying: WEB})), moves=(flying, refused))
     assert record.value("rematch_moves_in_flight") == 1
     record(cluster(DB), moves=(done,))
 
@@ -144,9 +147,9 @@ def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
 
 
 def test_halting_shows_as_a_metric(record: Record) -> None:
-    late = make_run(WEB, "n2", "late", evicted=NOW - 500)
+    late = make_move(WEB, "n2", "late", evicted=NOW - 500)
 
-    record(cluster(ongoing=Ongoing((late,))))
+    record(cluster(moves=active_moves({late: WEB})))
     assert record.value("rematch_halted") == 1
     record(cluster())
     assert record.value("rematch_halted") == 0
@@ -165,7 +168,7 @@ def test_only_managed_pods_count_as_unhappy(record: Record) -> None:
 
 def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: Record) -> None:
     first, second = make_pending("web-2"), make_pending("web-3")
-    plan = make_plan(make_move(first, "n1"), make_move(second, "n2"))
+    plan = make_plan(plan_move(first, "n1"), plan_move(second, "n2"))
     bound = (
         Bound(first, plan.moves[0], BindingAnswer(Binding.BOUND)),
         Bound(second, plan.moves[1], BindingAnswer(Binding.FORBIDDEN, "no right to")),
@@ -186,8 +189,8 @@ def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: R
     assert texts == ["could not be bound to n2: because", "bound to n1: because"]
 
 
-def test_a_constraint_that_is_not_judged_is_named_in_an_event(record: Record) -> None:
-    pod = make_pending("web-2", unjudged=("podAntiAffinity", "hostPorts"))
+def test_an_unsupported_constraint_is_named_in_an_event(record: Record) -> None:
+    pod = make_pending("web-2", unsupported=("podAntiAffinity", "hostPorts"))
 
     record(cluster(pod), placement=Placement(None, (), (pod,)))
 
@@ -201,7 +204,7 @@ def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> 
     to_n1, to_n2 = (msgspec.structs.replace(waiting), "n1"), (waiting, "n2")
 
     for pod, target in (to_n1, to_n1, to_n1, to_n2):
-        plan = make_plan(make_move(pod, target))
+        plan = make_plan(plan_move(pod, target))
         plan = type(plan)(plan.planner, plan.moves, (), (left,), plan.certificate, plan.before, plan.after)
         record(cluster(waiting, homeless), placement=Placement(plan, (), ()))
 
