@@ -91,7 +91,7 @@ class ImbalanceRecorder:
         return self.last_change - self._began
 
 
-async def contend(who: Contender, cluster: BenchCluster, progress: Progress) -> Contest:
+async def contend(contender: Contender, cluster: BenchCluster, progress: Progress) -> Contest:
     fleet, observer = cluster.fleet, cluster.observer
     before = spread_of(observer.on_node, fleet.node_names, fleet.pods)
     load, scheduler = os.getloadavg()[0], cluster.pid(Component.SCHEDULER)
@@ -99,17 +99,17 @@ async def contend(who: Contender, cluster: BenchCluster, progress: Progress) -> 
     recorder = ImbalanceRecorder(cluster)
     silence = observer.listen(recorder.see)
     costs: list[Cost] = []
-    for _ in range(who.most_cycles):
+    for _ in range(contender.most_cycles):
         moved = recorder.evictions
-        costs.append(await run_to_its_end(who.command, cluster.folder / f"{who.name}.log", CYCLE_DEADLINE))
+        costs.append(await run_to_its_end(contender.command, cluster.folder / f"{contender.name}.log", CYCLE_DEADLINE))
         await observer.until(lambda: observer.running == fleet.pods, SETTLE_DEADLINE)
-        progress(f"{who.name}: {recorder.evictions - moved} evictions in cycle {len(costs)}")
+        progress(f"{contender.name}: {recorder.evictions - moved} evictions in cycle {len(costs)}")
         if recorder.evictions == moved:
             break
     silence()
     after = spread_of(observer.on_node, fleet.node_names, fleet.pods)
     return Contest(
-        contender=who.name,
+        contender=contender.name,
         pods=fleet.pods,
         nodes=fleet.nodes,
         load_average=(load, os.getloadavg()[0]),

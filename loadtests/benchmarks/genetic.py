@@ -112,8 +112,8 @@ def main() -> None:
     print(f"generations until the deviation is below {GOOD_ENOUGH:g}: plain {plain}, with the dictionary {checked}")
     uses = {"weights 1, 1, 1": weighted_use(1.0), "weights 0.5, 1, 1": weighted_use(0.5)}
     for title, use in uses.items():
-        told = (f"{node} {'/'.join(f'{share:.0%}' for share in shares)}" for node, shares in use.items())
-        print(f"{title} ({'/'.join(METRICS)}): {', '.join(told)}")
+        shown = (f"{node} {'/'.join(f'{share:.0%}' for share in shares)}" for node, shares in use.items())
+        print(f"{title} ({'/'.join(METRICS)}): {', '.join(shown)}")
     if given.images is not None:
         _draw(curves, uses, given.images / "genetic-figures.svg")
 

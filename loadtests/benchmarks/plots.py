@@ -53,9 +53,9 @@ def _planners(rows: Sequence[Row], path: Path) -> None:
         mine = [row for row in rows if row.source == source]
         axes.axhline(1.0, color="0.6", linewidth=1)
         for row in mine:
-            told = row.figures
+            figures = row.figures
             colour = f"C{titles.index(row.title)}"
-            axes.plot(told.moves, told.after_next / told.before_next, "o", color=colour, label=row.title)
+            axes.plot(figures.moves, figures.after_next / figures.before_next, "o", color=colour, label=row.title)
         axes.set_title(source)
         axes.set_xlabel("moves")
         axes.set_xscale("symlog", linthresh=10)

@@ -115,7 +115,7 @@ class ControlPlane:
         await self._until(Component.SCHEDULER, self._ready)
 
     def stop(self) -> None:
-        """The last one first, and every one; one that does not end is told when the others have."""
+        """In reverse order. A component that does not end is reported after the others have ended."""
         with ExitStack() as stack:
             for process in self.processes.values():
                 stack.callback(process.stop)
@@ -148,7 +148,7 @@ class ControlPlane:
                     process.check()
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
-            words = process.last_words()
+            words = process.log_tail()
             raise ClusterError(f"{component} was not ready within {_START_SECONDS:g} s: {words}") from error
         finally:
             await api.close()

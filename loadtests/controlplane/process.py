@@ -124,8 +124,8 @@ class ComponentProcess:
     def check(self) -> None:
         """Raises with the end of its log when it has ended."""
         if self._process is None or self._process.poll() is not None:
-            raise ClusterError(f"{self.name} ended: {self.last_words()}")
+            raise ClusterError(f"{self.name} ended: {self.log_tail()}")
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines()
         return "\n".join([f"(the end of {self._log})", *lines[-_TAIL:]])

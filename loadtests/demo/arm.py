@@ -126,9 +126,9 @@ async def _without_node(lab: DemoCluster, clock: Clock) -> int:
     return lab.pods_without_node()
 
 
-def free_port(wished: int = 0) -> int:
+def free_port(preferred: int = 0) -> int:
     """The wished port when nobody has it, else any."""
-    for port in (wished, 0):
+    for port in (preferred, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

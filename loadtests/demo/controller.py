@@ -24,7 +24,7 @@ START_DEADLINE = 30.0
 STOP_SECONDS = 2.0
 ASK_SECONDS = 5.0
 POLL_SECONDS = 0.02
-LAST_WORDS = 2000
+LOG_TAIL = 2000
 
 
 class _Decisions(msgspec.Struct):
@@ -105,7 +105,7 @@ async def _ready(
     while loop.time() < end:
         if process.returncode is not None:
             words = await asyncio.to_thread(log.read_text, errors="replace")
-            raise ClusterError(f"the controller ended at once: {words[-LAST_WORDS:].strip()}")
+            raise ClusterError(f"the controller ended at once: {words[-LOG_TAIL:].strip()}")
         try:
             if await controller.synced():
                 return

@@ -133,17 +133,17 @@ async def _with_a_person(options: DemoOptions) -> None:
     async with running_arm(spec, SystemClock()) as arm:
         click.echo(_welcome(arm))
         load = asyncio.create_task(drive(arm, SystemClock()))
-        talk = asyncio.create_task(report_progress(arm, sys.stdout))
+        progress = asyncio.create_task(report_progress(arm, sys.stdout))
         try:
-            await asyncio.wait({load, talk}, return_when=asyncio.FIRST_COMPLETED)
-            if talk.done():
-                talk.result()
+            await asyncio.wait({load, progress}, return_when=asyncio.FIRST_COMPLETED)
+            if progress.done():
+                progress.result()
             summary, _ = await load
             click.echo(f"done: {summary.requests} requests, {summary.failures} failed")
         finally:
-            for task in (load, talk):
+            for task in (load, progress):
                 task.cancel()
-            await asyncio.gather(load, talk, return_exceptions=True)
+            await asyncio.gather(load, progress, return_exceptions=True)
 
 
 def _welcome(arm: Arm) -> str:

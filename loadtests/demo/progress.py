@@ -17,13 +17,13 @@ SUMMARY_EVERY = 10
 
 async def report_progress(arm: Arm, out: TextIO) -> None:
     """Until cancelled; a controller that does not answer is said, not hidden."""
-    told = 0
+    shown = 0
     looks = 0
     while True:
         try:
             for decision in reversed(await arm.controller.decisions()):
-                if decision.id > told:
-                    told = decision.id
+                if decision.id > shown:
+                    shown = decision.id
                     _say(out, _line(decision))
             if looks % SUMMARY_EVERY == 0:
                 _say(out, _summary(await arm.controller.overview(), arm))

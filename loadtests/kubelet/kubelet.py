@@ -86,7 +86,7 @@ class LabKubelet:
         self._spawn(self._status.keep_fresh(self._options.heartbeat))
 
     async def stop(self) -> None:
-        """As if the machine were switched off: pods stop at once, the API server is told nothing."""
+        """As if the machine were switched off: pods stop at once, the API server hears nothing."""
         tasks = [*self._tasks, *(pod.task for pod in self._pods.values())]
         for task in tasks:
             task.cancel()

@@ -43,7 +43,7 @@ class Fleet:
     def node_names(self) -> list[str]:
         return [f"node-{number:04}" for number in range(self.nodes)]
 
-    def home(self, number: int) -> str:
+    def first_node(self, number: int) -> str:
         """Where the pod of that number is at the start; replicas of one app are on different nodes."""
         return f"node-{number % self.crowded:04}"
 
@@ -70,7 +70,7 @@ class Fleet:
                 "labels": labels,
                 "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
             },
-            "spec": {**self._template(labels)["spec"], "nodeName": self.home(app * self.replicas + replica)},
+            "spec": {**self._template(labels)["spec"], "nodeName": self.first_node(app * self.replicas + replica)},
         }
 
     def _labels(self, app: int) -> dict[str, str]:

@@ -48,8 +48,8 @@ async def _up(specs: tuple[LabNodeSpec, ...]) -> None:
         if CONTROLLER in specs:
             await deploy_controller(lab, CONTROLLER.name, settings)
             url = await controller_url(lab.api)
-        _tell(lab, specs)
-        tell_controller(lab.plane.kubeconfig, path, url)
+        _print_access(lab, specs)
+        print_controller(lab.plane.kubeconfig, path, url)
         await asyncio.Event().wait()
 
 
@@ -69,7 +69,7 @@ def lab_settings(prometheus: str, interval: str = "5s") -> dict[str, Any]:
     }
 
 
-def _tell(lab: Lab, specs: tuple[LabNodeSpec, ...]) -> None:
+def _print_access(lab: Lab, specs: tuple[LabNodeSpec, ...]) -> None:
     kubectl = f"kubectl --kubeconfig {lab.plane.kubeconfig}"
     click.echo(f"nodes        {', '.join(f'{spec.name} {spec.millicores}m' for spec in specs)}")
     click.echo(f"cgroups      version {lab.cgroup_version}")
@@ -80,7 +80,7 @@ def _tell(lab: Lab, specs: tuple[LabNodeSpec, ...]) -> None:
     click.echo(f"example      {kubectl} apply -f {EXAMPLE}")
 
 
-def tell_controller(kubeconfig: Path, settings: Path, url: str) -> None:
+def print_controller(kubeconfig: Path, settings: Path, url: str) -> None:
     """`url` is that of its pod, empty where the user is to start one."""
     rematch = sys.argv[0]
     if not url:

@@ -85,8 +85,8 @@ async def controller_url(api: LabApi, deadline: float = _READY_SECONDS) -> str:
                         return url_of(pod)
                 await asyncio.sleep(0.2)
     except TimeoutError as error:
-        told = [each.get("state") for pod in found for each in pod["status"].get("containerStatuses", ())]
-        raise LabError(f"the controller's pod was not Ready within {deadline:g} s: {told or found}") from error
+        states = [each.get("state") for pod in found for each in pod["status"].get("containerStatuses", ())]
+        raise LabError(f"the controller's pod was not Ready within {deadline:g} s: {states or found}") from error
 
 
 async def remove_controller(lab: Lab) -> None:

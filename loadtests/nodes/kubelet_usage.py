@@ -124,7 +124,7 @@ class KubeletUsage:
                 yield PodMetrics(namespace, name, containers, oldest.at, window_seconds=oldest.window)
 
     async def _ask(self, session: aiohttp.ClientSession, node: str, target: str) -> None:
-        """A kubelet that does not answer has nothing new; what it told grows old."""
+        """A kubelet that does not answer has nothing new; its last figures grow old."""
         try:
             async with session.get(f"http://{target}/metrics/resource") as answer:
                 answer.raise_for_status()

@@ -65,8 +65,8 @@ class Addresses:
 _SECONDS = 20.0
 
 
-async def ip(*words: str) -> str:
-    return await run(["ip", *words], deadline=_SECONDS)
+async def ip(*arguments: str) -> str:
+    return await run(["ip", *arguments], deadline=_SECONDS)
 
 
 async def make_bridge(addresses: Addresses, nodes: int) -> None:
@@ -89,14 +89,14 @@ async def connect(addresses: Addresses, number: int, pid: int, nodes: int) -> No
     await ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
     await ip("link", "set", link, "master", addresses.bridge, "up")
     others = (other for other in range(1, nodes + 1) if other != number)
-    for words in (
+    for arguments in (
         ["link", "set", "lo", "up"],
         ["addr", "add", f"{addresses.node(number)}/24", "dev", "eth0"],
         ["link", "set", "eth0", "up"],
         ["route", "add", addresses.services, "via", addresses.host],
         *(["route", "add", addresses.pods(other), "via", addresses.node(other)] for other in others),
     ):
-        await inside(pid, "ip", *words)
+        await inside(pid, "ip", *arguments)
 
 
 async def serve_pods(addresses: Addresses, pid: int, port: int) -> None:
@@ -108,9 +108,9 @@ async def serve_pods(addresses: Addresses, pid: int, port: int) -> None:
         await inside(pid, "iptables", "-t", "nat", "-A", chain, *rule)
 
 
-async def inside(pid: int, *words: str) -> str:
+async def inside(pid: int, *arguments: str) -> str:
     """In the network of a node; by nsenter, because `ip netns exec` would hide the cgroups."""
-    return await run(["nsenter", "--target", str(pid), "--net", *words], deadline=_SECONDS)
+    return await run(["nsenter", "--target", str(pid), "--net", *arguments], deadline=_SECONDS)
 
 
 async def network_traces(addresses: Addresses) -> list[str]:
@@ -131,10 +131,10 @@ async def _links(addresses: Addresses) -> list[str]:
     return [name for name in names if addresses.owns(name)]
 
 
-async def _perhaps(*words: str) -> None:
+async def _perhaps(*arguments: str) -> None:
     """What is gone already need not be removed."""
     try:
-        await ip(*words)
+        await ip(*arguments)
     except CommandFailed as error:
         if not any(known in str(error) for known in ("Cannot find device", "No such process")):
             raise

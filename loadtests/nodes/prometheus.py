@@ -62,7 +62,7 @@ class Prometheus:
                         self.process.check()
                         await asyncio.sleep(0.1)
             except TimeoutError as error:
-                words = self.process.last_words()
+                words = self.process.log_tail()
                 raise LabError(f"Prometheus was not ready within {_START_SECONDS:g} s: {words}") from error
 
     def stop(self) -> None:

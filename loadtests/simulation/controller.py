@@ -58,10 +58,10 @@ class SimulatedController:
         self._woken = True
 
     def probe_failed(self, pod: SimulatedPod) -> None:
-        self._tell(pod, "Unhealthy")
+        self._record_event(pod, "Unhealthy")
 
     def container_killed(self, pod: SimulatedPod) -> None:
-        self._tell(pod, "Killing")
+        self._record_event(pod, "Killing")
 
     async def step_if_due(self) -> None:
         """On a signal, or when the controller's loop is due."""
@@ -88,7 +88,7 @@ class SimulatedController:
         self._cluster.reporter = self
         assert self._state.synced
 
-    def _tell(self, pod: SimulatedPod, reason: str) -> None:
+    def _record_event(self, pod: SimulatedPod, reason: str) -> None:
         count = self._events[f"{pod.uid}.{reason}"] = self._events.get(f"{pod.uid}.{reason}", 0) + 1
         self._state.mirror.upsert(Kind.EVENTS, event_record(pod, self._namespace, reason, count, self._clock.now()))
         self._woken = True

@@ -34,7 +34,7 @@ from loadtests.tools.processes import CommandFailed, Progress, run
 
 _BUILD_SECONDS = 3600.0
 _DOWNLOAD_SECONDS = 600.0
-_TELL_SECONDS = 30.0
+_REPORT_SECONDS = 30.0
 _ENV = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOWORK": "off"}
 _STAGED = re.compile(r"^\s*(k8s\.io/[a-z0-9-]+) => \./staging", re.MULTILINE)
 
@@ -77,17 +77,17 @@ class Builder:
 
     @asynccontextmanager
     async def _still_at_it(self, program: Program) -> AsyncIterator[None]:
-        async def tell() -> None:
+        async def report() -> None:
             started = time.monotonic()
             while True:
-                await asyncio.sleep(_TELL_SECONDS)
+                await asyncio.sleep(_REPORT_SECONDS)
                 self.progress(f"{program.name} {program.version}: {time.monotonic() - started:.0f} s so far")
 
-        telling = asyncio.create_task(tell())
+        reporting = asyncio.create_task(report())
         try:
             yield
         finally:
-            telling.cancel()
+            reporting.cancel()
 
     async def _collect(self, program: Program, source: ModuleFiles) -> None:
         folder = await self._workspace(source.module)
@@ -110,8 +110,8 @@ class Builder:
 
     async def _downloaded(self, module: GoModule, folder: Path) -> dict[str, str]:
         wanted = f"{module.requires}@v{module.version}"
-        words = await self._go(["mod", "download", "-json", wanted], folder, _DOWNLOAD_SECONDS)
-        answer: dict[str, str] = json.loads(words[words.index("{") :])
+        output = await self._go(["mod", "download", "-json", wanted], folder, _DOWNLOAD_SECONDS)
+        answer: dict[str, str] = json.loads(output[output.index("{") :])
         return answer
 
     async def _go(self, arguments: list[str], folder: Path, deadline: float) -> str:
@@ -174,10 +174,10 @@ async def find_go(cache: Cache, progress: Progress) -> Path:
 
 async def _recent(go: Path) -> bool:
     try:
-        words = await run([str(go), "env", "GOVERSION"], deadline=20.0, env={"GOTOOLCHAIN": "local"})
+        output = await run([str(go), "env", "GOVERSION"], deadline=20.0, env={"GOTOOLCHAIN": "local"})
     except (CommandFailed, OSError):
         return False
-    version = first_version(words.strip().removeprefix("go"))
+    version = first_version(output.strip().removeprefix("go"))
     return version is not None and parts(version) >= parts(GO)
 
 

@@ -133,5 +133,5 @@ def _row(state: Found | Missing) -> tuple[str, str, str, str]:
         case Found(_, path, version, cached):
             return name, version, "in the cache" if cached else "on the PATH", str(path)
         case Missing(program, unsuitable):
-            told = f"missing ({unsuitable} on the PATH will not do)" if unsuitable else "missing"
-            return name, program.version, told, ""
+            state_text = f"missing ({unsuitable} on the PATH will not do)" if unsuitable else "missing"
+            return name, program.version, state_text, ""

@@ -41,9 +41,9 @@ async def test_without_events_the_probe_counters_are_enough(ns: LabNamespace) ->
     await ns.until(lambda: _is_silenced(ns, pod["uid"]), "the kubelet tells no more")
     await ns.lab.api.delete(f"/api/v1/namespaces/{ns.name}/events", {})
     async with ns.controller(mode="observe") as controller:
-        await ns.until(lambda: _counters_told(ns, controller, pod["name"]), "the counters tell")
-        told = await ns.failures_by(controller.url, pod["name"])
-        assert told["counters"] > told["events"]
+        await ns.until(lambda: _counters_known(ns, controller, pod["name"]), "the counters tell")
+        found = await ns.failures_by(controller.url, pod["name"])
+        assert found["counters"] > found["events"]
         ns.write_settings(mode="act")
         await ns.until(lambda: ns.moved("starved", "node2"), "the starved pod is Ready elsewhere")
 
@@ -59,8 +59,8 @@ async def test_a_clock_minutes_off_is_understood(ns: LabNamespace, node: str, cp
         await ns.control("hog", BURN)
         await ns.until(lambda: _is_unhappy(ns, controller, pod["name"]), "its happiness has fallen")
         await ns.until(lambda: _is_warned_of(ns, pod["uid"]), "an event tells of it")
-    told = await ns.events("Unhealthy", uid=pod["uid"])
-    newest = max(datetime.fromisoformat(event["lastTimestamp"]).timestamp() for event in told)
+    found = await ns.events("Unhealthy", uid=pod["uid"])
+    newest = max(datetime.fromisoformat(event["lastTimestamp"]).timestamp() for event in found)
     assert newest - time.time() == pytest.approx(off, abs=100)
     # A new process finds those events in its first list: history that lies in the future, or seems long past.
     async with ns.controller():
@@ -85,7 +85,7 @@ async def _is_silenced(ns: LabNamespace, uid: str) -> bool:
     return await _warnings(ns, uid) == before
 
 
-async def _counters_told(ns: LabNamespace, controller: RunningController, pod: str) -> bool:
+async def _counters_known(ns: LabNamespace, controller: RunningController, pod: str) -> bool:
     return (await ns.failures_by(controller.url, pod)).get("counters", 0) >= 3
 
 

@@ -25,8 +25,8 @@ async def test_a_pod_starved_by_its_neighbour_is_moved_and_recovers(ns: LabNames
         await ns.control("hog", "burn?threads=4&seconds=120")
         await ns.until(lambda: ns.moved("starved", "node2"), "the starved pod is Ready elsewhere")
         await ns.until(lambda: ns.is_at_peace("starved"), "its probes are answered there")
-    told = await ns.events("Unhealthy", uid=starved["metadata"]["uid"])
-    assert any("Liveness probe failed" in event["message"] for event in told)
+    found = await ns.events("Unhealthy", uid=starved["metadata"]["uid"])
+    assert any("Liveness probe failed" in event["message"] for event in found)
     assert await ns.events("Moving", uid=starved["metadata"]["uid"])
     assert await ns.node_of("hog") == "node2"
 
@@ -60,8 +60,8 @@ async def test_a_broken_app_is_not_moved_and_it_says_why(ns: LabNamespace) -> No
         overview = await controller.overview()
     assert overview.moves == 0
     assert (await ns.pod("broken"))["metadata"]["uid"] == pod["metadata"]["uid"]
-    told = await ns.events("RematchWaits", uid=pod["metadata"]["uid"])
-    assert any("moveCannotHelp" in event["message"] for event in told)
+    found = await ns.events("RematchWaits", uid=pod["metadata"]["uid"])
+    assert any("moveCannotHelp" in event["message"] for event in found)
 
 
 async def _somebody_moved(ns: LabNamespace, names: tuple[str, ...]) -> bool:

@@ -48,8 +48,8 @@ async def test_a_node_under_memory_pressure_gets_no_pods_and_its_evicted_one_run
         assert await _has_condition(ns, "node2", "MemoryPressure", "False")
         # Its replacement may have been bound before the kubelet reported the pressure that its end removed.
         await ns.until(lambda: _is_replaced(ns, "eater", evicted), "the replacement of the evicted pod is Ready")
-    told = await ns.events("Evicted", uid=evicted["metadata"]["uid"])
-    assert any("memory" in event["message"] for event in told)
+    known = await ns.events("Evicted", uid=evicted["metadata"]["uid"])
+    assert any("memory" in event["message"] for event in known)
 
 
 async def test_counters_that_start_again_with_the_kubelet_are_understood(ns: LabNamespace) -> None:
@@ -63,10 +63,10 @@ async def test_counters_that_start_again_with_the_kubelet_are_understood(ns: Lab
         ns.lab.nodes["node2"].restart_kubelet()
         await ns.until(lambda: _counted_anew(ns, name, before), "the counter started again")
         after = await ns.liveness_failures(name)
-        told = sum((await ns.failures_by(controller.url, name)).values())
+        known = sum((await ns.failures_by(controller.url, name)).values())
         await asyncio.sleep(4.0)
         most = before + await ns.liveness_failures(name) + 3
-        assert before * 0.5 <= told <= most, f"{told} failures told; {before} before and {after} after the restart"
+        assert before * 0.5 <= known <= most, f"{known} failures known; {before} before and {after} after the restart"
         ns.write_settings(mode="act")
         await ns.until(lambda: ns.moved("starved", "node2"), "the starved pod is Ready elsewhere")
 

@@ -146,12 +146,12 @@ def make_usage(
         book.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
         book.observe_pod(pod)
-    told = [
+    samples = [
         PodUsageSample(pod.namespace, pod.name, *pods[pod.name], now - age)
         for pod in view.pods.values()
         if pod.name in pods
     ]
-    book.record_pods(told, Source.METRICS_API, now - age)
+    book.record_pods(samples, Source.METRICS_API, now - age)
     book.record_nodes(
         [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], Source.METRICS_API, now - age
     )

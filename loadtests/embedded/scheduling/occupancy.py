@@ -1,4 +1,4 @@
-"""What is on each node now: built once, then told of every placement, so that a batch of pods stays cheap."""
+"""What pods request, and what is on each node: updated with every placement, so that a batch of pods is cheap."""
 
 from __future__ import annotations
 

@@ -107,12 +107,12 @@ def judge(results: Results) -> list[Item]:
     first = results.first_failing()
     if first is None:
         nothing = Item("higher availability", Verdict.NOT_JUDGED, "the default placement did not fail at any rate")
-        return [nothing, _homeless(results), _lost(results)]
+        return [nothing, _without_node(results), _lost(results)]
     return [
         _higher(results, OUR_LIVE, "live, moves included", first),
         _higher(results, OUR_LIVE.frozen(), "phase B", first),
         _not_worse(results),
-        _homeless(results),
+        _without_node(results),
         _lost(results),
     ]
 
@@ -140,7 +140,7 @@ def _judged(results: Results, ours: Arm, steps: Sequence[Step], what: str, reach
     return Item(what, Verdict.REACHED if reached(interval) else Verdict.NOT_REACHED, comparison.describe())
 
 
-def _homeless(results: Results) -> Item:
+def _without_node(results: Results) -> Item:
     live = [record for record in results.records if record.phase is Phase.LIVE and record.planner == OUR_LIVE.planner]
     what = "no pod left without a node by our default planner"
     if not live:

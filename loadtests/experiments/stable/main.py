@@ -133,7 +133,7 @@ async def _world(options: ExperimentOptions, data: DataFolder, world: str) -> No
 
         expected = design.seconds() + (SET_UP_SECONDS * len(design.runs()) if world == "real" else 0.0)
         bar = ProgressBar(world, expected if world == "real" else 40.0, time.monotonic)
-        await Runner(Plan(design, known.tool, known.capacity, settings), driver, data, bar.tell).run()
+        await Runner(Plan(design, known.tool, known.capacity, settings), driver, data, bar.show).run()
 
 
 async def _about(

@@ -21,7 +21,7 @@ class ProgressBar:
         self._began = now()
         self._first: int | None = None
 
-    def tell(self, progress: StepProgress) -> None:
+    def show(self, progress: StepProgress) -> None:
         if self._first is None:
             self._first = progress.done
         if self._out.isatty():

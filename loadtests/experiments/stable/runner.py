@@ -34,8 +34,8 @@ class Plan:
 
 
 class Runner:
-    def __init__(self, plan: Plan, driver: Driver, data: DataFolder, tell: Callable[[StepProgress], None]) -> None:
-        self._plan, self._driver, self._data, self._tell = plan, driver, data, tell
+    def __init__(self, plan: Plan, driver: Driver, data: DataFolder, show: Callable[[StepProgress], None]) -> None:
+        self._plan, self._driver, self._data, self._show = plan, driver, data, show
         self._done = by_run(data.records(driver.world))
         self._default = data.default_placements(driver.world)
 
@@ -45,7 +45,7 @@ class Runner:
         for number, run in enumerate(runs):
             if len(self._done.get(run, ())) >= len(STEPS):
                 continue
-            self._tell(StepProgress(number * len(STEPS), len(runs) * len(STEPS), run, None))
+            self._show(StepProgress(number * len(STEPS), len(runs) * len(STEPS), run, None))
             await self._run(run, number, len(runs))
 
     async def _run(self, run: Run, number: int, of: int) -> None:
@@ -59,7 +59,7 @@ class Runner:
         def keep(record: StepRecord) -> None:
             self._data.add(record)
             records.append(record)
-            self._tell(StepProgress(number * len(STEPS) + len(records), of * len(STEPS), run, record))
+            self._show(StepProgress(number * len(STEPS) + len(records), of * len(STEPS), run, record))
 
         async with self._driver.session(spec) as session:
             await self._walk(session, run, keep)

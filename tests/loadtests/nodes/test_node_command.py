@@ -10,7 +10,7 @@ import yaml
 
 from loadtests.images.build import APP_IMAGE
 from loadtests.nodes.apps import LabApp, ProbeTimes, deployment
-from loadtests.nodes.command import EXAMPLE, lab_settings, tell_controller
+from loadtests.nodes.command import EXAMPLE, lab_settings, print_controller
 from loadtests.nodes.in_cluster import controller_url
 from loadtests.nodes.spec import LabError
 from loadtests.workloads.api import LabApi
@@ -66,6 +66,6 @@ async def test_a_controller_that_does_not_become_ready_is_told_with_its_reason()
     [("", "run --kubeconfig k --settings s"), ("http://10.200.5.2:8080", "status --server http://10.200.5.2:8080")],
 )
 def test_how_to_start_or_reach_a_controller_is_told(url: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    tell_controller(Path("k"), Path("s"), url)
+    print_controller(Path("k"), Path("s"), url)
     assert told in (said := capsys.readouterr().out)
     assert ("mode: act" in said) is bool(url)

@@ -1,4 +1,4 @@
-"""A process that wants to run a hundred times a second and notes how long it had to wait each time."""
+"""Measures how long a process that is ready to run waits for a CPU, a hundred times a second."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class CpuDelayMonitor:
                 await process.wait()
 
     def take(self) -> float | None:
-        """Mean delay in milliseconds since it was last asked; None when it has not said anything."""
+        """Mean delay in milliseconds since it was last asked; None without a measurement."""
         if self._reading.done():
-            raise RematchError("the process that tells how long others wait is gone") from self._reading.exception()
+            raise RematchError("the process that measures CPU delay has ended") from self._reading.exception()
         delays, self._delays = self._delays, []
         return fmean(delays) if delays else None
 
@@ -58,7 +58,7 @@ class CpuDelayMonitor:
 
 
 def main() -> None:
-    """The kernel's own slack (50 us) is part of the delay; once in ten times the mean is told."""
+    """The kernel's own slack (50 us) is part of the delay; prints the mean of every ten."""
     delays: list[float] = []
     while True:
         due = time.perf_counter() + PAUSE

@@ -197,8 +197,8 @@ class RealSession:
         await asyncio.sleep(seconds)
         after, delay_ms = read_machine(driver.lab.nodes), driver.cpu_delay.take()
         now, counts = await workload.restarts(), self._counter.take()
-        homeless = asyncio.create_task(self._without_node())
-        self._tasks.append(homeless)
+        without_node = asyncio.create_task(self._without_node())
+        self._tasks.append(without_node)
 
         async def collect() -> Observation:
             result = await attack
@@ -209,7 +209,7 @@ class RealSession:
                 moves=counts.moves,
                 spans=self._counter.spans(),
                 dumped=counts.dumped,
-                without_node=await homeless,
+                without_node=await without_node,
                 restarts=sum(max(0, count - restarts.get(uid, 0)) for uid, count in now.items()),
                 cpu=cores_used(before, after),
                 machine=machine_between(before, after, driver.design.cores, result, delay_ms),

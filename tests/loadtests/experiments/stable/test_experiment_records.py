@@ -102,7 +102,7 @@ def test_the_bar_tells_the_time_left() -> None:
     now = [0.0]
     bar = ProgressBar("real", 1100.0, lambda: now[0], StringIO())
     run = Run(KUBE_SCHEDULER, 1)
-    bar.tell(StepProgress(0, 110, run, None))
+    bar.show(StepProgress(0, 110, run, None))
     assert "18:20 left" in bar.line(StepProgress(0, 110, run, None))
     now[0] = 440.0
     assert "29:20 left" in bar.line(StepProgress(22, 110, run, None))

@@ -86,19 +86,19 @@ async def test_the_same_seed_gives_the_same_figures(store: Store) -> None:
 async def test_the_runner_resumes_where_it_was_cut_off(store: Store, tmp_path: Path) -> None:
     pace = Pace(seconds=1.0, probe_period=1)
     design = Design(pace, (1,), (), (OURS,), (OURS,), (0.8,))
-    driver, data, told = SimulatedDriver(design, store), DataFolder(tmp_path), list[StepProgress]()
+    driver, data, shown = SimulatedDriver(design, store), DataFolder(tmp_path), list[StepProgress]()
 
     def settings(arm: Arm) -> Settings:
         return settings_for(arm, pace)
 
     plan = Plan(design, "model", await driver.capacity(tuple(App(f"app-{n:02}", 17.0) for n in range(15))), settings)
-    await Runner(plan, driver, data, told.append).run()
-    assert [progress.done for progress in told] == [*range(12), *range(11, 23), *range(22, 34)]
+    await Runner(plan, driver, data, shown.append).run()
+    assert [progress.done for progress in shown] == [*range(12), *range(11, 23), *range(22, 34)]
     whole = data.records("simulated")
     assert len(whole) == 33
     lines = (tmp_path / "simulated.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "simulated.jsonl").write_bytes(b"".join(lines[:15]))
-    told.clear()
-    await Runner(plan, driver, data, told.append).run()
-    assert told[0].run == Run(OUR_LIVE, 1)
+    shown.clear()
+    await Runner(plan, driver, data, shown.append).run()
+    assert shown[0].run == Run(OUR_LIVE, 1)
     assert len(data.records("simulated")) == 15 + 11 + 11

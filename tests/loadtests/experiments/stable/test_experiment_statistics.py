@@ -96,12 +96,12 @@ def test_the_step_of_a_move_has_to_be_valid_in_the_other_arm_too() -> None:
     assert found.describe().endswith("over 2 of 3 seeds, 6 of 6 pairs of steps valid")
 
 
-def test_nothing_but_zeros_without_a_move_is_told_as_that() -> None:
+def test_nothing_but_zeros_without_a_move_is_said_so() -> None:
     still = [replace(one, phase=arm.phase, planner=arm.planner, threshold=arm.threshold)
              for seed in SEEDS for one in failing(seed) for arm in (OUR_LIVE, OUR_LIVE.frozen())]  # fmt: skip
     default = [one for seed in SEEDS for one in failing(seed)]
-    told = compare(Results.of([*still, *default]), OUR_LIVE.frozen(), STEPS).describe()
-    assert told == "no move was made: no difference over 3 seeds, 33 of 33 pairs of steps valid"
+    text = compare(Results.of([*still, *default]), OUR_LIVE.frozen(), STEPS).describe()
+    assert text == "no move was made: no difference over 3 seeds, 33 of 33 pairs of steps valid"
     moving = [replace(one, moves=1) for one in still]
     assert "+0.0000" in compare(Results.of([*moving, *default]), OUR_LIVE.frozen(), STEPS).describe()
 

@@ -8,7 +8,7 @@ from loadtests.experiments.stable.real.cpu_delay import CpuDelayMonitor
 from reactor.errors import RematchError
 
 
-async def told(lines: asyncio.StreamReader, text: bytes) -> None:
+async def feed(lines: asyncio.StreamReader, text: bytes) -> None:
     lines.feed_data(text)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -17,17 +17,17 @@ async def told(lines: asyncio.StreamReader, text: bytes) -> None:
 async def test_the_mean_since_it_was_last_asked() -> None:
     lines = asyncio.StreamReader()
     cpu_delay = CpuDelayMonitor(lines)
-    await told(lines, b"1.0\n2.0\n")
+    await feed(lines, b"1.0\n2.0\n")
     assert cpu_delay.take() == 1.5
     assert cpu_delay.take() is None, "silence is not zero"
     await cpu_delay.close()
 
 
 @pytest.mark.parametrize("last_words", [b"", b"Traceback\n"])
-async def test_a_dead_one_is_noticed(last_words: bytes) -> None:
+async def test_a_dead_one_is_noticed(log_tail: bytes) -> None:
     lines = asyncio.StreamReader()
     cpu_delay = CpuDelayMonitor(lines)
-    lines.feed_data(last_words)
+    lines.feed_data(log_tail)
     lines.feed_eof()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
