@@ -182,6 +182,8 @@ def main() -> int:
     session = Session(chosen, wanted.rounds)
     commits: dict[str, str] = {}
     interrupted = False
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         with two_versions(wanted.revision) as (old, new):
             commits = {"old": old.commit, "new": new.commit}

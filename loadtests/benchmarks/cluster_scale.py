@@ -26,10 +26,10 @@ import yaml
 from loadtests.benchmarks.cluster_setup import BenchCluster, FakeUsage, bench_cluster, timed_progress
 from loadtests.benchmarks.process import ProcessUse, process_use
 from loadtests.controlplane import serve_metrics
-from loadtests.demo.arm import free_port
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.embedded.objects import timestamp
 from loadtests.kwok import NAMESPACE, Fleet, PodChange
+from loadtests.tools.ports import free_port
 from loadtests.tools.processes import Progress
 from loadtests.workloads.api import LabApi
 from loadtests.workloads.samples import percentile

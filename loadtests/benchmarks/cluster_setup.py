@@ -28,6 +28,11 @@ _QUIET_WINDOW = 5.0
 _QUIET_DEADLINE = 600.0
 
 
+CROWDED, ROOMY = 0.82, 0.30
+"""Share of a node's cores that its first pods use; above 0.8 a move can help."""
+_BYTES = 2.0**28
+
+
 @dataclass(frozen=True, slots=True)
 class BenchCluster:
     plane: ControlPlane
@@ -115,11 +120,6 @@ def thinned(course: Collection[Moment], step: float) -> list[Moment]:
     """The last moment of each step: enough to draw it."""
     last = {int(moment.at / step): moment for moment in course}
     return list(last.values())
-
-
-CROWDED, ROOMY = 0.82, 0.30
-"""Share of a node's cores that its first pods use; above 0.8 a move can help."""
-_BYTES = 2.0**28
 
 
 class FakeUsage:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+_MARKS = ("o", "s", "^", "v")
+
 
 def save(figure: Figure, path: Path) -> None:
     """The same numbers make the same file, so that a figure changes in the history only when they do."""
@@ -35,8 +37,6 @@ def plot_growth(curves: Mapping[str, Sequence[tuple[int, float]]], folder: Path)
 
 if TYPE_CHECKING:
     from loadtests.benchmarks.real_load import Row
-
-_MARKS = ("o", "s", "^", "v")
 
 
 def plot_all(rows: Sequence[Row], curves: Mapping[str, Sequence[tuple[float, float]]], folder: Path) -> None:

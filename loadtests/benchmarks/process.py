@@ -15,6 +15,9 @@ from reactor.errors import ClusterError
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+_LOOK_EVERY = 0.1
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
     cpu_seconds: float
@@ -34,9 +37,6 @@ def process_use(pid: int) -> ProcessUse:
 
 def _mib(text: str) -> float:
     return int(text.split()[0]) / 1024
-
-
-_LOOK_EVERY = 0.1
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ import msgspec
 
 from loadtests.benchmarks.fake_pods import FakePodCluster, Size, fake_pod_cluster
 from loadtests.benchmarks.process import process_use
-from loadtests.demo.arm import free_port
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.embedded import Change
 from loadtests.embedded.objects import is_deleting
 from loadtests.embedded.resources import PODS
+from loadtests.tools.ports import free_port
 from loadtests.workloads.samples import percentile
 from reactor.clock import SystemClock
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from loadtests.benchmarks.process import process_use
 from loadtests.benchmarks.sync_client import sync_server, write_kubeconfig
 from loadtests.benchmarks.sync_server import Shape
-from loadtests.demo.arm import free_port
 from loadtests.demo.controller import ControllerSpec, running_controller
+from loadtests.tools.ports import free_port
 
 START_DEADLINE = 120.0
 SETTINGS = "mode: observe\n"

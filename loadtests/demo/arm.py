@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 from loadtests.demo.cluster import DemoCluster, demo_cluster
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.demo.scenario import Scenario
+from loadtests.tools.ports import free_port
 from loadtests.workloads.k6 import K6, PodSource
 from loadtests.workloads.load_generator import LoadGenerator
 from loadtests.workloads.samples import LoadSummary, summarise
@@ -124,16 +124,3 @@ async def _without_node(lab: DemoCluster, clock: Clock) -> int:
             break
         await clock.sleep(0.1)
     return lab.pods_without_node()
-
-
-def free_port(preferred: int = 0) -> int:
-    """The wished port when nobody has it, else any."""
-    for port in (preferred, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise OSError("no free port on 127.0.0.1")

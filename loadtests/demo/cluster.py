@@ -16,7 +16,7 @@ from loadtests.kubelet.kubelet import KubeletOptions, LabKubelet
 from loadtests.metrics.prometheus import LabPrometheus
 from loadtests.metrics.rates import LabMetrics, UsageSampler
 from loadtests.metrics.series import LabSeries
-from loadtests.workloads.api import LabApi
+from loadtests.workloads.api import LabApi, has_condition
 from loadtests.workloads.samples import LoadLog
 from loadtests.workloads.targets import WatchedTargets
 from reactor.clock import Clock
@@ -109,7 +109,4 @@ def _bound(cluster: EmbeddedCluster) -> int:
 
 
 def _ready(cluster: EmbeddedCluster) -> int:
-    return sum(
-        any(c["type"] == "Ready" and c["status"] == "True" for c in pod.obj.get("status", {}).get("conditions", ()))
-        for pod in cluster.store.all(PODS)
-    )
+    return sum(has_condition(pod.obj, "Ready") for pod in cluster.store.all(PODS))

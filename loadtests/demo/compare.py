@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
-from loadtests.demo.arm import ArmSpec, free_port, run_arm
+from loadtests.demo.arm import ArmSpec, run_arm
 from loadtests.demo.main import arm_document, seconds
 from loadtests.demo.scenario import stable_scenario
 from loadtests.demo.state_folder import claimed
 from loadtests.experiments.statistics import Interval, paired_interval
+from loadtests.tools.ports import free_port
 from reactor.clock import SystemClock
 from reactor.settings.model import Mode, Settings
 

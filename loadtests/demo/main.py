@@ -12,11 +12,12 @@ from typing import Any
 
 import click
 
-from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, free_port, run_arm, running_arm
+from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, run_arm, running_arm
 from loadtests.demo.cluster import demo_cluster
 from loadtests.demo.progress import report_progress
 from loadtests.demo.scenario import stable_scenario
 from loadtests.demo.state_folder import claimed
+from loadtests.tools.ports import free_port
 from reactor.cli.stopping import until_stopped
 from reactor.clock import SystemClock
 from reactor.errors import InputError

@@ -20,6 +20,12 @@ PAUSE_IMAGE = "lab.local/pause:1"
 _BUILD_SECONDS = 300.0
 
 
+CONTROLLER_IMAGE = "docker.io/library/rematch:0.1.0"
+"""As deploy/rematch.yaml names it, spelt out the way a kubelet asks for it."""
+_PACKAGES = ("matching", "predictors", "storage", "reactor")
+_START = ("-c", "from reactor.cli.main import main; main()")
+
+
 @dataclass(frozen=True, slots=True)
 class AppImages:
     binary: Path
@@ -47,12 +53,6 @@ def _version_of_sources() -> str:
     for source in sorted(SOURCES.iterdir()):
         text.update(source.name.encode() + source.read_bytes())
     return text.hexdigest()[:12]
-
-
-CONTROLLER_IMAGE = "docker.io/library/rematch:0.1.0"
-"""As deploy/rematch.yaml names it, spelt out the way a kubelet asks for it."""
-_PACKAGES = ("matching", "predictors", "storage", "reactor")
-_START = ("-c", "from reactor.cli.main import main; main()")
 
 
 async def controller_image(clone: Path, cache: Cache, progress: Progress) -> Path:

@@ -15,6 +15,11 @@ _log = logging.getLogger(__name__)
 _LISTEN_AGAIN = 0.5
 
 
+_FIRST = 10.0
+_LONGEST = 300.0
+_FORGET = 2 * _LONGEST
+
+
 class Container:
     def __init__(self, pod: LabPod, host: str, cpu: LiveCpu, clock: Clock, seed: int) -> None:
         self._pod = pod
@@ -58,11 +63,6 @@ class Container:
     def kill(self) -> None:
         self._server.abort()
         self._app.kill()
-
-
-_FIRST = 10.0
-_LONGEST = 300.0
-_FORGET = 2 * _LONGEST
 
 
 class RestartBackoff:

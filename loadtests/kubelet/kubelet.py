@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadtests.kubelet.addresses import AddressPool
-from loadtests.kubelet.event_correlator import EventRecorder, Happening, Subject
+from loadtests.kubelet.events import EventRecorder, Happening, Subject
 from loadtests.kubelet.node_status import NodeStatus
 from loadtests.kubelet.pod_runner import PodRunner, Surroundings
 from loadtests.kubelet.pod_spec import PodIdentity, deletion_grace, identify, parse_pod

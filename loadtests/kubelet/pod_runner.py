@@ -11,7 +11,7 @@ from typing import Any
 
 from loadtests.kubelet.addresses import AddressPool
 from loadtests.kubelet.container import Container, RestartBackoff
-from loadtests.kubelet.event_correlator import EventRecorder, Happening, Subject
+from loadtests.kubelet.events import EventRecorder, Happening, Subject
 from loadtests.kubelet.pod_spec import LabPod
 from loadtests.kubelet.pod_status import PodStatus, Running, StatusPublisher, Terminated, Waiting, render
 from loadtests.kubelet.probes import ProbeListener, ProbeLoop

@@ -16,6 +16,11 @@ from reactor.errors import ClusterError, Conflict, NotFound, Unreachable
 Json = dict[str, Any]
 
 
+_log = logging.getLogger(__name__)
+_RETRY_SECONDS = 0.5
+_ATTEMPTS = 20
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
     reason: str
@@ -126,11 +131,6 @@ def _qos(container: ContainerSpec) -> str:
     both = all(name in container.limits for name in ("cpu", "memory"))
     same = all(container.requests.get(name, limit) == limit for name, limit in container.limits.items())
     return "Guaranteed" if both and same else "Burstable"
-
-
-_log = logging.getLogger(__name__)
-_RETRY_SECONDS = 0.5
-_ATTEMPTS = 20
 
 
 class StatusPublisher:

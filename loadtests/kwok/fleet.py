@@ -21,6 +21,17 @@ _MOST_PODS = 110
 _TEMPLATE_HASH = "1"
 
 
+_AT_ONCE = 32
+_CALL_DEADLINE = 120.0
+_NODES_DEADLINE = 180.0
+_SLOWEST_RATE = 20.0
+"""Pods per second below which something is wrong."""
+_POLL_SECONDS = 0.5
+_NODES = "/api/v1/nodes"
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
+
+
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """The first `crowded` nodes hold all pods, dealt round; the others are empty."""
@@ -95,17 +106,6 @@ class Fleet:
 
 def _name(app: int) -> str:
     return f"app-{app:05}"
-
-
-_AT_ONCE = 32
-_CALL_DEADLINE = 120.0
-_NODES_DEADLINE = 180.0
-_SLOWEST_RATE = 20.0
-"""Pods per second below which something is wrong."""
-_POLL_SECONDS = 0.5
-_NODES = "/api/v1/nodes"
-_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
 
 
 async def fill(plane: ControlPlane, fleet: Fleet, observer: PodObserver, progress: Progress) -> None:

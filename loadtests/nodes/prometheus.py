@@ -12,13 +12,16 @@ from typing import Any
 import aiohttp
 import yaml
 
-from loadtests.controlplane.options import free_ports
 from loadtests.controlplane.process import ComponentProcess
 from loadtests.nodes.spec import LabError
+from loadtests.tools.ports import free_ports
 from reactor.settings.model import Queries
 
 _PATHS = {"cadvisor": "/metrics/cadvisor", "resource": "/metrics/resource", "probes": "/metrics/probes"}
 _START_SECONDS = 30.0
+
+
+_WINDOW = re.compile(r"\[\d+[smh]\]")
 
 
 def scrape_config(targets: Mapping[str, str], interval: float) -> dict[str, Any]:
@@ -74,9 +77,6 @@ class Prometheus:
                 return answer.status == 200
         except (aiohttp.ClientError, TimeoutError):
             return False
-
-
-_WINDOW = re.compile(r"\[\d+[smh]\]")
 
 
 def queries_over(seconds: int) -> dict[str, str]:

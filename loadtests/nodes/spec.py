@@ -17,6 +17,19 @@ MINIMUM_MILLICORES = 20
 _POD_MEMORY_MIB = 64
 
 
+_GROUP = "/apis/admissionregistration.k8s.io/v1"
+_NAME = {"name": "lab-capacity"}
+_RULE = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["nodes", "nodes/status"],
+}
+_LABELLED = 'has(object.metadata.labels) && "lab/cpu" in object.metadata.labels'
+_TELLS = 'has(object.status) && has(object.status.capacity) && "cpu" in object.status.capacity'
+_PATCH = '[JSONPatch{op: "replace", path: "/status/capacity/cpu", value: object.metadata.labels["lab/cpu"]}]'
+
+
 @dataclass(frozen=True, slots=True)
 class LabNodeSpec:
     name: str
@@ -69,19 +82,6 @@ def check_nodes(specs: Iterable[LabNodeSpec]) -> None:
 
 class LabError(RematchError):
     """One line that says what and, where the user can do something, what to do."""
-
-
-_GROUP = "/apis/admissionregistration.k8s.io/v1"
-_NAME = {"name": "lab-capacity"}
-_RULE = {
-    "apiGroups": [""],
-    "apiVersions": ["v1"],
-    "operations": ["CREATE", "UPDATE"],
-    "resources": ["nodes", "nodes/status"],
-}
-_LABELLED = 'has(object.metadata.labels) && "lab/cpu" in object.metadata.labels'
-_TELLS = 'has(object.status) && has(object.status.capacity) && "cpu" in object.status.capacity'
-_PATCH = '[JSONPatch{op: "replace", path: "/status/capacity/cpu", value: object.metadata.labels["lab/cpu"]}]'
 
 
 async def set_capacities(api: LabApi) -> None:

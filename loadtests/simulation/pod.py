@@ -13,6 +13,11 @@ from loadtests.workloads.placement import App
 from loadtests.workloads.samples import RequestOutcome
 from loadtests.workloads.webapp import Request, WebApp
 
+PROBE_TIMEOUT = 1.0
+FAILURE_THRESHOLD = 3
+READINESS_PERIOD = 1.0
+Ended = Callable[[RequestOutcome], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
@@ -46,13 +51,6 @@ class Parameters:
 
 
 CALIBRATED = Parameters()
-
-
-PROBE_TIMEOUT = 1.0
-FAILURE_THRESHOLD = 3
-READINESS_PERIOD = 1.0
-
-Ended = Callable[[RequestOutcome], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,11 @@ _ENV = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOWORK": "off"}
 _STAGED = re.compile(r"^\s*(k8s\.io/[a-z0-9-]+) => \./staging", re.MULTILINE)
 
 
+_SECONDS = 900.0
+_QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
+_PROGRAM = Path("go/bin/go")
+
+
 @dataclass(frozen=True, slots=True)
 class Builder:
     cache: Cache
@@ -137,10 +142,6 @@ def _minutes(seconds: int) -> str:
     return f"{seconds} s" if seconds < 90 else f"{round(seconds / 60)} min"
 
 
-_SECONDS = 900.0
-_QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
-
-
 async def install(packages: Sequence[str], progress: Progress) -> None:
     """As root on a Debian, where nothing is removed for it; anywhere else one line says what is missing."""
     wanted = " ".join(packages)
@@ -156,9 +157,6 @@ async def install(packages: Sequence[str], progress: Progress) -> None:
         await run(command, deadline=_SECONDS, env=_QUIET)
     except CommandFailed as error:
         raise ToolMissing(f"{advice}: {error}") from error
-
-
-_PROGRAM = Path("go/bin/go")
 
 
 async def find_go(cache: Cache, progress: Progress) -> Path:

@@ -10,6 +10,9 @@ from pathlib import Path
 from loadtests.tools.processes import CommandFailed, run
 from reactor.errors import RematchError
 
+_VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)?)")
+_SECONDS_TO_ANSWER = 20.0
+
 
 class Group(StrEnum):
     CLUSTER = "cluster"
@@ -170,10 +173,6 @@ def program(name: str) -> Program:
 
 class ToolMissing(RematchError):
     """A program is not here and could not be made; one line that says what to install or do."""
-
-
-_VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)?)")
-_SECONDS_TO_ANSWER = 20.0
 
 
 def first_version(text: str) -> str | None:

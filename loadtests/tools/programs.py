@@ -28,6 +28,8 @@ from loadtests.tools.catalogue import (
 from loadtests.tools.processes import Progress
 from reactor.cli.tables import table
 
+_COLUMNS = ("program", "version", "state", "path")
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -122,9 +124,6 @@ async def _states(wanted: tuple[str, ...], *, only_list: bool) -> list[Found | M
     if not only_list:
         await ensure(wanted)
     return await survey(wanted)
-
-
-_COLUMNS = ("program", "version", "state", "path")
 
 
 def _row(state: Found | Missing) -> tuple[str, str, str, str]:

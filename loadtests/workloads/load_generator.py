@@ -14,6 +14,15 @@ from loadtests.workloads.samples import LoadLog, RequestOutcome, Sample
 from loadtests.workloads.targets import Target, Targets
 from reactor.clock import Clock
 
+_OUTCOMES = {
+    Ending.ANSWERED: RequestOutcome.ERROR_STATUS,
+    Ending.TIMEOUT: RequestOutcome.TIMEOUT,
+    Ending.REFUSED: RequestOutcome.REFUSED,
+    Ending.UNREACHABLE: RequestOutcome.REFUSED,
+    Ending.CLOSED: RequestOutcome.CLOSED,
+    Ending.RESET: RequestOutcome.CLOSED,
+}
+
 
 class Arrival(StrEnum):
     POISSON = "poisson"
@@ -48,16 +57,6 @@ def arrival_times(load: AppLoad, arrival: Arrival, seed: int, duration: float) -
             yield begin + (target - expected) / step.rate
             target += source.expovariate(1.0) if arrival is Arrival.POISSON else 1.0
         expected += expected_here
-
-
-_OUTCOMES = {
-    Ending.ANSWERED: RequestOutcome.ERROR_STATUS,
-    Ending.TIMEOUT: RequestOutcome.TIMEOUT,
-    Ending.REFUSED: RequestOutcome.REFUSED,
-    Ending.UNREACHABLE: RequestOutcome.REFUSED,
-    Ending.CLOSED: RequestOutcome.CLOSED,
-    Ending.RESET: RequestOutcome.CLOSED,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from typing import Any
 
 from loadtests.embedded.default_scheduler import choose_node
 
+Placement = Mapping[str, str]
+"""Node by app."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
@@ -55,10 +58,6 @@ def default_placement(
             raise ValueError(f"pod {number} of the scenario fits on no node by its requests")
         placed.append({**pod, "spec": {**spec, "nodeName": node}})
     return tuple(pod["spec"]["nodeName"] for pod in placed)
-
-
-Placement = Mapping[str, str]
-"""Node by app."""
 
 
 @dataclass(frozen=True, slots=True)

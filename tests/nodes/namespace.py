@@ -13,11 +13,11 @@ import aiohttp
 import msgspec
 import yaml
 
-from loadtests.controlplane.options import free_ports
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.nodes.apps import PORT, LabApp, deployment
 from loadtests.nodes.command import lab_settings
 from loadtests.nodes.lab import Lab
+from loadtests.tools.ports import free_ports
 from loadtests.workloads.api import has_condition
 from reactor.decision.eligibility import DO_NOT_MOVE
 from reactor.errors import ClusterError

@@ -10,6 +10,8 @@ import msgspec
 from loadtests.embedded.objects import NAME_ALPHABET
 from loadtests.embedded.resources import Json
 
+HASH_LABEL = "pod-template-hash"
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -65,9 +67,6 @@ def scale_down(new: Count, old: list[Count], replicas: int, limits: Limits) -> d
         targets[count.name] -= gone
         healthy -= gone
     return targets
-
-
-HASH_LABEL = "pod-template-hash"
 
 
 def template_hash(template: Json) -> str:

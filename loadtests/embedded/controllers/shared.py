@@ -17,6 +17,10 @@ _BATCH = 50
 _RETRY = 0.05
 
 
+Dependent = tuple[Resource, Key]
+_NOBODY = ""
+
+
 class WorkQueue(Generic[K]):
     def __init__(self, reconcile: Callable[[K], None]) -> None:
         self._reconcile = reconcile
@@ -62,10 +66,6 @@ class WorkQueue(Generic[K]):
                 self._reconcile(key)
             except ApiError:
                 self.add_after(key, _RETRY)  # a write lost a race, or a name clashed: look again
-
-
-Dependent = tuple[Resource, Key]
-_NOBODY = ""
 
 
 class OwnerIndex:

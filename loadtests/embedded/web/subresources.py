@@ -18,6 +18,9 @@ from loadtests.embedded.web.requests import Target, read_json
 from loadtests.embedded.web.responses import json_answer, list_body, raw_answer, success
 from loadtests.embedded.web.writing import is_dry_run, read_patch
 
+REVIEW_GROUP = "authorization.k8s.io"
+REVIEW_PATH = f"/apis/{REVIEW_GROUP}/v1/selfsubjectaccessreviews"
+
 
 async def answer_binding(request: web.Request, api: ObjectApi, target: Target) -> web.Response:
     dry_run = is_dry_run(request)
@@ -47,8 +50,6 @@ async def answer_scale(request: web.Request, api: ObjectApi, target: Target) -> 
     return json_answer(write_scale(api, resource, namespace, name, scale, dry_run))
 
 
-REVIEW_GROUP = "authorization.k8s.io"
-REVIEW_PATH = f"/apis/{REVIEW_GROUP}/v1/selfsubjectaccessreviews"
 REVIEW_RESOURCE: Json = {
     "name": "selfsubjectaccessreviews",
     "singularName": "selfsubjectaccessreview",

@@ -47,6 +47,10 @@ from reactor.settings.model import Settings
 from storage.limits import Limits
 from storage.store import Store
 
+SET_UP_SECONDS = 10.0
+"""Of one run on real nodes: fifteen pods away, fifteen new ones Ready."""
+_NEVER = 24 * 3600.0
+
 
 def own_versions() -> Mapping[str, str]:
     return {
@@ -54,11 +58,6 @@ def own_versions() -> Mapping[str, str]:
         "python": platform.python_version(),
         "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.release()}",
     }
-
-
-SET_UP_SECONDS = 10.0
-"""Of one run on real nodes: fifteen pods away, fifteen new ones Ready."""
-_NEVER = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ NEAR_CAPACITY = 0.9
 """Up to this share of what all nodes can serve, placement should matter."""
 
 
+_WORLDS = ("real", "simulated")
+
+
 @dataclass(frozen=True, slots=True)
 class Results:
     """The valid steps of one world; what was measured on a saturated machine is left out of all figures."""
@@ -86,9 +89,6 @@ def beyond() -> list[Step]:
 
 def rates_of(steps: Sequence[Step]) -> str:
     return f"{steps[0].paper_rate} to {steps[-1].paper_rate}" if steps else "nowhere"
-
-
-_WORLDS = ("real", "simulated")
 
 
 @dataclass(frozen=True, slots=True)

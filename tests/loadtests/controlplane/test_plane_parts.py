@@ -14,7 +14,7 @@ import yaml
 
 from loadtests.controlplane.credentials import Credentials, Pair, write_kubeconfig, write_tokens
 from loadtests.controlplane.flags import Layout, Ports
-from loadtests.controlplane.options import Component, ControlPlaneOptions, User, free_ports
+from loadtests.controlplane.options import Component, ControlPlaneOptions, User
 from loadtests.controlplane.plane import ControlPlane, control_plane
 from loadtests.controlplane.process import (
     ComponentProcess,
@@ -25,6 +25,7 @@ from loadtests.controlplane.process import (
     remove_leftovers,
 )
 from loadtests.demo.state_folder import claimed
+from loadtests.tools.ports import free_ports
 from reactor.errors import ClusterError, InputError
 from tests.support.clock import eventually
 

@@ -56,6 +56,9 @@ new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzi
 """
 
 
+_VERDICTS = frozenset({"reached", "not reached", "cannot be judged"})
+
+
 class Page:
     """Filled from top to bottom."""
 
@@ -116,9 +119,6 @@ def _cell(text: str) -> str:
         if text in _VERDICTS
         else f"<td>{escape(text)}</td>"
     )
-
-
-_VERDICTS = frozenset({"reached", "not reached", "cannot be judged"})
 
 
 def _plotly() -> Path:

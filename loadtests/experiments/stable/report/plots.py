@@ -25,6 +25,17 @@ from loadtests.experiments.stable.design import (
 from loadtests.experiments.stable.records import StepRecord
 from loadtests.experiments.stable.results import NEAR_CAPACITY, Results, World, interval_of
 
+_BY_THRESHOLD = {0.7: "#2ca02c", 0.8: "#1f77b4", 0.9: "#9467bd"}
+_OF_PAPER = {0.7: "#8c564b", 0.8: "#ff7f0e", 0.9: "#e377c2"}
+_COINCIDING = ("solid", "8px,8px", "4px,12px", "2px,14px")
+"""Of lines that run together each later one has wider gaps, through which the others are seen."""
+_NODE_COLOURS = ("#d62728", "#ff7f0e", "#17becf")
+_RATE = "step (the paper's rate per app; 125 = all nodes full)"
+_HEIGHT = 420
+_NO_BAR = "none"
+"""Not a number: plotly.js takes null for zero and draws a bar of no length."""
+_TIMEOUT_MS = SHORT.timeout * 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -73,16 +84,6 @@ def _point(values: Sequence[float]) -> Point:
 
 
 Figure: TypeAlias = go.Figure
-_BY_THRESHOLD = {0.7: "#2ca02c", 0.8: "#1f77b4", 0.9: "#9467bd"}
-_OF_PAPER = {0.7: "#8c564b", 0.8: "#ff7f0e", 0.9: "#e377c2"}
-_COINCIDING = ("solid", "8px,8px", "4px,12px", "2px,14px")
-"""Of lines that run together each later one has wider gaps, through which the others are seen."""
-_NODE_COLOURS = ("#d62728", "#ff7f0e", "#17becf")
-_RATE = "step (the paper's rate per app; 125 = all nodes full)"
-_HEIGHT = 420
-_NO_BAR = "none"
-"""Not a number: plotly.js takes null for zero and draws a bar of no length."""
-_TIMEOUT_MS = SHORT.timeout * 1000
 
 
 def availability(worlds: Sequence[World], phase: Phase) -> Figure:

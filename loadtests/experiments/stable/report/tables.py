@@ -11,6 +11,9 @@ from loadtests.experiments.stable.design import KUBE_SCHEDULER, OURS, PAPER, PAP
 from loadtests.experiments.stable.goal import compare, judge
 from loadtests.experiments.stable.results import Results, World, rates_of, window
 
+THRESHOLDS = (0.7, 0.8, 0.9)
+_NOTHING = "–"
+
 
 class Published(NamedTuple):
     rematches: int
@@ -31,10 +34,6 @@ PAPER_TABLE: dict[int, dict[float, Published]] = {
     140: {0.7: _NONE, 0.8: Published(1, 6), 0.9: Published(2, 5)},
     150: {0.7: _NONE, 0.8: _NONE, 0.9: _NONE},
 }
-
-
-THRESHOLDS = (0.7, 0.8, 0.9)
-_NOTHING = "–"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,12 @@ _COMBINE_SECONDS = 600.0
 _COMBINED = "(combined from similar events): "
 
 
+_Source = tuple[str, str, str, str, str]
+_log = logging.getLogger(__name__)
+_QUEUE = 1000
+_ATTEMPTS = 5
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """The object an Event is about. Nodes have no namespace, and the kubelet names them without a version."""
@@ -77,9 +83,6 @@ class _Known:
     name: str
     first: float
     count: int
-
-
-_Source = tuple[str, str, str, str, str]
 
 
 class EventCorrelator:
@@ -162,11 +165,6 @@ class EventCorrelator:
             "reportingComponent": "kubelet",
             "reportingInstance": self._node,
         }
-
-
-_log = logging.getLogger(__name__)
-_QUEUE = 1000
-_ATTEMPTS = 5
 
 
 class EventRecorder:
