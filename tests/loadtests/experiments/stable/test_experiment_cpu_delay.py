@@ -23,7 +23,7 @@ async def test_the_mean_since_it_was_last_asked() -> None:
     await cpu_delay.close()
 
 
-@pytest.mark.parametrize("last_words", [b"", b"Traceback\n"])
+@pytest.mark.parametrize("log_tail", [b"", b"Traceback\n"])
 async def test_a_dead_one_is_noticed(log_tail: bytes) -> None:
     lines = asyncio.StreamReader()
     cpu_delay = CpuDelayMonitor(lines)
@@ -31,7 +31,7 @@ async def test_a_dead_one_is_noticed(log_tail: bytes) -> None:
     lines.feed_eof()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    with pytest.raises(RematchError, match="is gone"):
+    with pytest.raises(RematchError, match="has ended"):
         cpu_delay.take()
     await cpu_delay.close()
 
