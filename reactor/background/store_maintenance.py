@@ -11,8 +11,8 @@ from reactor.cluster.kinds import Kind
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
 from reactor.state.live_state import State
-from storage.errors import StorageError
-from storage.limits import Retention
+from storage import StorageError
+from storage.retention import Retention
 from storage.store import Store
 
 log = structlog.get_logger(__name__)

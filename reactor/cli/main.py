@@ -10,7 +10,7 @@ import click
 
 from matching.problem import ProblemError
 from reactor.errors import RematchError
-from storage.errors import StorageError
+from storage import StorageError
 
 BAD_INPUT = 2
 

@@ -15,7 +15,7 @@ from loadtests.experiment.simulated.agenda import Agenda
 from loadtests.experiment.simulated.driver import SimulatedDriver
 from loadtests.experiment.tempo import settings_for
 from reactor.settings.model import Settings
-from storage.limits import Limits
+from storage.database import Limits
 from storage.store import Store
 
 

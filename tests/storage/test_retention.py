@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from storage import pruning
-from storage.limits import Retention
-from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, RevisionRow, SampleRow
+from storage import retention
+from storage.retention import Retention
+from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, ProblemRow, RevisionRow, SampleRow
 from storage.store import Store
 
 HOUR = 3600.0
@@ -16,7 +16,7 @@ DAY = 24 * HOUR
 async def test_raw_samples_are_kept_for_six_hours(
     store: Store, sample_row: Callable[..., SampleRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(retention, "CHUNK_ROWS", 7)
     store.add_samples(*(sample_row(hour * HOUR, f"uid-{pod}") for hour in range(24) for pod in range(5)))
     await store.flush()
     assert await store.prune(23 * HOUR) == 17 * 5
@@ -73,15 +73,25 @@ async def test_only_so_many_plans_and_decisions_are_kept(
     assert [row.id for row in await store.plans()] == ["p9", "p8", "p7"]
 
 
+async def test_problems_are_kept_for_fewer_plans(store: Store, plan_row: Callable[..., PlanRow]) -> None:
+    for number in range(5):
+        store.add_plan(plan_row(f"p{number}", at=float(number)))
+        store.add_problem(ProblemRow(f"p{number}", b"compressed"))
+    await store.flush()
+    assert await store.prune(10.0, Retention(plans=4, problems=2)) == 3, "a plan and two problems, one goes with it"
+    kept = [number for number in range(5) if await store.problem(f"p{number}")]
+    assert kept == [3, 4]
+
+
 async def test_writing_goes_on_while_old_rows_are_pruned(
     store: Store, sample_row: Callable[..., SampleRow], decision_row: Callable[..., DecisionRow]
 ) -> None:
     import asyncio
 
-    store.add_samples(*(sample_row(float(at)) for at in range(pruning.CHUNK_ROWS * 3)))
+    store.add_samples(*(sample_row(float(at)) for at in range(retention.CHUNK_ROWS * 3)))
     await store.flush()
     pruned = asyncio.create_task(store.prune(DAY))
     store.add_decisions(decision_row(1, at=DAY))
     assert await store.flush()
-    assert await pruned == pruning.CHUNK_ROWS * 3
+    assert await pruned == retention.CHUNK_ROWS * 3
     assert await store.decisions() == [decision_row(1, at=DAY)]
