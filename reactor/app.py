@@ -27,11 +27,10 @@ from reactor.cluster.writes import ClusterWriter
 from reactor.cycle import Stages
 from reactor.execution.executor import Executor
 from reactor.loop import Loop
+from reactor.record.events import EventQueue
 from reactor.record.history import History, lineage_from
 from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes
-from reactor.record.recorder import Recorder
-from reactor.record.watch_report import WatchReport
+from reactor.record.recorder import Recorder, WatchRecorder
 from reactor.settings.model import Mode
 from reactor.settings.watch import watch_file
 from reactor.state.live_state import Hooks, State
@@ -76,7 +75,7 @@ class Controller:
     watch: ClusterWatch
     measuring: Measuring
     instruments: Instruments
-    notes: Notes
+    events: EventQueue
     housekeeping: Housekeeping
     warming: Warming
 
@@ -85,7 +84,7 @@ class Controller:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.watch.run(), name="watch")
             tasks.create_task(self.measuring.run(), name="measure")
-            tasks.create_task(self.notes.run(), name="events")
+            tasks.create_task(self.events.run(), name="events")
             tasks.create_task(self.housekeeping.run(), name="housekeeping")
             tasks.create_task(self.warming.run(), name="warming")
             if self.options.settings_file is not None:
@@ -122,9 +121,9 @@ async def _join(
     options: Options, clock: Clock, instruments: Instruments, store: Store, connection: KubernetesConnection
 ) -> Controller:
     history = History(store)
-    notes = Notes(None if options.dry_run else Announcer(connection, clock), clock, instruments.events_lost.inc)
+    events = EventQueue(None if options.dry_run else Announcer(connection, clock), clock, instruments.events_lost.inc)
     work_queue = WorkQueue(clock)
-    around = Surroundings(history, notes, instruments, work_queue)
+    around = Surroundings(history, events, instruments, work_queue)
     settings = SettingsInForce(options.settings_file, options.mode, clock, around)
     gateway = Gateway(connection, options.config_map)
     executor = Executor(ClusterWriter(connection, clock), lineage_from(await store.moves(MOVES_REMEMBERED)))
@@ -136,10 +135,10 @@ async def _join(
         Hooks(lambda: executor.busy, settings.config_map_changed),
     )
     await _remember(store, state, clock)
-    recorder = Recorder(history, notes, instruments)
+    recorder = Recorder(history, events, instruments)
     stages = Stages(state, load_planner, executor, recorder, settings.get)
     loop = Loop(stages, work_queue, clock, instruments)
-    watch = ClusterWatch(gateway, state.mirror, WatchReport(instruments), Pace(clock))
+    watch = ClusterWatch(gateway, state.mirror, WatchRecorder(instruments), Pace(clock))
     return Controller(
         options=options,
         clock=clock,
@@ -154,7 +153,7 @@ async def _join(
         watch=watch,
         measuring=Measuring(state, gateway, store, settings.get, clock, instruments),
         instruments=instruments,
-        notes=notes,
+        events=events,
         housekeeping=Housekeeping(state, store, settings.get, clock, instruments),
         warming=Warming(state, clock),
     )

@@ -15,7 +15,7 @@ from reactor.execution.executor import Executor
 from reactor.execution.outcome import Outcome, Placement, Rematch
 from reactor.planning.pending import Pending, pending_pods
 from reactor.planning.problems import placement_problem, rematch_problem
-from reactor.record.cycles import cycle_context
+from reactor.record.logs import cycle_context
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Mode, Settings
 from reactor.state.live_state import State

@@ -12,10 +12,9 @@ import structlog
 from reactor.clock import Clock
 from reactor.cluster.records import ConfigMap
 from reactor.errors import in_words
-from reactor.record.announce import about_refused_settings
+from reactor.record.events import EventQueue, refused_settings_event
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes
 from reactor.settings.load import CONFIG_MAP_KEY
 from reactor.settings.model import Mode, Settings
 from reactor.settings.source import RefusedRevision, SettingsRevision, SettingsSource
@@ -31,7 +30,7 @@ Listener = Callable[[float, str, str], None]
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     history: History
-    notes: Notes
+    events: EventQueue
     instruments: Instruments
     work_queue: WorkQueue
 
@@ -105,7 +104,7 @@ class SettingsInForce:
             )
         )
         if self._config_map is not None:
-            self._around.notes.add(about_refused_settings(self._config_map, problems))
+            self._around.events.add(refused_settings_event(self._config_map, problems))
         self._tell(revision.at, "refused", f"refused, the last good ones stay: {revision.source}: {in_words(problems)}")
 
     def _tell(self, at: float, reason: str, text: str) -> None:

@@ -84,7 +84,7 @@ async def test_without_events_the_move_is_made_in_silence_and_the_problem_is_sho
         await eventually(lambda: measured(controller), 20)
         await shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"], 20)
-        await eventually(lambda: named(("", "events", "create")) in controller.notes.problem, 10)
+        await eventually(lambda: named(("", "events", "create")) in controller.events.problem, 10)
         problems = (await LiveView(controller, "Rematch").overview()).problems
     assert any(named(("", "events", "create")) in problem for problem in problems)
     assert await shop.said() == []

@@ -15,9 +15,9 @@ from reactor.decision.decide import Trigger
 from reactor.execution.executor import Executor
 from reactor.execution.outcome import Outcome
 from reactor.loop import Loop
+from reactor.record.events import EventQueue
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
 from reactor.state.live_state import Hooks, State
@@ -44,12 +44,12 @@ class Rig:
         self.clock = clock or VirtualClock()
         self.writer, self.announcer, self.rows = FakeWriter(), FakeAnnouncer(), RowsKept()
         self.instruments = Instruments()
-        self.notes = Notes(self.announcer, self.clock, self.instruments.events_lost.inc)
+        self.events = EventQueue(self.announcer, self.clock, self.instruments.events_lost.inc)
         self.work_queue = WorkQueue(self.clock)
         self.executor = Executor(self.writer.writer)
         self.config_maps: list[ConfigMap | None] = []
         self.state = self.new_state()
-        self.recorder = Recorder(History(self.rows.store), self.notes, self.instruments)
+        self.recorder = Recorder(History(self.rows.store), self.events, self.instruments)
         self.stages = Stages(self.state, load_planner, self.executor, self.recorder, lambda: self.settings)
         self.loop = Loop(self.stages, self.work_queue, self.clock, self.instruments)
 

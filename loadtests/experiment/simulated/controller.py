@@ -23,9 +23,9 @@ from reactor.cluster.writes import ClusterWriter
 from reactor.cycle import Stages, turn
 from reactor.decision.decide import Trigger
 from reactor.execution.executor import Executor
+from reactor.record.events import EventQueue
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
 from reactor.state.live_state import Hooks, State
@@ -49,7 +49,7 @@ class SimulatedController:
         hooks = Hooks(lambda: self._executor.busy, lambda _: None)
         self._state = State(CLUSTER_KINDS, self._agenda, self._work_queue, lambda: self._settings, hooks)
         instruments = Instruments()
-        recorder = Recorder(History(store), Notes(None, self._agenda), instruments)
+        recorder = Recorder(History(store), EventQueue(None, self._agenda), instruments)
         self._stages = Stages(self._state, load_planner, self._executor, recorder, lambda: self._settings)
         self._version = 0
         self._events: dict[str, int] = {}

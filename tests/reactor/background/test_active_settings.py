@@ -20,7 +20,7 @@ def rig() -> Rig:
 
 
 def in_force(rig: Rig, file: Path | None = None, mode: Mode | None = None) -> SettingsInForce:
-    around = Surroundings(History(rig.rows.store), rig.notes, rig.instruments, rig.work_queue)
+    around = Surroundings(History(rig.rows.store), rig.events, rig.instruments, rig.work_queue)
     return SettingsInForce(file, mode, rig.clock, around)
 
 
@@ -34,7 +34,7 @@ def revisions(rig: Rig, result: str) -> float | None:
 
 
 def said(rig: Rig) -> list[str]:
-    notes = [rig.notes._queue.get_nowait() for _ in range(rig.notes._queue.qsize())]
+    notes = [rig.events._queue.get_nowait() for _ in range(rig.events._queue.qsize())]
     return [f"{note.type} {note.object_kind}/{note.name} {note.reason}: {note.message}" for note in notes]
 
 

@@ -1,4 +1,4 @@
-"""What a cycle leaves behind: rows, Events, metrics, and what the dashboard hears."""
+"""What a cycle records: rows, Events and metrics, and what the dashboard shows of the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from reactor.execution.executor import Bound
 from reactor.execution.outcome import Outcome, Placement, Rematch
 from reactor.state.moves import Move, Ongoing
 from reactor.state.snapshot import Snapshot
-from reactor.web.timeline import Timeline
 from tests.support.clock import NOW
 from tests.support.cluster import make_mood, make_node, make_pending, make_pod, make_settings, make_snapshot
 from tests.support.moves import make_move, make_plan, make_run
@@ -27,12 +26,10 @@ SETTINGS = make_settings(mode="act")
 
 
 class Record:
-    """A recorder, a dashboard's timeline on it, and a way to hand it outcomes."""
+    """A recorder, and a way to hand it outcomes."""
 
     def __init__(self) -> None:
         self.rig = Rig()
-        self.timeline = Timeline()
-        self.rig.recorder.listen(self.timeline.outcome)
         self.cycle = 0
 
     def __call__(self, snapshot: Snapshot, **parts: Any) -> None:
@@ -42,11 +39,11 @@ class Record:
         self.rig.recorder.record(f"c{self.cycle}", snapshot, Outcome(decision=decision, **given), SETTINGS)
 
     def said(self) -> list[str]:
-        notes = []
-        while not self.rig.notes._queue.empty():
-            note = self.rig.notes._queue.get_nowait()
-            notes.append(f"{note.type} {note.name} {note.reason}: {note.message}")
-        return notes
+        events = []
+        while not self.rig.events._queue.empty():
+            event = self.rig.events._queue.get_nowait()
+            events.append(f"{event.type} {event.name} {event.reason}: {event.message}")
+        return events
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.rig.instruments.registry.get_sample_value(name, labels)
@@ -81,7 +78,7 @@ def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Record) -
         "Normal web-1 RematchWaits: cooldown: for it",
         "Normal web-1 RematchWaits: halted: for it",
     ]
-    assert [view.reason for view in record.timeline.decisions(10, None, waits=True)] == [
+    assert [view.reason for view in record.rig.rows.history] == [
         "cooldown",
         "halted",
         "cooldown",
@@ -94,8 +91,10 @@ def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
 
     record(cluster(WEB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,)), rematch=rematch)
 
-    (row,) = record.rig.rows.decisions
-    assert (row.kind, row.reason, row.pod_key) == ("rematch", "unhappy", "shop/web-1")
+    (entry,) = record.rig.rows.history
+    assert (entry.kind, entry.reason, entry.pod, entry.plan) == ("rematch", "unhappy", "shop/web-1", "plan-1")
+    assert entry.text == "shop/web-1 at 0.33: n1 is crowded"
+    assert [(move.source, move.target, move.state) for move in entry.moves] == [("n1", "n2", "planned")]
     (plan,) = record.rig.rows.plans
     assert (plan.id, plan.cycle, plan.mode, plan.trigger, plan.moves) == ("plan-1", "c1", "act", "unhappy", 1)
     assert msgspec.json.decode(plan.document)["moves"][0]["to"] == "n2"
@@ -123,7 +122,7 @@ def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, r
     (row,) = record.rig.rows.moves
     assert (row.id, row.state, row.from_node, row.to_node) == (run.id, run.state, "n1", "n2")
     assert (row.ended is None) == run.active
-    assert len(record.timeline.decisions(10, None, waits=False)) == 1
+    assert len(record.rig.rows.history) == 1
 
 
 def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
@@ -182,7 +181,7 @@ def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: R
         "Warning web-3 FailedBinding: binding to n2 failed (forbidden): no right to",
     ]
     assert record.value("rematch_bindings_total", answer="forbidden") == 1
-    texts = [view.text for view in record.timeline.decisions(10, None, waits=False)]
+    texts = [view.text for view in record.rig.rows.history]
     assert texts == ["could not be bound to n2: because", "bound to n1: because"]
 
 
@@ -207,7 +206,7 @@ def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> 
 
     rows = [(row.pod_key, row.reason) for row in record.rig.rows.decisions]
     assert rows == [("shop/web-2", "pending"), ("shop/web-3", "unplaced"), ("shop/web-2", "pending")]
-    assert len(record.timeline.decisions(10, None, waits=False)) == 2
+    assert len(record.rig.rows.history) == 3
     assert "Normal web-2 WouldBind: mode is observe: would bind to n1" in record.said()
 
 

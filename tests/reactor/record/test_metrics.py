@@ -13,7 +13,7 @@ from reactor.decision.decide import Trigger
 from reactor.decision.reasons import Reason
 from reactor.errors import Expired, Unreachable
 from reactor.record.metrics import Instruments
-from reactor.record.watch_report import WatchReport
+from reactor.record.recorder import WatchRecorder
 from reactor.state.moves import ENDED
 
 UNITS = ("_seconds", "_bytes", "_ratio", "_total", "_info", "_celsius")
@@ -77,12 +77,12 @@ def test_series_are_there_before_anything_happens(
     assert [value(instruments, name, **{label: each}) for each in values] == [0.0] * len(values)
 
 
-def test_what_runs_is_told(instruments: Instruments) -> None:
+def test_the_version_is_exposed(instruments: Instruments) -> None:
     assert b'rematch_build_info{version="' in generate_latest(instruments.registry)
 
 
-def test_the_watchers_complaints_are_counted(instruments: Instruments) -> None:
-    report = WatchReport(instruments)
+def test_problems_of_the_watches_are_counted(instruments: Instruments) -> None:
+    report = WatchRecorder(instruments)
 
     report.trouble(Kind.PODS, Unreachable("reset"), 0.5)
     report.trouble(Kind.PODS, Expired("410", status=410), 0.5)
