@@ -202,7 +202,7 @@ class Store:
         self._last_seq = max(self._last_seq + 1, now)
         return replace(row, seq=self._last_seq)
 
-    async def _count(self, query: Select[tuple[int]]) -> int:
+    async def _count(self, query: Select[Any]) -> int:
         return int((await self._read(query))[0][0])
 
     async def _all(self, make: Callable[..., _RowType], query: Select[Any]) -> list[_RowType]:

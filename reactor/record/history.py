@@ -41,7 +41,8 @@ class History:
         """Pending pods: the node of each, or why there is none. `bound` says which bindings succeeded, by UID."""
         texts = {move.uid: f"{_BINDING[bound.get(move.uid)]} to {move.target}" for move in plan.moves}
         texts |= {left.uid: left.reason for left in plan.unplaced}
-        for entry in (*plan.moves, *plan.unplaced):
+        entries: list[PlannedMove | Unplaced] = [*plan.moves, *plan.unplaced]
+        for entry in entries:
             if self._last_placement.get(entry.uid) != texts[entry.uid]:
                 self._store.add_decisions(self._placement_row(cycle, at, entry, texts[entry.uid]))
         self._last_placement = texts
