@@ -81,6 +81,8 @@ def _forbidden(problem: Problem, pod: Pod, move: PlannedMove, admitted: _Admitte
         yield f"{pod.key}: may not be moved ({pod.fixed})"
     if move.source != pod.node:
         yield f"{pod.key}: moves from {move.source}, but is on {pod.node}"
+    if move.strategy is not pod.strategy:
+        yield f"{pod.key}: moves by {move.strategy}, but its strategy is {pod.strategy}"
     if move.target == pod.node:
         yield f"{pod.key}: moves to the node it is on"
     if pod.node is not None and pod.node not in admitted.nodes:

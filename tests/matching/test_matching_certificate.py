@@ -30,6 +30,7 @@ def _unplaced(pod: str) -> Unplaced:
     ("pod_more", "node_more", "options", "message"),
     [
         ({"fixed": "DaemonSet"}, {}, {}, "may not be moved"),
+        ({"strategy": "surge"}, {}, {}, "moves by evict, but its strategy is surge"),
         ({"rules": Rules(node_selector=(("zone", "x"),))}, {}, {}, "may not run on m"),
         ({}, {"ready": False}, {}, "may not run on m"),
         ({}, {"unschedulable": True}, {}, "may not run on m"),
