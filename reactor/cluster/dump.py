@@ -25,9 +25,7 @@ from reactor.errors import InputError
 _EXPECTED = "expected what `kubectl get ... -o json` prints"
 T = TypeVar("T")
 
-_OUR_GROUPS = frozenset(
-    {"", "apps", "batch", "policy", "extensions", "scheduling.k8s.io", "events.k8s.io", "metrics.k8s.io"}
-)
+_OUR_GROUPS = frozenset({"", "apps", "batch", "policy", "extensions", "events.k8s.io", "metrics.k8s.io"})
 """Kinds of other groups may have the same names; any version of these is read."""
 
 

@@ -13,9 +13,9 @@ from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
 from reactor.cluster.decoding.decoder import Decoder, Malformed
 from reactor.cluster.exchange import Call, Connection
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, Listing, ObjectName, config_map_listing, listing_of
-from reactor.cluster.records import ConfigMap, Record
+from reactor.cluster.records import Record
 from reactor.cluster.status import checked, error_of, status_in_stream
-from reactor.errors import Expired, NotFound, Refused, Unreachable
+from reactor.errors import Expired, Unreachable
 
 
 class Unreadable(Unreachable):
@@ -119,16 +119,6 @@ class Gateway:
     async def get_raw(self, path: str, deadline: float = 30.0) -> bytes:
         """For what is no watched kind, such as metrics.k8s.io."""
         return await self._get(path, {}, deadline)
-
-    async def get_config_map(self, config_map: ObjectName) -> ConfigMap | None:
-        try:
-            body = await self._get(f"{Kind.CONFIG_MAPS.path(config_map.namespace)}/{config_map.name}", {}, 30.0)
-        except NotFound:
-            return None
-        record = self._decoder.decode(Kind.CONFIG_MAPS, body)
-        if isinstance(record, ConfigMap):
-            return record
-        raise Refused(str(record))
 
     async def _get(self, path: str, query: dict[str, str], deadline: float) -> bytes:
         answer = await self._connection.exchange(Call("GET", path, query, deadline=deadline))

@@ -67,7 +67,6 @@ class Pod(Struct, frozen=True, gc=False):
     local_data: tuple[str, ...] = ()
     """Volumes whose data would be lost by a move (emptyDir, hostPath, local)."""
     containers: tuple[Container, ...] = ()
-    ip: str = ""
     started: float | None = None
     ready_since: float | None = None
     mirror: bool = False
@@ -112,7 +111,6 @@ class Event(Struct, frozen=True, gc=False):
     reason: str
     type: str
     message: str
-    involved_kind: str
     involved_namespace: str
     involved_name: str
     involved_uid: str
@@ -133,7 +131,6 @@ class Workload(Struct, frozen=True, gc=False):
     resource_version: str
     owner: Owner | None = None
     replicas: int = 0
-    ready_replicas: int = 0
 
 
 class LabelSelector(Struct, frozen=True, gc=False):
@@ -169,7 +166,6 @@ class PersistentVolumeClaim(Struct, frozen=True, gc=False):
     name: str
     resource_version: str
     volume: str = ""
-    storage_class: str = ""
     exclusive: bool = False
     """ReadWriteOncePod: one pod at a time, wherever it runs."""
     deleting: bool = False
@@ -185,13 +181,6 @@ class PersistentVolume(Struct, frozen=True, gc=False):
     local: bool = False
     zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Zone and region labels with the values that each allows."""
-
-
-class PriorityClass(Struct, frozen=True, gc=False):
-    name: str
-    uid: str
-    resource_version: str
-    value: int = 0
 
 
 class ConfigMap(Struct, frozen=True, gc=False):
@@ -211,6 +200,5 @@ Record = (
     | Namespace
     | PersistentVolumeClaim
     | PersistentVolume
-    | PriorityClass
     | ConfigMap
 )

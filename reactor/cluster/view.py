@@ -15,7 +15,6 @@ from reactor.cluster.records import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
-    PriorityClass,
     Workload,
 )
 
@@ -35,7 +34,6 @@ class ClusterView:
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
     pvcs: tuple[PersistentVolumeClaim, ...] = ()
     pvs: Mapping[str, PersistentVolume] = field(default_factory=dict)
-    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """Every pod bound to the node, finished and terminating ones included."""

@@ -73,11 +73,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """For /readyz and metrics. Times are the clock's monotonic ones."""
+    """For /readyz and metrics."""
 
     kind: Kind
     synced: bool
-    last_contact: float | None
     lists: int
     errors: int
     malformed: int
@@ -99,7 +98,6 @@ class Watcher:
         self._relists = pace.backoff()
         self._version: str | None = None
         self._listed_at = 0.0
-        self._last_contact: float | None = None
         self._fruitless = 0
         self._lists = 0
         self._errors = 0
@@ -112,7 +110,6 @@ class Watcher:
         return WatchState(
             kind=self._kind,
             synced=self._lists > 0,
-            last_contact=self._last_contact,
             lists=self._lists,
             errors=self._errors,
             malformed=self._malformed,
@@ -183,7 +180,6 @@ class Watcher:
         self._reporter.malformed(malformed)
 
     def _contact(self) -> None:
-        self._last_contact = self._clock.monotonic()
         self._last_error = ""
         self._denied = False
 

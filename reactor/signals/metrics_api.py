@@ -21,11 +21,7 @@ _LOOK_AGAIN = 300.0
 """Seconds until an API that was absent is asked for again."""
 
 Sample = TypeVar("Sample")
-GiveWay = Callable[[], Awaitable[None]]
-
-
-async def _at_once() -> None:
-    """Nobody else waits."""
+YieldToCycle = Callable[[], Awaitable[None]]
 
 
 class RawReader(Protocol):
@@ -45,9 +41,9 @@ class MetricsApiRound:
 
 
 class MetricsApiSource:
-    def __init__(self, reader: RawReader, clock: Clock, yield_to_cycle: GiveWay = _at_once) -> None:
+    def __init__(self, reader: RawReader, clock: Clock, yield_to_cycle: YieldToCycle) -> None:
         self._reader = reader
-        self._give_way = yield_to_cycle
+        self._yield_to_cycle = yield_to_cycle
         self._clock = clock
         self._absent_until = -1.0
         self._told_absent = False
@@ -85,7 +81,7 @@ class MetricsApiSource:
         samples = []
         for place, item in enumerate(_items(origin, text)):
             if place and place % PIECE == 0:
-                await self._give_way()
+                await self._yield_to_cycle()
             try:
                 samples.append(decode(item))
             except ValueError as error:

@@ -26,11 +26,3 @@ class Counts:
     successes: float = 0.0
     failures: float = 0.0
     at: float = 0.0
-
-    def at_time(self, now: float, half_life: float) -> Counts:
-        factor = decay(now - self.at, half_life)
-        return Counts(self.successes * factor, self.failures * factor, max(now, self.at))
-
-    def plus(self, successes: float = 0.0, failures: float = 0.0) -> Counts:
-        """With probes that happened at `at`."""
-        return Counts(self.successes + successes, self.failures + failures, self.at)

@@ -86,7 +86,7 @@ def make_node(name: str = "n1", cpu: float = 4.0, memory: float = 8 * GIB, **fie
 
 
 def make_workload(owner: Owner, namespace: str = "shop", **fields: Any) -> Workload:
-    ordinary: dict[str, Any] = {"resource_version": "", "replicas": 1, "ready_replicas": 1}
+    ordinary: dict[str, Any] = {"resource_version": "", "replicas": 1}
     return Workload(owner.kind, owner.uid, namespace, owner.name, **(ordinary | fields))
 
 
@@ -107,7 +107,6 @@ def make_event(pod: Pod, count: int = 1, last: float = NOW, **fields: Any) -> Ev
         "reason": "Unhealthy",
         "type": "Warning",
         "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
-        "involved_kind": "Pod",
         "involved_namespace": pod.namespace,
         "involved_name": pod.name,
         "involved_uid": pod.uid,

@@ -27,7 +27,7 @@ def node_record(node: NodeSpec) -> Node:
 
 
 def owner_record(app: App) -> Workload:
-    return Workload("ReplicaSet", _owner(app).uid, NAMESPACE, _owner(app).name, "1", replicas=1, ready_replicas=1)
+    return Workload("ReplicaSet", _owner(app).uid, NAMESPACE, _owner(app).name, "1", replicas=1)
 
 
 def pod_record(pod: SimulatedPod, version: int, probe_period: float, now: float) -> Pod:
@@ -67,7 +67,6 @@ def event_record(pod: SimulatedPod, reason: str, count: int, now: float) -> Even
         reason=reason,
         type=kind,
         message=messages[reason],
-        involved_kind="Pod",
         involved_namespace=NAMESPACE,
         involved_name=pod.uid,
         involved_uid=pod.uid,

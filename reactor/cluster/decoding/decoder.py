@@ -69,7 +69,6 @@ class Decoder:
             Kind.NAMESPACES: objects.namespace_decoder(metas),
             Kind.PVCS: objects.decode_claim,
             Kind.PVS: objects.decode_volume,
-            Kind.PRIORITY_CLASSES: objects.decode_priority_class,
             Kind.CONFIG_MAPS: objects.decode_config_map,
         }
 

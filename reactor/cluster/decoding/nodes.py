@@ -23,11 +23,10 @@ from reactor.cluster.records import Node
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-class _Taint(Struct, rename="camel", gc=False):
+class _Taint(Struct, gc=False):
     key: str
     effect: str
     value: str | None = None
-    time_added: Time | None = None
 
 
 class _Spec(Struct, gc=False):

@@ -87,7 +87,6 @@ class PodDecoder:
             pvcs=claims(spec, meta.name),
             local_data=self._shared(local_data(spec)),
             containers=tuple(self._containers(spec, status)),
-            ip=status.pod_ip or "",
             started=seconds(status.start_time),
             ready_since=seconds(ready.last_transition_time) if ready is not None and is_ready else None,
             mirror=MIRROR in annotations,

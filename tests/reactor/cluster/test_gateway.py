@@ -12,8 +12,7 @@ from reactor.cluster.connection import KubernetesConnection
 from reactor.cluster.exchange import Answer, Call
 from reactor.cluster.gateway import PAGE_SIZE, Gateway, Unreadable
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
-from reactor.cluster.records import ConfigMap
-from reactor.errors import Expired, Forbidden, NotFound, Refused, Unreachable
+from reactor.errors import Expired, Forbidden, NotFound, Unreachable
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.misbehaving import Fault, MisbehavingServer
 from tests.reactor.cluster.truth import Truth, status_json
@@ -127,29 +126,14 @@ def test_only_our_config_map_is_watched_and_only_events_of_pods() -> None:
     assert gateway._listings[Kind.EVENTS].field_selector == "involvedObject.kind=Pod"
 
 
-async def test_a_single_config_map() -> None:
-    connection = FaultyConnection(Truth())
-    gateway = Gateway(connection)
-    name = ObjectName("rematch", "settings")
-    body = {"metadata": {"name": "settings", "namespace": "rematch", "uid": "u"}, "data": {"a": "b"}}
-    connection.answers = [Answer(200, msgspec.json.encode(body)), Answer(404, status_json(404, "not found"))]
-    assert await gateway.get_config_map(name) == ConfigMap("u", "rematch", "settings", "", {"a": "b"})
-    assert await gateway.get_config_map(name) is None
-    connection.answers = [Answer(403, status_json(403, 'cannot get resource "configmaps"'))]
-    with pytest.raises(
-        Forbidden, match=r'GET /api/v1/namespaces/rematch/configmaps/settings: 403 cannot get resource "conf'
-    ):
-        await gateway.get_config_map(name)
-    connection.answers = [Answer(200, b'{"metadata":{"name":"settings"},"data":[]}')]
-    with pytest.raises(Refused, match="ConfigMap settings: data: Expected"):
-        await gateway.get_config_map(name)
-
-
 async def test_raw_reads() -> None:
     connection = FaultyConnection(Truth())
-    connection.answers = [Answer(200, b"{}"), Answer(404, b"404 page not found")]
+    forbidden = Answer(403, status_json(403, 'cannot list resource "pods"'))
+    connection.answers = [Answer(200, b"{}"), Answer(404, b"404 page not found"), forbidden]
     assert await Gateway(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods") == b"{}"
     with pytest.raises(NotFound):
+        await Gateway(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods")
+    with pytest.raises(Forbidden, match=r'GET /apis/metrics.k8s.io/v1beta1/pods: 403 cannot list resource "pods"'):
         await Gateway(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods")
     assert connection.calls[0] == Call("GET", "/apis/metrics.k8s.io/v1beta1/pods", {}, deadline=30.0)
 
