@@ -59,7 +59,7 @@ class Pod(Struct, frozen=True, gc=False):
     """Shared by the pods of a template; without what its volumes demand, which the spec does not tell."""
     gates: tuple[str, ...] = ()
     """Scheduling gates that are still set."""
-    unjudged: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     """Hard constraints that we cannot judge, by field name; the pod is neither moved nor bound. More can be found
     only with the rest of the cluster at hand: `reactor.cluster.pod_constraints`."""
     pvcs: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reactor.cluster.event_writer import Announcement
-from reactor.cluster.pod_constraints import cannot_judge
+from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import ConfigMap, Pod
 from reactor.decision.decide import Unhappy, Wait
 from reactor.errors import in_words
@@ -58,9 +58,9 @@ def about_move(run: Move, snapshot: Snapshot) -> Announcement | None:
 
 def about_placement(placement: Placement, snapshot: Snapshot) -> Iterator[Announcement]:
     pods = snapshot.cluster.pods
-    for pod in placement.unjudged:
-        unjudged = ", ".join(cannot_judge(pod, snapshot.cluster))
-        yield about_pod(pod, "FailedScheduling", f"cannot judge {unjudged}", warning=True)
+    for pod in placement.unsupported:
+        unsupported = ", ".join(unsupported_constraints(pod, snapshot.cluster))
+        yield about_pod(pod, "FailedScheduling", f"cannot judge {unsupported}", warning=True)
     if placement.plan is None:
         return
     for left in placement.plan.unplaced:

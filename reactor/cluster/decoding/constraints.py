@@ -49,7 +49,7 @@ class ConstraintsDecoder:
         return known
 
 
-def unjudged(spec: WirePodSpec) -> Iterator[str]:
+def unsupported(spec: WirePodSpec) -> Iterator[str]:
     """Demands that nobody here can judge, whatever else is known of the cluster."""
     if any(_is_foreign(volume) for volume in spec.volumes or ()):
         yield "volumes"

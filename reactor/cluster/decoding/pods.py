@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.constraints import ConstraintsDecoder, claims, local_data, unjudged
+from reactor.cluster.decoding.constraints import ConstraintsDecoder, claims, local_data, unsupported
 from reactor.cluster.decoding.parts import Memo, MetaDecoder, created, given, seconds, uid_of
 from reactor.cluster.decoding.pod_shape import (
     WireCondition,
@@ -83,7 +83,7 @@ class PodDecoder:
             requests=self._requests.effective(spec),
             rules=self._constraints.rules(spec, labels),
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
-            unjudged=self._shared(tuple(unjudged(spec))),
+            unsupported=self._shared(tuple(unsupported(spec))),
             pvcs=claims(spec, meta.name),
             local_data=self._shared(local_data(spec)),
             containers=tuple(self._containers(spec, status)),

@@ -150,7 +150,7 @@ def test_effective_requests_as_kube_scheduler_counts(spec: dict[str, Any], expec
     ],
 )
 def test_hard_constraints_that_are_not_judged_are_named(spec: dict[str, Any], name: str) -> None:
-    assert decode(spec=spec).unjudged == (name,)
+    assert decode(spec=spec).unsupported == (name,)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_hard_constraints_that_are_not_judged_are_named(spec: dict[str, Any], na
     ],
 )
 def test_soft_or_harmless_constraints_are_not(spec: dict[str, Any]) -> None:
-    assert decode(spec=spec).unjudged == ()
+    assert decode(spec=spec).unsupported == ()
 
 
 def test_local_data_names_its_volumes() -> None:
@@ -185,7 +185,7 @@ def test_local_data_names_its_volumes() -> None:
     ]
     pod = decode(spec={"volumes": volumes})
     assert pod.local_data == ("emptyDir:cache", "hostPath:host")
-    assert pod.unjudged == ()
+    assert pod.unsupported == ()
 
 
 def test_rules_and_gates() -> None:
