@@ -19,8 +19,8 @@ from reactor.background.store_maintenance import Housekeeping
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
 from reactor.cluster.event_writer import Announcer
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import ObjectName
+from reactor.cluster.reads import ClusterReader
 from reactor.cluster.watcher import Pace
 from reactor.cluster.watching import ClusterWatch
 from reactor.cluster.writes import ClusterWriter
@@ -126,10 +126,10 @@ async def _join(
     work_queue = WorkQueue(clock)
     around = Surroundings(history, notes, instruments, work_queue)
     settings = SettingsInForce(options.settings_file, options.mode, clock, around)
-    gateway = Gateway(connection, options.config_map)
+    reader = ClusterReader(connection, options.config_map)
     executor = Executor(ClusterWriter(connection, clock), lineage_from(await store.moves(MOVES_REMEMBERED)))
     state = State(
-        gateway.kinds,
+        reader.kinds,
         clock,
         work_queue,
         settings.get,
@@ -139,7 +139,7 @@ async def _join(
     recorder = Recorder(history, notes, instruments)
     stages = Stages(state, load_planner, executor, recorder, settings.get)
     loop = Loop(stages, work_queue, clock, instruments)
-    watch = ClusterWatch(gateway, state.mirror, WatchReport(instruments), Pace(clock))
+    watch = ClusterWatch(reader, state.mirror, WatchReport(instruments), Pace(clock))
     return Controller(
         options=options,
         clock=clock,
@@ -152,7 +152,7 @@ async def _join(
         loop=loop,
         work_queue=work_queue,
         watch=watch,
-        measuring=Measuring(state, gateway, store, settings.get, clock, instruments),
+        measuring=Measuring(state, reader, store, settings.get, clock, instruments),
         instruments=instruments,
         notes=notes,
         housekeeping=Housekeeping(state, store, settings.get, clock, instruments),

@@ -11,8 +11,8 @@ from typing import cast
 import structlog
 
 from reactor.clock import Clock
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
+from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Pod
 from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.errors import MetricsError
@@ -44,7 +44,7 @@ class Measuring:
     def __init__(
         self,
         state: State,
-        gateway: Gateway,
+        reader: ClusterReader,
         store: Store,
         settings: Callable[[], Settings],
         clock: Clock,
@@ -56,7 +56,7 @@ class Measuring:
         self._clock = clock
         self._instruments = instruments
         self._prometheus = PrometheusSource()
-        self._metrics_api = MetricsApiSource(gateway, clock, state.yield_to_cycle)
+        self._metrics_api = MetricsApiSource(reader, clock, state.yield_to_cycle)
         self.problems: dict[Source, str] = {}
         """What is wrong with a source now, for people."""
         self.service_level = ServiceLevel()

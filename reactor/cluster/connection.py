@@ -1,6 +1,6 @@
 """The connection to a Kubernetes API server; the only module that knows the `kubernetes` package.
 
-It carries requests and streams of lines. What they mean is the gateway's business; nothing is retried here, except
+It carries requests and streams of lines. What they mean is the reader's business; nothing is retried here, except
 that a rejected credential is read again once.
 """
 

@@ -12,8 +12,8 @@ from reactor.clock import Clock
 from reactor.cluster.backoff import Backoff
 from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
 from reactor.cluster.decoding.decoder import Malformed
-from reactor.cluster.gateway import Page, Unreadable
 from reactor.cluster.kinds import Kind
+from reactor.cluster.reads import Page, Unreadable
 from reactor.cluster.records import Record
 from reactor.errors import ClusterError, Expired, Forbidden, Throttled
 
@@ -25,7 +25,7 @@ _LONGEST_RETRY_AFTER = 300.0
 
 
 class Source(Protocol):
-    """The part of the gateway that a watcher needs."""
+    """The part of the reader that a watcher needs."""
 
     async def list_all(self, kind: Kind) -> Page: ...
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from reactor.cluster.gateway import Gateway
+from reactor.cluster.reads import ClusterReader
 from reactor.cluster.watcher import Pace, Reporter, Sink, Watcher, WatchState
 
 
 class ClusterWatch:
     """Keeps the mirror like the cluster for as long as `run` runs."""
 
-    def __init__(self, gateway: Gateway, sink: Sink, reporter: Reporter, pace: Pace) -> None:
-        self._watchers = [Watcher(kind, gateway, sink, reporter, pace) for kind in gateway.kinds]
+    def __init__(self, reader: ClusterReader, sink: Sink, reporter: Reporter, pace: Pace) -> None:
+        self._watchers = [Watcher(kind, reader, sink, reporter, pace) for kind in reader.kinds]
 
     @property
     def states(self) -> tuple[WatchState, ...]:

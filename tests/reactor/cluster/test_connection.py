@@ -143,8 +143,8 @@ def test_retry_after_from_the_body_and_plain_text_bodies() -> None:
     with pytest.raises(Throttled) as throttled:
         checked(Answer(429, status_json(429, "slow down", retryAfterSeconds=3)), "GET /x")
     assert throttled.value.retry_after == 3
-    with pytest.raises(Unreachable, match="502 Bad Gateway"):
-        checked(Answer(502, b"Bad Gateway\n"), "GET /x")
+    with pytest.raises(Unreachable, match="502 Bad ClusterReader"):
+        checked(Answer(502, b"Bad ClusterReader\n"), "GET /x")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class Page:
     resource_version: str
 
 
-class Gateway:
+class ClusterReader:
     """One per cluster: its decoder shares what the records have in common."""
 
     def __init__(self, connection: Connection, config_map: ObjectName | None = None) -> None:
