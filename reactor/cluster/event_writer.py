@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 
 from reactor.clock import Clock, rfc3339
-from reactor.cluster.exchange import MERGE_PATCH, Call, Connection
+from reactor.cluster.api import MERGE_PATCH, ApiRequest, Connection
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.status import checked
 
@@ -41,7 +41,7 @@ class Announcer:
         event = ObjectName(namespace, f"{announcement.name[:_LONGEST_STEM]}.{secrets.token_hex(8)}")
         path = Kind.EVENTS.path(namespace)
         body = _body(event, announcement, self._now())
-        answer = await self._connection.exchange(Call("POST", path, body=body, deadline=_DEADLINE))
+        answer = await self._connection.send(ApiRequest("POST", path, body=body, deadline=_DEADLINE))
         checked(answer, f"POST {path}")
         return event
 
@@ -49,8 +49,8 @@ class Announcer:
         """Raises NotFound when the Event has expired (they live an hour): create it again."""
         path = f"{Kind.EVENTS.path(event.namespace)}/{event.name}"
         body = {"count": count, "lastTimestamp": self._now()}
-        call = Call("PATCH", path, body=body, content_type=MERGE_PATCH, deadline=_DEADLINE)
-        checked(await self._connection.exchange(call), f"PATCH {path}")
+        call = ApiRequest("PATCH", path, body=body, content_type=MERGE_PATCH, deadline=_DEADLINE)
+        checked(await self._connection.send(call), f"PATCH {path}")
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())

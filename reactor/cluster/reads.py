@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Raw, Struct
 
+from reactor.cluster.api import ApiRequest, Connection
 from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
 from reactor.cluster.decoding.decoder import Decoder, Malformed
-from reactor.cluster.exchange import Call, Connection
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, Listing, ObjectName, config_map_listing, listing_of
 from reactor.cluster.records import Record
 from reactor.cluster.status import checked, error_of, status_in_stream
@@ -121,7 +121,7 @@ class ClusterReader:
         return await self._get(path, {}, deadline)
 
     async def _get(self, path: str, query: dict[str, str], deadline: float) -> bytes:
-        answer = await self._connection.exchange(Call("GET", path, query, deadline=deadline))
+        answer = await self._connection.send(ApiRequest("GET", path, query, deadline=deadline))
         return checked(answer, f"GET {path}")
 
     async def _read_through(self, kind: Kind) -> Page:

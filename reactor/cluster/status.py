@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from reactor.cluster.exchange import Answer
+from reactor.cluster.api import ApiResponse
 from reactor.errors import ClusterError, Conflict, Expired, Forbidden, NotFound, Refused, Throttled, Unreachable
 
 _PATIENCE = 1.0
@@ -42,7 +42,7 @@ class Status(Struct, frozen=True, gc=False):
 _STATUS = msgspec.json.Decoder(_Status)
 
 
-def status_of(answer: Answer) -> Status:
+def status_of(answer: ApiResponse) -> Status:
     """Proxies on the way answer with plain text or nothing: then the code has to do."""
     try:
         found = _STATUS.decode(answer.body)
@@ -59,7 +59,7 @@ def status_in_stream(body: bytes) -> Status:
         code = _STATUS.decode(body).code
     except (msgspec.ValidationError, UnicodeDecodeError):
         code = None
-    return status_of(Answer(code or 500, body))
+    return status_of(ApiResponse(code or 500, body))
 
 
 def error_of(status: Status, what: str) -> ClusterError:
@@ -80,7 +80,7 @@ def error_of(status: Status, what: str) -> ClusterError:
     return kinds.get(code, Refused)(message, status=code)
 
 
-def checked(answer: Answer, what: str) -> bytes:
+def checked(answer: ApiResponse, what: str) -> bytes:
     """The body of a success; anything else raises."""
     if 200 <= answer.code < 300:
         return answer.body

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from reactor.clock import Clock
-from reactor.cluster.exchange import Answer, Body, Call, Connection
+from reactor.cluster.api import ApiRequest, ApiResponse, Body, Connection
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Pod
 from reactor.cluster.status import Status, error_of, status_of
@@ -125,18 +125,18 @@ class ClusterWriter:
             return BindingAnswer(Binding.UNKNOWN, str(error))
         return _binding_answer(answer)
 
-    async def _post_safely(self, path: str, body: Body) -> Answer:
+    async def _post_safely(self, path: str, body: Body) -> ApiResponse:
         """The body holds a UID precondition, so a repetition cannot hit another pod."""
-        call = Call("POST", path, body=body, deadline=_DEADLINE)
+        call = ApiRequest("POST", path, body=body, deadline=_DEADLINE)
         for attempt in range(1, _ATTEMPTS):
             try:
-                answer = await self._connection.exchange(call)
+                answer = await self._connection.send(call)
                 if answer.code not in _UNCERTAIN:
                     return answer
             except Unreachable:
                 pass
             await self._clock.sleep(_PAUSE * attempt)
-        return await self._connection.exchange(call)
+        return await self._connection.send(call)
 
     async def _eviction_conflict(self, pod: Pod, status: Status) -> EvictionAnswer:
         now = await self._look(pod)
@@ -159,7 +159,7 @@ class ClusterWriter:
 
     async def _look(self, pod: Pod) -> _PodNow | None:
         """The pod that has the name now; None when there is none."""
-        answer = await self._connection.exchange(Call("GET", _path(pod), deadline=_DEADLINE))
+        answer = await self._connection.send(ApiRequest("GET", _path(pod), deadline=_DEADLINE))
         if answer.code == 404:
             return None
         if answer.code in (401, 403):
@@ -176,7 +176,7 @@ def _path(pod: Pod) -> str:
     return f"{Kind.PODS.path(pod.namespace)}/{pod.name}"
 
 
-def _eviction_answer(answer: Answer) -> EvictionAnswer:
+def _eviction_answer(answer: ApiResponse) -> EvictionAnswer:
     if 200 <= answer.code < 300:
         return EvictionAnswer(Eviction.ACCEPTED)
     status = status_of(answer)
@@ -194,7 +194,7 @@ def _eviction_answer(answer: Answer) -> EvictionAnswer:
     return EvictionAnswer(outcomes.get(answer.code, Eviction.FAILED), status.message)
 
 
-def _binding_answer(answer: Answer) -> BindingAnswer:
+def _binding_answer(answer: ApiResponse) -> BindingAnswer:
     if 200 <= answer.code < 300:
         return BindingAnswer(Binding.BOUND)
     status = status_of(answer)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reactor.cluster.api import ApiRequest, ApiResponse
 from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
 from reactor.cluster.connection import KubernetesConnection
-from reactor.cluster.exchange import Answer, Call
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
 from reactor.cluster.reads import PAGE_SIZE, ClusterReader, Unreadable
 from reactor.errors import Expired, Forbidden, NotFound, Unreachable
@@ -128,14 +128,14 @@ def test_only_our_config_map_is_watched_and_only_events_of_pods() -> None:
 
 async def test_raw_reads() -> None:
     connection = FaultyConnection(Truth())
-    forbidden = Answer(403, status_json(403, 'cannot list resource "pods"'))
-    connection.answers = [Answer(200, b"{}"), Answer(404, b"404 page not found"), forbidden]
+    forbidden = ApiResponse(403, status_json(403, 'cannot list resource "pods"'))
+    connection.answers = [ApiResponse(200, b"{}"), ApiResponse(404, b"404 page not found"), forbidden]
     assert await ClusterReader(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods") == b"{}"
     with pytest.raises(NotFound):
         await ClusterReader(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods")
     with pytest.raises(Forbidden, match=r'GET /apis/metrics.k8s.io/v1beta1/pods: 403 cannot list resource "pods"'):
         await ClusterReader(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods")
-    assert connection.calls[0] == Call("GET", "/apis/metrics.k8s.io/v1beta1/pods", {}, deadline=30.0)
+    assert connection.calls[0] == ApiRequest("GET", "/apis/metrics.k8s.io/v1beta1/pods", {}, deadline=30.0)
 
 
 @given(st.integers(0, 30), st.integers(1, 7), st.lists(st.booleans(), max_size=3))

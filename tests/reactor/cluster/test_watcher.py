@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from reactor.cluster.api import Connection
 from reactor.cluster.connection import KubernetesConnection
-from reactor.cluster.exchange import Connection
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.reads import ClusterReader

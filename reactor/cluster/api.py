@@ -15,7 +15,7 @@ MERGE_PATCH = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiRequest:
     """One request. `deadline` is for all of it: connecting, waiting and reading the body."""
 
     method: str
@@ -27,7 +27,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """What the server said, whatever the code. `retry_after` is the header's, in seconds."""
 
     code: int
@@ -36,7 +36,7 @@ class Answer:
 
 
 class Connection(Protocol):
-    async def exchange(self, call: Call) -> Answer:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         """Raises Unreachable when no whole answer came in time; any answer, good or bad, is returned."""
         ...
 
