@@ -18,7 +18,7 @@ from reactor.background.metrics_collection import Measuring
 from reactor.background.store_maintenance import Housekeeping
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
-from reactor.cluster.event_writer import Announcer
+from reactor.cluster.event_writer import EventWriter
 from reactor.cluster.kinds import ObjectName
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.watcher import Pace
@@ -122,7 +122,7 @@ async def _join(
     options: Options, clock: Clock, instruments: Instruments, store: Store, connection: KubernetesConnection
 ) -> Controller:
     history = History(store)
-    notes = Notes(None if options.dry_run else Announcer(connection, clock), clock, instruments.events_lost.inc)
+    notes = Notes(None if options.dry_run else EventWriter(connection, clock), clock, instruments.events_lost.inc)
     work_queue = WorkQueue(clock)
     around = Surroundings(history, notes, instruments, work_queue)
     settings = SettingsInForce(options.settings_file, options.mode, clock, around)

@@ -30,7 +30,7 @@ class Announcement:
     api_version: str = "v1"
 
 
-class Announcer:
+class EventWriter:
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reactor.cluster.event_writer import Announcement, Announcer
+from reactor.cluster.event_writer import Announcement, EventWriter
 from reactor.cluster.samples import Source
 from reactor.cluster.writes import Binding, ClusterWriter
 from reactor.errors import Forbidden
@@ -104,7 +104,7 @@ async def test_a_conflict_cannot_be_settled_without_reading_the_pod(account: Acc
 async def test_a_repeated_event_cannot_be_counted_without_patch(account: Account, shop: RealShop) -> None:
     await account.without("", "events", "patch")
     async with running_as(account) as controller:
-        announcer = Announcer(controller.connection, controller.clock)
+        announcer = EventWriter(controller.connection, controller.clock)
         event = await announcer.create_event(Announcement("Pod", shop.namespace, "p", "u", "Unhappy", "twice"))
         with pytest.raises(Forbidden) as refused:
             await announcer.count_event(event, 2)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from reactor.cluster.api import MERGE_PATCH, ApiResponse
-from reactor.cluster.event_writer import Announcement, Announcer
+from reactor.cluster.event_writer import Announcement, EventWriter
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, ClusterWriter, Eviction
 from reactor.errors import Forbidden, NotFound, Unreachable
@@ -135,7 +135,7 @@ async def test_our_events() -> None:
     connection = FaultyConnection(
         Truth(), answers=[ApiResponse(201, b"{}"), ApiResponse(200, b"{}"), ApiResponse(404, b"")]
     )
-    announcer = Announcer(connection, FakeClock(time=1794790178.0))
+    announcer = EventWriter(connection, FakeClock(time=1794790178.0))
     name = await announcer.create_event(Announcement("Pod", "ns", "web-1", "uid-1", "RematchWait", "because"))
     await announcer.count_event(name, 2)
     created, counted = connection.calls
@@ -161,7 +161,7 @@ async def test_events_about_objects_without_a_namespace_live_in_default() -> Non
     connection = FaultyConnection(
         Truth(), answers=[ApiResponse(201, b"{}"), ApiResponse(403, status_json(403, "events"))]
     )
-    announcer = Announcer(connection, FakeClock())
+    announcer = EventWriter(connection, FakeClock())
     about = Announcement("Node", "", "node1", "u", "Full", "m")
     assert (await announcer.create_event(about)).namespace == "default"
     with pytest.raises(Forbidden, match="POST /api/v1/namespaces/default/events: 403"):
