@@ -13,7 +13,7 @@ from pathlib import Path
 from loadtests.benchmarks.sync_server import Shape
 from reactor.clock import SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
-from reactor.cluster.decoding.decoder import Malformed
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.cluster.reads import ClusterReader
 from reactor.errors import ClusterError
@@ -84,7 +84,7 @@ async def _end(server: asyncio.subprocess.Process) -> None:
 class FailOnTrouble:
     """A benchmark whose server or objects are wrong measures nothing."""
 
-    def malformed(self, malformed: Malformed) -> None:
+    def malformed(self, malformed: MalformedObject) -> None:
         raise AssertionError(str(malformed))
 
     def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None:

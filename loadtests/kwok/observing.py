@@ -13,7 +13,7 @@ from typing import cast
 
 from reactor.clock import SystemClock
 from reactor.cluster.connection import open_connection
-from reactor.cluster.decoding.decoder import Malformed
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.reads import ClusterReader
@@ -72,7 +72,7 @@ class PodObserver:
     def pods(self) -> list[Pod]:
         return [cast(Pod, record) for record in self.mirror.records(Kind.PODS).values()]
 
-    def malformed(self, malformed: Malformed) -> None:
+    def malformed(self, malformed: MalformedObject) -> None:
         """Ends the watcher: a referee that does not see every pod is none."""
         raise AssertionError(str(malformed))
 

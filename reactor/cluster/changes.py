@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reactor.cluster.decoding.decoder import Malformed
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.records import Record
 
 
@@ -34,7 +34,7 @@ class Bookmark:
 class Skipped:
     """An object that could not be read; what was known of it before stays."""
 
-    malformed: Malformed
+    malformed: MalformedObject
 
 
 Change = Upsert | Remove | Bookmark | Skipped

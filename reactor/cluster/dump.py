@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.decoder import Decoder, Malformed, legible_name
+from reactor.cluster.decoding.decoder import Decoder, MalformedObject, legible_name
 from reactor.cluster.decoding.metrics import decode_node_metrics, decode_pod_metrics
 from reactor.cluster.decoding.nodes import last_heartbeat
 from reactor.cluster.decoding.parts import WrongField, given, wrong_field
@@ -135,7 +135,7 @@ class _Reading:
 
     def _take_record(self, text: Raw, kind: Kind) -> None:
         record = self._decoder.decode(kind, text)
-        if isinstance(record, Malformed):
+        if isinstance(record, MalformedObject):
             raise _WrongError(text, str(record))
         if isinstance(record, Event):
             self._events[record.uid] = record

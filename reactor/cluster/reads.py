@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from reactor.cluster.api import ApiRequest, Connection
 from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
-from reactor.cluster.decoding.decoder import Decoder, Malformed
+from reactor.cluster.decoding.decoder import Decoder, MalformedObject
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, Listing, ObjectName, config_map_listing, listing_of
 from reactor.cluster.records import Record
 from reactor.cluster.status import checked, error_of, status_in_stream
@@ -61,7 +61,7 @@ _VERSIONED = msgspec.json.Decoder(_Versioned)
 @dataclass(frozen=True, slots=True)
 class Page:
     records: list[Record]
-    malformed: tuple[Malformed, ...]
+    malformed: tuple[MalformedObject, ...]
     resource_version: str
 
 
@@ -126,7 +126,7 @@ class ClusterReader:
 
     async def _read_through(self, kind: Kind) -> Page:
         records: list[Record] = []
-        malformed: list[Malformed] = []
+        malformed: list[MalformedObject] = []
         version = ""
         async with aclosing(self.list_pages(kind)) as pages:
             async for page in pages:
@@ -141,10 +141,10 @@ class ClusterReader:
         except _NOT_OURS as error:
             raise Unreadable(f"GET {path}: not a list: {error}") from error
         records: list[Record] = []
-        malformed: list[Malformed] = []
+        malformed: list[MalformedObject] = []
         for item in found.items or ():
             record = self._decoder.decode(kind, item)
-            if isinstance(record, Malformed):
+            if isinstance(record, MalformedObject):
                 malformed.append(record)
             else:
                 records.append(record)
@@ -159,7 +159,7 @@ class ClusterReader:
             raise Unreadable(f"{what}: not a change: {error}") from error
         if line.type in ("ADDED", "MODIFIED"):
             record = self._decoder.decode(kind, line.object)
-            return Skipped(record) if isinstance(record, Malformed) else Upsert(record)
+            return Skipped(record) if isinstance(record, MalformedObject) else Upsert(record)
         if line.type == "DELETED":
             return Remove(self._decoder.key(kind, line.object), _version(line.object))
         if line.type == "BOOKMARK":

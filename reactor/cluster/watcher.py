@@ -11,7 +11,7 @@ from typing import Protocol
 from reactor.clock import Clock
 from reactor.cluster.backoff import Backoff
 from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
-from reactor.cluster.decoding.decoder import Malformed
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.cluster.reads import Page, Unreadable
 from reactor.cluster.records import Record
@@ -47,7 +47,7 @@ class Sink(Protocol):
 class Reporter(Protocol):
     """Told what a log or a metric should know."""
 
-    def malformed(self, malformed: Malformed) -> None: ...
+    def malformed(self, malformed: MalformedObject) -> None: ...
 
     def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None: ...
 
@@ -175,7 +175,7 @@ class Watcher:
             self._version = version
             self._fruitless = 0
 
-    def _skip(self, malformed: Malformed) -> None:
+    def _skip(self, malformed: MalformedObject) -> None:
         self._malformed += 1
         self._reporter.malformed(malformed)
 

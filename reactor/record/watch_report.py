@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from reactor.cluster.decoding.decoder import Malformed
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.errors import ClusterError, Expired
 from reactor.record.metrics import Instruments
@@ -17,9 +17,9 @@ REMEMBERED = 1_000
 class WatchReport:
     def __init__(self, instruments: Instruments) -> None:
         self._instruments = instruments
-        self._told: set[Malformed] = set()
+        self._told: set[MalformedObject] = set()
 
-    def malformed(self, malformed: Malformed) -> None:
+    def malformed(self, malformed: MalformedObject) -> None:
         """Every list brings it again; it is logged once."""
         self._instruments.malformed.labels(malformed.kind).inc()
         if malformed in self._told:

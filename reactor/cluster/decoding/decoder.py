@@ -18,7 +18,7 @@ from reactor.cluster.records import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
+class MalformedObject:
     """An object that could not be read: which one, as far as it is legible, and what is wrong with it."""
 
     kind: Kind
@@ -72,7 +72,7 @@ class Decoder:
             Kind.CONFIG_MAPS: objects.decode_config_map,
         }
 
-    def decode(self, kind: Kind, text: bytes | Raw) -> Record | Malformed:
+    def decode(self, kind: Kind, text: bytes | Raw) -> Record | MalformedObject:
         """Never raises for what `text` holds: one wrong object must not stop the others."""
         try:
             return self._decoders[kind](text)
@@ -88,8 +88,8 @@ class Decoder:
         meta = _legible(text)
         return meta.uid or meta.full_name if kind.namespaced else meta.name
 
-    def _report(self, kind: Kind, text: bytes | Raw, wrong: WrongField) -> Malformed:
-        return Malformed(kind, self.key(kind, text), legible_name(text), wrong.path, wrong.problem)
+    def _report(self, kind: Kind, text: bytes | Raw, wrong: WrongField) -> MalformedObject:
+        return MalformedObject(kind, self.key(kind, text), legible_name(text), wrong.path, wrong.problem)
 
 
 def legible_name(text: bytes | Raw) -> str:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from matching.problem import Requirement, Taint, Term
-from reactor.cluster.decoding.decoder import Decoder, Malformed, key_of
+from reactor.cluster.decoding.decoder import Decoder, MalformedObject, key_of
 from reactor.cluster.decoding.metrics import decode_node_metrics, decode_pod_metrics
 from reactor.cluster.decoding.parts import WrongField
 from reactor.cluster.kinds import Kind
@@ -31,7 +31,7 @@ EXCERPT = Path(__file__).parents[2] / "data" / "kubelet" / "events-watch-excerpt
 
 def decode(kind: Kind, **sections: Any) -> Record:
     record = Decoder().decode(kind, msgspec.json.encode({"metadata": META, **sections}))
-    assert not isinstance(record, Malformed), record
+    assert not isinstance(record, MalformedObject), record
     return record
 
 

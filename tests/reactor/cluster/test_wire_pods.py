@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from matching.problem import Requirement, Term, Toleration
-from reactor.cluster.decoding.decoder import Decoder, Malformed
+from reactor.cluster.decoding.decoder import Decoder, MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Owner, Pod, Probe
 from tests.reactor.cluster.truth import pod_json
@@ -20,9 +20,9 @@ def decode(decoder: Decoder | None = None, /, **sections: Any) -> Pod:
     return record
 
 
-def refuse(**sections: Any) -> Malformed:
+def refuse(**sections: Any) -> MalformedObject:
     record = Decoder().decode(Kind.PODS, msgspec.json.encode(pod_json("web-1", **sections)))
-    assert isinstance(record, Malformed)
+    assert isinstance(record, MalformedObject)
     return record
 
 
@@ -261,5 +261,5 @@ def test_a_wrong_field_is_named_with_its_object(sections: dict[str, Any], path: 
 def test_an_illegible_object_is_still_reported() -> None:
     for text in (b"[]", b'{"metadata":', b'{"metadata": 7}', b'{"metadata":{"name":"a\xff"},"spec":{}}'):
         record = Decoder().decode(Kind.PODS, text)
-        assert isinstance(record, Malformed)
+        assert isinstance(record, MalformedObject)
         assert record.key == ""
