@@ -94,7 +94,7 @@ class UsageView:
         return self.remembered.get(key, UNKNOWN_PEAK)
 
 
-class UsageBook:
+class UsageHistory:
     """Samples are told by name; they count for the pod that has the name now, from its creation on."""
 
     def __init__(self, freshness: float, window: float, estimator: PeakEstimator) -> None:

@@ -13,7 +13,7 @@ from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
 from reactor.signals.probes import Evidence, ProbeLedger
-from reactor.signals.usage import UsageBook
+from reactor.signals.usage import UsageHistory
 from reactor.state.moves import Ongoing
 from reactor.state.snapshot import Needs, PodHappiness, Snapshot
 
@@ -67,18 +67,18 @@ def look_at(
 ) -> Look:
     """Everything as history: events and samples count by their own timestamps."""
     ledger = ProbeLedger(settings.happiness.half_life)
-    book = UsageBook(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
+    usage = UsageHistory(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
     for node in view.nodes.values():
-        book.observe_node(node.name, node.addresses)
+        usage.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
         ledger.observe_pod(pod, now)
-        book.observe_pod(pod)
+        usage.observe_pod(pod)
     failing = {event.involved_uid for event in events if ledger.observe_event(event, now, listed=True)}
-    book.record_pods(measured.pods, measured.source, now)
-    book.record_nodes(_with_sums(measured, view), measured.source, now)
+    usage.record_pods(measured.pods, measured.source, now)
+    usage.record_nodes(_with_sums(measured, view), measured.source, now)
     moods = {uid: _mood(view, ledger, uid, now, settings) for uid in failing if uid in view.pods}
     evidence = {uid: found for uid in view.pods if (found := ledger.evidence(uid, now)) is not None}
-    return Look(Snapshot(now, view, book.freeze(now), moods, Ongoing(), needs), evidence)
+    return Look(Snapshot(now, view, usage.freeze(now), moods, Ongoing(), needs), evidence)
 
 
 def _mood(view: ClusterView, ledger: ProbeLedger, uid: str, now: float, settings: Settings) -> PodHappiness:

@@ -17,7 +17,7 @@ from reactor.cluster.samples import ProbeCounter
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
 from reactor.signals.probes import ProbeLedger
-from reactor.signals.usage import UsageBook
+from reactor.signals.usage import UsageHistory
 from reactor.state.moves import Ongoing
 from reactor.state.snapshot import PodHappiness, Snapshot
 from reactor.work_queue import WorkQueue
@@ -61,7 +61,7 @@ class State:
         self.mirror = ClusterMirror(kinds, self._changed)
         self.ledger = ProbeLedger(settings().happiness.half_life)
         metrics = settings().metrics
-        self.usage = UsageBook(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
+        self.usage = UsageHistory(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
         self._failing: set[str] = set()
         self._assumed: dict[str, _Assumed] = {}
         self._ready = False

@@ -21,7 +21,7 @@ from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
 from reactor.signals.probe_counts import Counts
-from reactor.signals.usage import UsageBook, UsageView
+from reactor.signals.usage import UsageHistory, UsageView
 from reactor.state.happiness import Threshold, ThresholdSource, probability
 from reactor.state.moves import Ongoing
 from reactor.state.snapshot import Needs, PodHappiness, Snapshot
@@ -138,21 +138,21 @@ def make_usage(
     view: ClusterView, pods: Mapping[str, Use], nodes: Mapping[str, Use], *, now: float, age: float = 0.0
 ) -> UsageView:
     """`pods` by name, all in their own namespace; who is not named was never measured."""
-    book = UsageBook(120.0, 900.0, SigmaOrPercentile())
+    usage = UsageHistory(120.0, 900.0, SigmaOrPercentile())
     for node in view.nodes.values():
-        book.observe_node(node.name, node.addresses)
+        usage.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
-        book.observe_pod(pod)
+        usage.observe_pod(pod)
     told = [
         PodUsageSample(pod.namespace, pod.name, *pods[pod.name], now - age)
         for pod in view.pods.values()
         if pod.name in pods
     ]
-    book.record_pods(told, Source.METRICS_API, now - age)
-    book.record_nodes(
+    usage.record_pods(told, Source.METRICS_API, now - age)
+    usage.record_nodes(
         [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], Source.METRICS_API, now - age
     )
-    return book.freeze(now)
+    return usage.freeze(now)
 
 
 def make_mood(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> PodHappiness:
