@@ -78,7 +78,7 @@ class Evidence:
     messages: tuple[Message, ...]
 
 
-class ProbeLedger:
+class ProbeHistory:
     """O(1) per signal. Time only moves on: asking for an earlier time answers for the latest one seen."""
 
     def __init__(self, half_life: float) -> None:

@@ -83,7 +83,7 @@ def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
     rig.sync(pod)
     rig.put(event)
     before = rig.state.freeze(Ongoing()).happiness[pod.uid]
-    rows = rig.state.ledger.export(rig.clock.now())
+    rows = rig.state.probes.export(rig.clock.now())
 
     rig.state = rig.new_state()
     rig.state.restore(rows)
@@ -98,7 +98,7 @@ def test_who_looks_before_the_first_list_does_not_make_it_forget_what_was_restor
     pod = make_pod()
     rig.sync(pod)
     rig.fail(pod, 9)
-    rows = rig.state.ledger.export(rig.clock.now())
+    rows = rig.state.probes.export(rig.clock.now())
 
     rig.state = rig.new_state()
     rig.state.restore(rows)
