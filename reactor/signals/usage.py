@@ -21,7 +21,7 @@ from reactor.cluster.samples import (
     Source,
     ThrottleSample,
 )
-from reactor.signals.readings import UNKNOWN_PEAK, Peak, Reading, Usage
+from reactor.signals.measurements import UNKNOWN_PEAK, Measurement, Peak, Usage
 from reactor.signals.usage_table import CPU, MEMORY, NETWORK, THROTTLED, Rows, UsageTable
 from reactor.signals.workloads import Workloads, workload_key
 
@@ -49,14 +49,14 @@ class UsageView:
     def node_usage(self, name: str) -> Usage:
         return _usage(self.nodes, name, self.now, self.freshness)
 
-    def throttled(self, uid: str) -> Reading:
-        return self.pods.reading(uid, THROTTLED, self.now, self.freshness)
+    def throttled(self, uid: str) -> Measurement:
+        return self.pods.measurement(uid, THROTTLED, self.now, self.freshness)
 
-    def network(self, uid: str) -> Reading:
-        return self.pods.reading(uid, NETWORK, self.now, self.freshness)
+    def network(self, uid: str) -> Measurement:
+        return self.pods.measurement(uid, NETWORK, self.now, self.freshness)
 
-    def link_speed(self, node: str) -> Reading:
-        return self.nodes.reading(node, NETWORK, self.now, self.freshness)
+    def link_speed(self, node: str) -> Measurement:
+        return self.nodes.measurement(node, NETWORK, self.now, self.freshness)
 
     def peak(self, uid: str) -> Peak:
         slot = self.pods.slots.get(uid)
@@ -202,8 +202,8 @@ class UsageHistory:
     def node_usage(self, name: str, now: float) -> Usage:
         return _usage(self._nodes.rows, name, now, self.freshness)
 
-    def throttled(self, uid: str, now: float) -> Reading:
-        return self._pods.rows.reading(uid, THROTTLED, now, self.freshness)
+    def throttled(self, uid: str, now: float) -> Measurement:
+        return self._pods.rows.measurement(uid, THROTTLED, now, self.freshness)
 
     def peak(self, uid: str, now: float) -> Peak:
         history = self._history_peak(uid)
@@ -280,7 +280,7 @@ class _Gathered:
 
 
 def _usage(rows: Rows, key: str, now: float, freshness: float) -> Usage:
-    return Usage(rows.reading(key, CPU, now, freshness), rows.reading(key, MEMORY, now, freshness))
+    return Usage(rows.measurement(key, CPU, now, freshness), rows.measurement(key, MEMORY, now, freshness))
 
 
 def _is_fresh(at: NDArray[np.float64], now: float, freshness: float) -> NDArray[np.bool_]:

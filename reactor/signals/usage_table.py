@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from predictors.protocol import PeakEstimator
 from reactor.cluster.samples import Quality, Source
-from reactor.signals.readings import MISSING, Reading
+from reactor.signals.measurements import MISSING, Measurement
 
 CPU, MEMORY, THROTTLED, NETWORK = 0, 1, 2, 3
 """NETWORK is a pod's rate or a node's link speed."""
@@ -36,15 +36,15 @@ class Rows:
     sources: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, _AXES), np.uint8))
     workloads: NDArray[np.int32] = field(default_factory=lambda: np.full(0, -1, np.int32))
 
-    def reading(self, key: str, axis: int, now: float, freshness: float) -> Reading:
+    def measurement(self, key: str, axis: int, now: float, freshness: float) -> Measurement:
         slot = self.slots.get(key)
         if slot is None or not self.at[slot, axis]:
             return MISSING
         at, value = float(self.at[slot, axis]), float(self.values[slot, axis])
         source = _SOURCES[self.sources[slot, axis]]
         if math.isnan(value):
-            return Reading(Quality.INVALID, value, at, source)
-        return Reading(Quality.FRESH if now - at <= freshness else Quality.STALE, value, at, source)
+            return Measurement(Quality.INVALID, value, at, source)
+        return Measurement(Quality.FRESH if now - at <= freshness else Quality.STALE, value, at, source)
 
     def copy(self) -> Rows:
         return Rows(dict(self.slots), self.values.copy(), self.at.copy(), self.sources.copy(), self.workloads.copy())
@@ -63,7 +63,7 @@ class UsageTable:
     """Rows plus a ring of history: `_COLUMNS` steps that together are the window, the highest value of each step.
 
     Prometheus comes first: the metrics API fills what it did not tell. A broken sample makes its own source's
-    reading invalid, but does not push out another source's good one.
+    measurement invalid, but does not push out another source's good one.
     """
 
     def __init__(self, window: float) -> None:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from functools import lru_cache
 
 from reactor.cluster.records import Pod
-from reactor.signals.readings import Peak
+from reactor.signals.measurements import Peak
 
 _REMEMBERED = 20_000
 

@@ -10,7 +10,7 @@ import pytest
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.records import Owner, Pod
 from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Quality, Source, ThrottleSample
-from reactor.signals.readings import Peak
+from reactor.signals.measurements import Peak
 from reactor.signals.usage import UsageHistory
 from reactor.signals.workloads import workload_key
 

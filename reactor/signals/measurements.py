@@ -9,7 +9,7 @@ from msgspec import Struct
 from reactor.cluster.samples import Quality, Source
 
 
-class Reading(Struct, frozen=True, gc=False):
+class Measurement(Struct, frozen=True, gc=False):
     """`value` is the last one told, NaN when none was; use `fresh`, which is None unless it may be used."""
 
     quality: Quality
@@ -22,14 +22,14 @@ class Reading(Struct, frozen=True, gc=False):
         return self.value if self.quality is Quality.FRESH else None
 
 
-MISSING = Reading(Quality.MISSING)
+MISSING = Measurement(Quality.MISSING)
 
 
 class Usage(Struct, frozen=True, gc=False):
     """Cores and bytes."""
 
-    cpu: Reading = MISSING
-    memory: Reading = MISSING
+    cpu: Measurement = MISSING
+    memory: Measurement = MISSING
 
     @property
     def known(self) -> bool:
