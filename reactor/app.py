@@ -18,12 +18,10 @@ from reactor.background.metrics_collection import Measuring
 from reactor.background.store_maintenance import Housekeeping
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
-from reactor.cluster.event_writer import EventWriter
 from reactor.cluster.kinds import ObjectName
 from reactor.cluster.reads import ClusterReader
-from reactor.cluster.watcher import Pace
-from reactor.cluster.watching import ClusterWatch
-from reactor.cluster.writes import ClusterWriter
+from reactor.cluster.watch import ClusterWatch, Pace
+from reactor.cluster.writes import ClusterWriter, EventWriter
 from reactor.cycle import Stages
 from reactor.execution.executor import Executor
 from reactor.loop import Loop
@@ -33,7 +31,7 @@ from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.record.watch_report import WatchReport
 from reactor.settings.model import Mode
-from reactor.settings.watch import watch_file
+from reactor.settings.source import watch_file
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
 from storage.store import Store

@@ -22,8 +22,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Event, Pod, Record
-from reactor.cluster.watcher import Pace
-from reactor.cluster.watching import ClusterWatch
+from reactor.cluster.watch import ClusterWatch, Pace
 
 LAG_BAR = 1.0
 _SETTLE = 2.0

@@ -18,8 +18,7 @@ from loadtests.benchmarks.sync_client import MIB, FailOnTrouble, bare_state, res
 from loadtests.benchmarks.sync_server import Objects, Shape
 from reactor.clock import SystemClock
 from reactor.cluster.reads import ClusterReader
-from reactor.cluster.watcher import Pace
-from reactor.cluster.watching import ClusterWatch
+from reactor.cluster.watch import ClusterWatch, Pace
 from reactor.state.moves import Ongoing
 
 CPU_BAR = 30.0

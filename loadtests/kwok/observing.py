@@ -18,7 +18,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Pod, Record
-from reactor.cluster.watcher import Pace, Watcher
+from reactor.cluster.watch import Pace, Watcher
 from reactor.errors import ClusterError
 
 _SYNC_SECONDS = 60.0

@@ -13,12 +13,12 @@ import structlog
 from reactor.clock import Clock
 from reactor.cluster.kinds import Kind
 from reactor.cluster.reads import ClusterReader
-from reactor.cluster.records import Pod
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample
 from reactor.errors import MetricsError
 from reactor.planning.network import asked_of_prometheus
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
+from reactor.signals.measurements import Source
 from reactor.signals.metrics_api import MetricsApiSource
 from reactor.signals.prometheus import PrometheusSource
 from reactor.state.live_state import State

@@ -21,11 +21,8 @@ from kubernetes.aio.client import ApiClient, ApiException, Configuration
 from kubernetes.aio.config import ConfigException, load_kube_config
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
-from reactor.cluster.api import ApiRequest, ApiResponse, Query
-from reactor.cluster.credentials import Credential, FileToken, FixedToken, PluginToken
-from reactor.cluster.lines import lines_of
-from reactor.cluster.status import error_of, status_of
-from reactor.cluster.tokens import TokenFile
+from reactor.cluster.api import ApiRequest, ApiResponse, Query, error_of, status_of
+from reactor.cluster.credentials import Credential, FileToken, FixedToken, PluginToken, TokenFile
 from reactor.errors import InputError, Unreachable
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -212,3 +209,18 @@ def _mapped(what: str, late: str) -> Iterator[None]:
         raise Unreachable(f"{what}: {late}") from error
     except (aiohttp.ClientError, OSError, ApiException, EOFError) as error:
         raise Unreachable(f"{what}: {error or type(error).__name__}") from error
+
+
+async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Whole lines only. An end in the middle of one raises: the rest was lost on the way."""
+    pending: list[bytes] = []
+    async for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        pending.append(first)
+        for part in others:
+            line = b"".join(pending)
+            pending = [part]
+            if line.strip():
+                yield line
+    if b"".join(pending).strip():
+        raise Unreachable("the answer ends in the middle of a line")

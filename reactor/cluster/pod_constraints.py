@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from matching.constraints.neighbours import has_rules
 from matching.problem import Rules
-from reactor.cluster.pod_affinity import NAMESPACE_NAME, asks_for_namespace_labels
 from reactor.cluster.records import PersistentVolume, Pod
-from reactor.cluster.view import ClusterView
+from reactor.cluster.view import NAMESPACE_NAME, ClusterView, asks_for_namespace_labels
 
 
 def unsupported_constraints(pod: Pod, view: ClusterView) -> tuple[str, ...]:

@@ -9,13 +9,43 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.api import ApiRequest, Connection
-from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
+from reactor.cluster.api import ApiRequest, Connection, checked, error_of, status_in_stream
 from reactor.cluster.decoding.decoder import Decoder, MalformedObject
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, Listing, ObjectName, config_map_listing, listing_of
 from reactor.cluster.records import Record
-from reactor.cluster.status import checked, error_of, status_in_stream
 from reactor.errors import Expired, Unreachable
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """The object as it is now, new or changed."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """`key` as `key_of` gives it."""
+
+    key: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Nothing changed for us up to this version."""
+
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An object that could not be read; what was known of it before stays."""
+
+    malformed: MalformedObject
+
+
+Change = Upsert | Remove | Bookmark | Skipped
 
 
 class Unreadable(Unreachable):

@@ -191,6 +191,25 @@ class ConfigMap(Struct, frozen=True, gc=False):
     data: Mapping[str, str] = {}
 
 
+class PodUsageSample(Struct, frozen=True, gc=False):
+    """None is an axis that the source did not tell; NaN one that it told wrongly (invalid)."""
+
+    namespace: str
+    pod: str
+    cpu: float | None
+    memory: float | None
+    at: float
+
+
+class NodeUsageSample(Struct, frozen=True, gc=False):
+    """As PodUsageSample; `node` is the name in the cluster, or a host name or address where the source has no other."""
+
+    node: str
+    cpu: float | None
+    memory: float | None
+    at: float
+
+
 Record = (
     Pod
     | Node

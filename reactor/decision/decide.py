@@ -14,7 +14,7 @@ from reactor.decision.pdbs import why_not_evictable
 from reactor.decision.protection import protection
 from reactor.decision.reasons import Reason
 from reactor.settings.model import Mode, Settings
-from reactor.settings.planner_check import waived_by
+from reactor.settings.planner import waived_by
 from reactor.state.snapshot import PodHappiness, Snapshot
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reactor.cluster.event_writer import Announcement
 from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import ConfigMap, Pod
+from reactor.cluster.writes import Announcement
 from reactor.decision.decide import Unhappy, Wait
 from reactor.errors import in_words
 from reactor.execution.outcome import Placement, Rematch

@@ -11,8 +11,8 @@ from typing import Protocol
 import structlog
 
 from reactor.clock import Clock
-from reactor.cluster.event_writer import Announcement
 from reactor.cluster.kinds import ObjectName
+from reactor.cluster.writes import Announcement
 from reactor.errors import ClusterError, NotFound
 
 log = structlog.get_logger(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +11,7 @@ from typing import Self
 
 from reactor.clock import Clock
 from reactor.errors import SettingsError
-from reactor.settings.document import Problem
-from reactor.settings.file import read_file
+from reactor.settings.document import Problem, read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
 
@@ -105,3 +105,38 @@ def _revision(text: str, source: str, at: float) -> SettingsRevision:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+POLL_SECONDS = 0.5
+"""A change is seen at the next look and in force at the one after it: within 2 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    text: str | None
+    trouble: str = ""
+
+
+async def watch_file(path: Path, settings: SettingsSource, clock: Clock) -> None:
+    """Ends only by cancellation. What looks different from look to look is still being written, and waits."""
+    previous: _Look | None = None
+    while True:
+        await clock.sleep(POLL_SECONDS)
+        look = await asyncio.to_thread(_look, path)
+        if look == previous:
+            _hand_over(look, path, settings)
+        previous = look
+
+
+def _look(path: Path) -> _Look:
+    try:
+        return _Look(read_file(path))
+    except SettingsError as error:
+        return _Look(None, error.problems[0][1])
+
+
+def _hand_over(look: _Look, path: Path, settings: SettingsSource) -> None:
+    if look.text is None:
+        settings.lost(str(path), look.trouble)
+    else:
+        settings.offer(look.text, str(path))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from zlib import crc32
 
-from msgspec import Struct
-
 from reactor.cluster.records import Event
-from reactor.signals.probe_counts import decay, spread
+from reactor.signals.probe_counts import Span
 
 _COMBINED = "(combined from similar events): "
 _MARKS_KEPT = 40
@@ -71,16 +69,6 @@ def fresh_occurrences(marks: Marks, event: Event) -> int:
     if len(marks) > _MARKS_KEPT:
         del marks[next(iter(marks))]
     return count - seen if count > seen else count
-
-
-class Span(Struct, frozen=True, gc=False):
-    """When a number of probes happened: evenly from `first` to `last`."""
-
-    first: float
-    last: float
-
-    def weight(self, count: float, now: float, half_life: float) -> float:
-        return spread(count, self.first, self.last, half_life) * decay(now - self.last, half_life)
 
 
 def span_of(event: Event, fresh: int, now: float, *, listed: bool) -> Span:

@@ -3,10 +3,61 @@
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 
 from msgspec import Struct
 
-from reactor.cluster.samples import Quality, Source
+
+class Source(StrEnum):
+    PROMETHEUS = "prometheus"
+    METRICS_API = "metrics.k8s.io"
+
+
+class Quality(StrEnum):
+    """Only FRESH may be used as a number."""
+
+    FRESH = "fresh"
+    STALE = "stale"
+    MISSING = "missing"
+    INVALID = "invalid"
+
+
+class ThrottleSample(Struct, frozen=True, gc=False):
+    """Share (0..1) of the scheduling periods in which the pod ran into its CPU limit."""
+
+    namespace: str
+    pod: str
+    share: float
+    at: float
+
+
+class NetworkSample(Struct, frozen=True, gc=False):
+    """Bits per second that the pod receives and sends together."""
+
+    namespace: str
+    pod: str
+    rate: float
+    at: float
+
+
+class LinkSample(Struct, frozen=True, gc=False):
+    """Bits per second that the node's link can carry."""
+
+    node: str
+    speed: float
+    at: float
+
+
+class ProbeCounter(Struct, frozen=True, gc=False):
+    """`prober_probe_total` of one container's liveness probe; `uid` is empty where the kubelet does not label it."""
+
+    namespace: str
+    pod: str
+    container: str
+    successes: float
+    failures: float
+    at: float
+    uid: str = ""
 
 
 class Measurement(Struct, frozen=True, gc=False):

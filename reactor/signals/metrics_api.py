@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from reactor.clock import Clock
 from reactor.cluster.decoding import metrics as wire
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import ClusterError, MetricsError, NotFound
 from reactor.work_queue import PIECE
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 
 def decay(age: float, half_life: float) -> float:
     """What one probe still counts `age` seconds later; a probe dated in the future counts in full."""
@@ -26,3 +28,13 @@ class Counts:
     successes: float = 0.0
     failures: float = 0.0
     at: float = 0.0
+
+
+class Span(Struct, frozen=True, gc=False):
+    """The time in which a number of probes happened, evenly from `first` to `last`."""
+
+    first: float
+    last: float
+
+    def weight(self, count: float, now: float, half_life: float) -> float:
+        return spread(count, self.first, self.last, half_life) * decay(now - self.last, half_life)

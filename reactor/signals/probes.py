@@ -19,19 +19,10 @@ import msgspec
 from msgspec import Struct
 
 from reactor.cluster.records import Container, Event, Pod
-from reactor.cluster.samples import ProbeCounter
-from reactor.signals.kubelet_events import (
-    Marks,
-    Span,
-    Told,
-    container_of,
-    fresh_occurrences,
-    is_combined,
-    span_of,
-    told_by,
-)
-from reactor.signals.probe_counts import Counts
-from reactor.signals.track import LOOK_BACK, Track
+from reactor.signals.container_probes import LOOK_BACK, Track
+from reactor.signals.kubelet_events import Marks, Told, container_of, fresh_occurrences, is_combined, span_of, told_by
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.probe_counts import Counts, Span
 from storage.rows import HappinessRow
 
 _BURST = 25.0

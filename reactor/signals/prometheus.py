@@ -7,6 +7,7 @@ its own with a session of its own, without repeats, and ends at its deadline: th
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,20 +16,12 @@ import requests
 from prometheus_api_client import PrometheusApiClientException, PrometheusConnect
 from urllib3.util.retry import Retry
 
-from reactor.cluster.samples import (
-    LinkSample,
-    NetworkSample,
-    NodeUsageSample,
-    PodUsageSample,
-    ProbeCounter,
-    ThrottleSample,
-)
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import MetricsError
 from reactor.settings.model import Prometheus
-from reactor.signals.bounded_threads import BoundedThreads, Exhausted
-from reactor.signals.line import Line, LineAdapter
-from reactor.signals.namespaces import matchers, parts_of
-from reactor.signals.series import (
+from reactor.signals.blocking_calls import BoundedThreads, Exhausted, Line, LineAdapter
+from reactor.signals.measurements import LinkSample, NetworkSample, ProbeCounter, ThrottleSample
+from reactor.signals.prometheus_samples import (
     Series,
     link_speeds,
     longest_range,
@@ -168,3 +161,37 @@ def _token(path: str) -> str:
         return Path(path).read_text().strip()
     except (OSError, ValueError) as error:
         raise MetricsError(f"tokenFile cannot be read: {error}") from error
+
+
+PLACEHOLDER = "$namespaces"
+_EVERY = 'namespace!=""'
+_LONGEST = 3000
+"""Characters of names in one matcher: a query travels in the URL, and proxies refuse long ones."""
+
+
+def matchers(pods: Mapping[str, int], limit: int) -> list[str]:
+    """As few matchers as keep each below `limit` pods; a namespace with more is asked for alone."""
+    if sum(pods.values()) <= limit:
+        return [_EVERY]
+    parts: list[list[str]] = []
+    room, length = 0, 0
+    for name, number in sorted(pods.items(), key=lambda item: -item[1]):
+        if not parts or number > room or length + len(name) > _LONGEST:
+            parts.append([])
+            room, length = limit, 0
+        parts[-1].append(name)
+        room -= number
+        length += len(name) + 1
+    return [f'namespace=~"{"|".join(map(_literal, part))}"' for part in parts]
+
+
+def parts_of(query: str, every: list[str]) -> list[str]:
+    """The queries to ask: one without the placeholder is asked once as it stands."""
+    if PLACEHOLDER not in query:
+        return [query]
+    return [query.replace(PLACEHOLDER, matcher) for matcher in every]
+
+
+def _literal(name: str) -> str:
+    """Kubernetes allows only letters, digits and dashes; anything else is quoted for regex and string both."""
+    return re.sub(r"[^A-Za-z0-9-]", lambda found: "\\\\" + found[0] if found[0] != '"' else '\\"', name)

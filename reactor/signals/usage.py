@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.protocol import PeakEstimator
-from reactor.cluster.records import Pod
-from reactor.cluster.samples import (
+from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample
+from reactor.signals.measurements import (
+    UNKNOWN_PEAK,
     LinkSample,
+    Measurement,
     NetworkSample,
-    NodeUsageSample,
-    PodUsageSample,
+    Peak,
     Source,
     ThrottleSample,
+    Usage,
 )
-from reactor.signals.measurements import UNKNOWN_PEAK, Measurement, Peak, Usage
 from reactor.signals.usage_table import CPU, MEMORY, NETWORK, THROTTLED, Rows, UsageTable
 from reactor.signals.workloads import Workloads, workload_key
 

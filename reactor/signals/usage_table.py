@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.protocol import PeakEstimator
-from reactor.cluster.samples import Quality, Source
-from reactor.signals.measurements import MISSING, Measurement
+from reactor.signals.measurements import MISSING, Measurement, Quality, Source
 
 CPU, MEMORY, THROTTLED, NETWORK = 0, 1, 2, 3
 """NETWORK is a pod's rate or a node's link speed."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.dump import Dump
 from reactor.cluster.kinds import WORKLOAD_KINDS
-from reactor.cluster.records import Event, Workload
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.records import Event, NodeUsageSample, PodUsageSample, Workload
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
+from reactor.signals.measurements import Source
 from reactor.signals.probes import Evidence, ProbeHistory
 from reactor.signals.usage import UsageHistory
 from reactor.state.moves import Ongoing

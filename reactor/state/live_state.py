@@ -13,9 +13,9 @@ from reactor.clock import Clock
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record
-from reactor.cluster.samples import ProbeCounter
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
+from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
 from reactor.signals.usage import UsageHistory
 from reactor.state.moves import Ongoing

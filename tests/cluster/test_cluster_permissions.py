@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reactor.cluster.event_writer import Announcement, EventWriter
-from reactor.cluster.samples import Source
-from reactor.cluster.writes import Binding, ClusterWriter
+from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
+from reactor.signals.measurements import Source
 from reactor.web.live import LiveView
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually

@@ -11,15 +11,17 @@ from reactor.cluster.records import (
     Event,
     LabelSelector,
     Node,
+    NodeUsageSample,
     Owner,
     Pod,
     PodDisruptionBudget,
+    PodUsageSample,
     Probe,
     Workload,
 )
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
+from reactor.signals.measurements import Source
 from reactor.signals.probe_counts import Counts
 from reactor.signals.usage import UsageHistory, UsageView
 from reactor.state.happiness import Threshold, ThresholdSource, probability

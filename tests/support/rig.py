@@ -8,8 +8,18 @@ from msgspec.structs import replace
 
 from matching.registry import load_planner
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, PodDisruptionBudget, Record, Workload
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.records import (
+    ConfigMap,
+    Event,
+    Namespace,
+    Node,
+    NodeUsageSample,
+    Pod,
+    PodDisruptionBudget,
+    PodUsageSample,
+    Record,
+    Workload,
+)
 from reactor.cycle import Stages, turn
 from reactor.decision.decide import Trigger
 from reactor.execution.executor import Executor
@@ -20,6 +30,7 @@ from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
+from reactor.signals.measurements import Source
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
 from tests.support.clock import VirtualClock

@@ -18,7 +18,7 @@ from loadtests.experiment.simulated.wire import (
 from loadtests.experiment.tally import Tally
 from matching.registry import load_planner
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, ProbeCounter, Source
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.cluster.writes import ClusterWriter
 from reactor.cycle import Stages, turn
 from reactor.decision.decide import Trigger
@@ -28,6 +28,7 @@ from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
+from reactor.signals.measurements import ProbeCounter, Source
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
 from storage.store import Store

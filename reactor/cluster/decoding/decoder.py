@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from reactor.cluster.decoding import objects
+from reactor.cluster.decoding.common import MetaDecoder, WrongField, wrong_field
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.decoding.nodes import NodeDecoder
-from reactor.cluster.decoding.parts import MetaDecoder, WrongField, wrong_field
 from reactor.cluster.decoding.pods import PodDecoder
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import Record

@@ -7,7 +7,7 @@ import sys
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.parts import Time, WireMeta, created, seconds, uid_of
+from reactor.cluster.decoding.common import Time, WireMeta, created, seconds, uid_of
 from reactor.cluster.records import Event
 
 

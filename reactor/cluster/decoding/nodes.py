@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from matching.problem import Taint
-from reactor.cluster.decoding.parts import (
+from reactor.cluster.decoding.common import (
     Memo,
     MetaDecoder,
     Time,
@@ -17,7 +17,7 @@ from reactor.cluster.decoding.parts import (
     seconds,
     uid_of,
 )
-from reactor.cluster.decoding.pod_shape import WireCondition
+from reactor.cluster.decoding.pod_json import WireCondition
 from reactor.cluster.records import Node
 
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from matching.constraints.volumes import ZONE_LABELS
-from reactor.cluster.decoding.parts import MetaDecoder, WireMeta, decode_strings, uid_of
-from reactor.cluster.decoding.selectors import WireNodeSelector, WireSelector, node_terms
-from reactor.cluster.decoding.selectors import selector as label_selector
+from reactor.cluster.decoding.common import MetaDecoder, WireMeta, decode_strings, uid_of
+from reactor.cluster.decoding.constraints import WireNodeSelector, WireSelector, node_terms
+from reactor.cluster.decoding.constraints import selector as label_selector
 from reactor.cluster.records import (
     ConfigMap,
     LabelSelector,

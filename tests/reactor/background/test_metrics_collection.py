@@ -10,8 +10,8 @@ import pytest
 
 from reactor.background.metrics_collection import Measuring
 from reactor.cluster.reads import ClusterReader
-from reactor.cluster.samples import Source
 from reactor.errors import NotFound, Unreachable
+from reactor.signals.measurements import Source
 from reactor.state.moves import Ongoing
 from tests.support.clock import NOW
 from tests.support.cluster import make_node, make_pod, make_settings

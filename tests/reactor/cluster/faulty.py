@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from reactor.cluster.api import ApiRequest, ApiResponse, Query
-from reactor.cluster.status import error_of, status_of
+from reactor.cluster.api import ApiRequest, ApiResponse, Query, error_of, status_of
 from reactor.errors import Unreachable
 from tests.reactor.cluster.misbehaving import Fault
 from tests.reactor.cluster.truth import Truth, status_json

@@ -10,9 +10,8 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client import ApiException
 
-from reactor.cluster.api import MERGE_PATCH, ApiRequest, ApiResponse
+from reactor.cluster.api import MERGE_PATCH, ApiRequest, ApiResponse, checked
 from reactor.cluster.connection import KubernetesConnection, _mapped, open_connection
-from reactor.cluster.status import checked
 from reactor.errors import Conflict, Expired, Forbidden, InputError, NotFound, Refused, Throttled, Unreachable
 from tests.reactor.cluster.helpers import kubeconfig
 from tests.reactor.cluster.misbehaving import Fault, MisbehavingServer

@@ -11,7 +11,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Record
-from reactor.cluster.watcher import Pace, Watcher
+from reactor.cluster.watch import Pace, Watcher
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.helpers import FakeClock, Reports
 from tests.reactor.cluster.misbehaving import Fault

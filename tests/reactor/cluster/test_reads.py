@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactor.cluster.api import ApiRequest, ApiResponse
-from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
 from reactor.cluster.connection import KubernetesConnection
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
-from reactor.cluster.reads import PAGE_SIZE, ClusterReader, Unreadable
+from reactor.cluster.reads import PAGE_SIZE, Bookmark, Change, ClusterReader, Remove, Skipped, Unreadable, Upsert
 from reactor.errors import Expired, Forbidden, NotFound, Unreachable
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.misbehaving import Fault, MisbehavingServer

@@ -4,9 +4,8 @@ import msgspec
 import pytest
 
 from reactor.cluster.api import MERGE_PATCH, ApiResponse
-from reactor.cluster.event_writer import Announcement, EventWriter
 from reactor.cluster.records import Pod
-from reactor.cluster.writes import Binding, ClusterWriter, Eviction
+from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter, Eviction
 from reactor.errors import Forbidden, NotFound, Unreachable
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.helpers import FakeClock

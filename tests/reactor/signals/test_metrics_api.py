@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import NotFound, Unreachable
 from reactor.signals.metrics_api import MetricsApiSource
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.records import Pod
-from reactor.cluster.samples import LinkSample, NetworkSample
 from reactor.planning.network import asked_of_prometheus
 from reactor.settings.load import parse_settings
-from reactor.signals.series import Series, link_speeds, network_rates
+from reactor.signals.measurements import LinkSample, NetworkSample
+from reactor.signals.prometheus_samples import Series, link_speeds, network_rates
 from reactor.signals.usage import UsageHistory
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.records import Event, Pod
-from reactor.cluster.samples import ProbeCounter
+from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probe_counts import decay
 from reactor.signals.probes import ProbeHistory
 from storage.rows import HappinessRow

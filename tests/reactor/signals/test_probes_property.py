@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactor.cluster.records import Container, Event, Pod, Probe
-from reactor.cluster.samples import ProbeCounter
+from reactor.signals.container_probes import LOOK_BACK
+from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
-from reactor.signals.track import LOOK_BACK
 
 FOREVER = 1e18
 THRESHOLD = 3

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from reactor.cluster.samples import PodUsageSample
+from reactor.cluster.records import PodUsageSample
 from reactor.errors import MetricsError
 from reactor.settings.model import Prometheus, Queries
-from reactor.signals.bounded_threads import BoundedThreads, Exhausted
+from reactor.signals.blocking_calls import BoundedThreads, Exhausted
 from reactor.signals.prometheus import PrometheusSource
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from predictors.peaks import SigmaOrPercentile
-from reactor.cluster.records import Owner, Pod
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Quality, Source, ThrottleSample
-from reactor.signals.measurements import Peak
+from reactor.cluster.records import NodeUsageSample, Owner, Pod, PodUsageSample
+from reactor.signals.measurements import Peak, Quality, Source, ThrottleSample
 from reactor.signals.usage import UsageHistory
 from reactor.signals.workloads import workload_key
 

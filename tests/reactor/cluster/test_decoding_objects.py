@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from matching.problem import Requirement, Taint, Term
+from reactor.cluster.decoding.common import WrongField
 from reactor.cluster.decoding.decoder import Decoder, MalformedObject, key_of
 from reactor.cluster.decoding.metrics import decode_node_metrics, decode_pod_metrics
-from reactor.cluster.decoding.parts import WrongField
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import (
     ConfigMap,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactor.cluster.samples import ProbeCounter
-from reactor.signals.namespaces import matchers, parts_of
-from reactor.signals.series import (
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.prometheus import matchers, parts_of
+from reactor.signals.prometheus_samples import (
     Series,
     longest_range,
     node_name,

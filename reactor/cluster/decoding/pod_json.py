@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.parts import Time, WireMeta
+from reactor.cluster.decoding.common import Time, WireMeta
 
 
 class WireResources(Struct, gc=False):

@@ -21,9 +21,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from reactor.cluster.records import Container
-from reactor.cluster.samples import ProbeCounter
-from reactor.signals.kubelet_events import Span
-from reactor.signals.probe_counts import decay, spread
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.probe_counts import Span, decay, spread
 
 GRACE = 10.0
 """Seconds that an Event may take from the probe to us."""

@@ -1,13 +1,22 @@
-"""Blocking calls beside the event loop: few at a time, each with a deadline, none that can hold up the exit."""
+"""Blocking HTTP calls outside the event loop: few at a time, each with a deadline, none that delays the exit.
+
+A timeout per read never ends a slow trickle, so a call that is given up has its sockets shut down.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.util.retry import Retry
 
 T = TypeVar("T")
 
@@ -71,3 +80,49 @@ class BoundedThreads:
 
     def _end(self) -> None:
         self._busy -= 1
+
+
+class Line:
+    """The sockets of one call, to be shut down when it is given up."""
+
+    def __init__(self) -> None:
+        self._sockets: list[socket.socket] = []
+        self._is_cut = False
+
+    def hold(self, opened: socket.socket | None) -> None:
+        if opened is not None:
+            self._sockets.append(opened)
+            if self._is_cut:
+                self.cut()
+
+    def cut(self) -> None:
+        self._is_cut = True
+        for opened in self._sockets:
+            with contextlib.suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
+
+
+class LineAdapter(HTTPAdapter):
+    """Without repeats; every connection it opens is held by the line."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        super().__init__(max_retries=Retry(total=0, read=False))
+
+    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
+        super().init_poolmanager(connections, maxsize, block, **kwargs)
+        line = self._line
+
+        class Plain(HTTPConnection):
+            def connect(self) -> None:
+                super().connect()
+                line.hold(self.sock)
+
+        class Secure(HTTPSConnection):
+            def connect(self) -> None:
+                super().connect()
+                line.hold(self.sock)
+
+        plain = type("PlainPool", (HTTPConnectionPool,), {"ConnectionCls": Plain})
+        secure = type("SecurePool", (HTTPSConnectionPool,), {"ConnectionCls": Secure})
+        self.poolmanager.pool_classes_by_scheme = {"http": plain, "https": secure}

@@ -8,9 +8,8 @@ from matching.parameters import ParameterError
 from matching.plan import Promise
 from matching.problem import ProblemError
 from matching.registry import known_planners, load_planner, planner_class
-from reactor.settings.document import Problem
+from reactor.settings.document import Problem, nearest
 from reactor.settings.model import Mode, Settings
-from reactor.settings.problems import nearest
 
 
 def planner_problems(settings: Settings) -> list[Problem]:

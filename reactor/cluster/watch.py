@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
@@ -10,10 +11,9 @@ from typing import Protocol
 
 from reactor.clock import Clock
 from reactor.cluster.backoff import Backoff
-from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
 from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
-from reactor.cluster.reads import Page, Unreadable
+from reactor.cluster.reads import Bookmark, Change, ClusterReader, Page, Remove, Skipped, Unreadable, Upsert
 from reactor.cluster.records import Record
 from reactor.errors import ClusterError, Expired, Forbidden, Throttled
 
@@ -207,3 +207,19 @@ class Watcher:
         self._denied = isinstance(error, Forbidden)
         self._reporter.trouble(self._kind, error, delay)
         return delay
+
+
+class ClusterWatch:
+    """Keeps the mirror like the cluster for as long as `run` runs."""
+
+    def __init__(self, reader: ClusterReader, sink: Sink, reporter: Reporter, pace: Pace) -> None:
+        self._watchers = [Watcher(kind, reader, sink, reporter, pace) for kind in reader.kinds]
+
+    @property
+    def states(self) -> tuple[WatchState, ...]:
+        return tuple(watcher.state for watcher in self._watchers)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for watcher in self._watchers:
+                tasks.create_task(watcher.run())

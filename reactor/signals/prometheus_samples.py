@@ -8,15 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from reactor.cluster.samples import (
-    LinkSample,
-    NetworkSample,
-    NodeUsageSample,
-    PodUsageSample,
-    ProbeCounter,
-    ThrottleSample,
-)
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import MetricsError
+from reactor.signals.measurements import LinkSample, NetworkSample, ProbeCounter, ThrottleSample
 
 _NODE_LABELS = ("node", "kubernetes_node", "nodename", "kubernetes_io_hostname", "instance")
 _SAME = 0.05
