@@ -22,7 +22,7 @@ from reactor.settings.model import Prometheus
 from reactor.signals.blocking_calls import BoundedThreads, Exhausted, Line, LineAdapter
 from reactor.signals.measurements import LinkSample, NetworkSample, ProbeCounter, ThrottleSample
 from reactor.signals.prometheus_samples import (
-    Series,
+    VectorSample,
     link_speeds,
     longest_range,
     network_rates,
@@ -87,13 +87,13 @@ class PrometheusSource:
 
     async def _vector(
         self, settings: Prometheus, name: str, query: str, every: list[str]
-    ) -> tuple[list[Series], MetricsError | None]:
+    ) -> tuple[list[VectorSample], MetricsError | None]:
         """All parts of one query. What one part could not tell is missing; the first problem stands for all."""
         if not query:
             return [], None
         asked = (self.query(settings, name, part) for part in parts_of(query, every))
         answers = await asyncio.gather(*asked, return_exceptions=True)
-        series: list[Series] = []
+        series: list[VectorSample] = []
         problem: MetricsError | None = None
         for answer in answers:
             if isinstance(answer, MetricsError):
@@ -104,7 +104,7 @@ class PrometheusSource:
                 series.extend(answer)
         return series, problem
 
-    async def query(self, settings: Prometheus, name: str, promql: str) -> list[Series]:
+    async def query(self, settings: Prometheus, name: str, promql: str) -> list[VectorSample]:
         """One instant query; `name` is its key in the settings and stands in every error."""
         line = Line()
         try:

@@ -21,7 +21,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 PodName = tuple[str, str]
 
 
-class Series(Struct, frozen=True, gc=False):
+class VectorSample(Struct, frozen=True, gc=False):
     labels: Mapping[str, str]
     value: float
     at: float
@@ -33,7 +33,7 @@ def longest_range(query: str) -> float:
     return max((sum(int(number) * _UNITS[unit] for number, unit in parts) for parts in ranges), default=0.0)
 
 
-def parse_vector(query: str, result: object) -> list[Series]:
+def parse_vector(query: str, result: object) -> list[VectorSample]:
     """An instant vector (or scalar) as `/api/v1/query` prints it."""
     if not isinstance(result, list):
         raise MetricsError(f"metrics.prometheus.queries.{query}: the answer is no instant vector")
@@ -42,7 +42,7 @@ def parse_vector(query: str, result: object) -> list[Series]:
     return [_series(query, item.get("metric"), item.get("value")) for item in result if _is_object(query, item)]
 
 
-def pod_usage(cpu: Iterable[Series], memory: Iterable[Series]) -> list[PodUsageSample]:
+def pod_usage(cpu: Iterable[VectorSample], memory: Iterable[VectorSample]) -> list[PodUsageSample]:
     by_cpu, by_memory = _by_pod(cpu), _by_pod(memory)
     samples = []
     for name in by_cpu.keys() | by_memory.keys():
@@ -52,7 +52,7 @@ def pod_usage(cpu: Iterable[Series], memory: Iterable[Series]) -> list[PodUsageS
     return samples
 
 
-def node_usage(cpu: Iterable[Series], memory: Iterable[Series]) -> list[NodeUsageSample]:
+def node_usage(cpu: Iterable[VectorSample], memory: Iterable[VectorSample]) -> list[NodeUsageSample]:
     by_cpu, by_memory = _by_node(cpu), _by_node(memory)
     samples = []
     for name in by_cpu.keys() | by_memory.keys():
@@ -62,21 +62,21 @@ def node_usage(cpu: Iterable[Series], memory: Iterable[Series]) -> list[NodeUsag
     return samples
 
 
-def throttling(shares: Iterable[Series]) -> list[ThrottleSample]:
+def throttling(shares: Iterable[VectorSample]) -> list[ThrottleSample]:
     return [ThrottleSample(*name, series.value, series.at) for name, series in _by_pod(shares).items()]
 
 
-def network_rates(rates: Iterable[Series]) -> list[NetworkSample]:
+def network_rates(rates: Iterable[VectorSample]) -> list[NetworkSample]:
     return [NetworkSample(*name, series.value, series.at) for name, series in _by_pod(rates).items()]
 
 
-def link_speeds(speeds: Iterable[Series]) -> list[LinkSample]:
+def link_speeds(speeds: Iterable[VectorSample]) -> list[LinkSample]:
     return [LinkSample(name, series.value, series.at) for name, series in _by_node(speeds).items()]
 
 
-def probe_counters(vector: Iterable[Series]) -> list[ProbeCounter]:
+def probe_counters(vector: Iterable[VectorSample]) -> list[ProbeCounter]:
     """One per container. A result that is not there has not happened yet; `unknown` is neither success nor failure."""
-    found: dict[tuple[str, str, str, str], dict[str, Series]] = {}
+    found: dict[tuple[str, str, str, str], dict[str, VectorSample]] = {}
     ambiguous = set()
     for series in vector:
         labels = series.labels
@@ -91,7 +91,7 @@ def probe_counters(vector: Iterable[Series]) -> list[ProbeCounter]:
     return [_counter(key, results) for key, results in found.items() if key not in ambiguous]
 
 
-def single_value(vector: list[Series]) -> float | None:
+def single_value(vector: list[VectorSample]) -> float | None:
     """Of a query that must give one number; None when it does not, or when the number is none."""
     return vector[0].value if len(vector) == 1 and math.isfinite(vector[0].value) else None
 
@@ -107,8 +107,8 @@ def node_name(labels: Mapping[str, str]) -> str:
     return ""
 
 
-def _by_pod(vector: Iterable[Series]) -> dict[PodName, Series]:
-    found: dict[PodName, Series] = {}
+def _by_pod(vector: Iterable[VectorSample]) -> dict[PodName, VectorSample]:
+    found: dict[PodName, VectorSample] = {}
     for series in vector:
         namespace, pod = series.labels.get("namespace", ""), series.labels.get("pod", "")
         if namespace and pod:
@@ -116,8 +116,8 @@ def _by_pod(vector: Iterable[Series]) -> dict[PodName, Series]:
     return found
 
 
-def _by_node(vector: Iterable[Series]) -> dict[str, Series]:
-    found: dict[str, Series] = {}
+def _by_node(vector: Iterable[VectorSample]) -> dict[str, VectorSample]:
+    found: dict[str, VectorSample] = {}
     for series in vector:
         name = node_name(series.labels)
         if name:
@@ -125,16 +125,16 @@ def _by_node(vector: Iterable[Series]) -> dict[str, Series]:
     return found
 
 
-def _one_of(first: Series | None, second: Series) -> Series:
+def _one_of(first: VectorSample | None, second: VectorSample) -> VectorSample:
     """Duplicates that contradict each other are no measurement: nobody can tell which is right."""
     if first is None or not _is_good(first.value):
         return second if first is None else first
     if not _is_good(second.value) or abs(first.value - second.value) > _SAME * max(first.value, second.value):
-        return Series(second.labels, math.nan, second.at)
+        return VectorSample(second.labels, math.nan, second.at)
     return first if first.value >= second.value else second
 
 
-def _counter(key: tuple[str, str, str, str], results: Mapping[str, Series]) -> ProbeCounter:
+def _counter(key: tuple[str, str, str, str], results: Mapping[str, VectorSample]) -> ProbeCounter:
     namespace, pod, container, uid = key
     good, bad = results.get("successful"), results.get("failed")
     at = max(series.at for series in results.values())
@@ -151,13 +151,13 @@ def _is_object(query: str, item: object) -> bool:
     raise MetricsError(f"metrics.prometheus.queries.{query}: the answer is no instant vector")
 
 
-def _series(query: str, labels: object, pair: object) -> Series:
+def _series(query: str, labels: object, pair: object) -> VectorSample:
     if not isinstance(labels, dict) or not isinstance(pair, list) or len(pair) != 2:
         raise MetricsError(
             f"metrics.prometheus.queries.{query}: the answer is no instant vector; "
             "a range selector such as [5m] must stand inside a function"
         )
     try:
-        return Series(labels, float(pair[1]), float(pair[0]))
+        return VectorSample(labels, float(pair[1]), float(pair[0]))
     except (TypeError, ValueError) as error:
         raise MetricsError(f"metrics.prometheus.queries.{query}: {pair[1]!r} is not a number") from error

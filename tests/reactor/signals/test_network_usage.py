@@ -7,13 +7,13 @@ from reactor.cluster.records import Pod
 from reactor.planning.network import asked_of_prometheus
 from reactor.settings.load import parse_settings
 from reactor.signals.measurements import LinkSample, NetworkSample
-from reactor.signals.prometheus_samples import Series, link_speeds, network_rates
+from reactor.signals.prometheus_samples import VectorSample, link_speeds, network_rates
 from reactor.signals.usage import UsageHistory
 
 
 def test_series_become_samples() -> None:
-    pod = Series({"namespace": "shop", "pod": "web-1"}, 8e6, 10.0)
-    node = Series({"instance": "10.0.0.1:9100"}, 1e9, 10.0)
+    pod = VectorSample({"namespace": "shop", "pod": "web-1"}, 8e6, 10.0)
+    node = VectorSample({"instance": "10.0.0.1:9100"}, 1e9, 10.0)
     assert network_rates([pod]) == [NetworkSample("shop", "web-1", 8e6, 10.0)]
     assert link_speeds([node]) == [LinkSample("10.0.0.1", 1e9, 10.0)]
 
