@@ -60,13 +60,13 @@ _PATIENCE = 1.0
 """Seconds to wait after a 429 that does not say how long."""
 
 
-class Cause(Struct, frozen=True, gc=False):
+class StatusCause(Struct, frozen=True, gc=False):
     reason: str = ""
     message: str = ""
 
 
 class _Details(Struct, rename="camel", gc=False):
-    causes: list[Cause] | None = None
+    causes: list[StatusCause] | None = None
     retry_after_seconds: float | None = None
 
 
@@ -80,7 +80,7 @@ class _Status(Struct, gc=False):
 class Status(Struct, frozen=True, gc=False):
     code: int
     message: str
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[StatusCause, ...] = ()
     retry_after: float | None = None
 
     def has_cause(self, reason: str) -> bool:

@@ -24,7 +24,7 @@ GIVE_UP_RESUMING = 3
 _LONGEST_RETRY_AFTER = 300.0
 
 
-class Source(Protocol):
+class ListWatcher(Protocol):
     """The part of the reader that a watcher needs."""
 
     async def list_all(self, kind: Kind) -> Page: ...
@@ -34,7 +34,7 @@ class Source(Protocol):
     ) -> AsyncGenerator[Change, None]: ...
 
 
-class Sink(Protocol):
+class RecordSink(Protocol):
     """Where records go: the mirror."""
 
     def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str]) -> None: ...
@@ -44,7 +44,7 @@ class Sink(Protocol):
     def remove(self, kind: Kind, key: str) -> None: ...
 
 
-class Reporter(Protocol):
+class WatchReporter(Protocol):
     """Told what a log or a metric should know."""
 
     def malformed(self, malformed: MalformedObject) -> None: ...
@@ -87,7 +87,7 @@ class WatchState:
 
 
 class Watcher:
-    def __init__(self, kind: Kind, source: Source, sink: Sink, reporter: Reporter, pace: Pace) -> None:
+    def __init__(self, kind: Kind, source: ListWatcher, sink: RecordSink, reporter: WatchReporter, pace: Pace) -> None:
         self._kind = kind
         self._source = source
         self._sink = sink
@@ -212,7 +212,7 @@ class Watcher:
 class ClusterWatch:
     """Keeps the mirror like the cluster for as long as `run` runs."""
 
-    def __init__(self, reader: ClusterReader, sink: Sink, reporter: Reporter, pace: Pace) -> None:
+    def __init__(self, reader: ClusterReader, sink: RecordSink, reporter: WatchReporter, pace: Pace) -> None:
         self._watchers = [Watcher(kind, reader, sink, reporter, pace) for kind in reader.kinds]
 
     @property
