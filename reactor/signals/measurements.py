@@ -8,7 +8,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Source(StrEnum):
+class MetricsSource(StrEnum):
     PROMETHEUS = "prometheus"
     METRICS_API = "metrics.k8s.io"
 
@@ -66,7 +66,7 @@ class Measurement(Struct, frozen=True, gc=False):
     quality: Quality
     value: float = math.nan
     at: float = 0.0
-    source: Source | None = None
+    source: MetricsSource | None = None
 
     @property
     def fresh(self) -> float | None:

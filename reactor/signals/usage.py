@@ -17,9 +17,9 @@ from reactor.signals.measurements import (
     UNKNOWN_PEAK,
     LinkSample,
     Measurement,
+    MetricsSource,
     NetworkSample,
     Peak,
-    Source,
     ThrottleSample,
     Usage,
 )
@@ -148,7 +148,7 @@ class UsageHistory:
         self._aliases = {alias: node for alias, node in self._aliases.items() if node != name}
 
     def record_pods(
-        self, samples: Iterable[PodUsageSample], source: Source, now: float, *, cpu_window: float = 0.0
+        self, samples: Iterable[PodUsageSample], source: MetricsSource, now: float, *, cpu_window: float = 0.0
     ) -> None:
         """CPU taken over a longer time than the pod has lived is too low, so it is not taken over."""
         gathered = _Gathered(now)
@@ -167,7 +167,7 @@ class UsageHistory:
             slot = self._slot_of(sample.namespace, sample.pod, sample.at)
             if slot is not None:
                 gathered.take(THROTTLED, slot, sample.share, sample.at)
-        gathered.write(self._pods, Source.PROMETHEUS, self.freshness)
+        gathered.write(self._pods, MetricsSource.PROMETHEUS, self.freshness)
 
     def record_network(self, pods: Iterable[NetworkSample], links: Iterable[LinkSample], now: float) -> None:
         rates, speeds = _Gathered(now), _Gathered(now)
@@ -179,10 +179,10 @@ class UsageHistory:
             name = self._node_called(link.node)
             if name is not None:
                 speeds.take(NETWORK, self._nodes.rows.slots[name], link.speed, link.at)
-        rates.write(self._pods, Source.PROMETHEUS, self.freshness)
-        speeds.write(self._nodes, Source.PROMETHEUS, self.freshness)
+        rates.write(self._pods, MetricsSource.PROMETHEUS, self.freshness)
+        speeds.write(self._nodes, MetricsSource.PROMETHEUS, self.freshness)
 
-    def record_nodes(self, samples: Iterable[NodeUsageSample], source: Source, now: float) -> set[str]:
+    def record_nodes(self, samples: Iterable[NodeUsageSample], source: MetricsSource, now: float) -> set[str]:
         """The names that belong to no node we know."""
         unknown: set[str] = set()
         gathered = _Gathered(now)
@@ -269,7 +269,7 @@ class _Gathered:
             self._values[axis].append(value)
             self._at[axis].append(at)
 
-    def write(self, table: UsageTable, source: Source, protects: float) -> None:
+    def write(self, table: UsageTable, source: MetricsSource, protects: float) -> None:
         """NaN, infinite and negative are one thing here: told, and no measurement. A clock ahead of ours means now."""
         table.turn_to(self._now)
         for axis, slots in enumerate(self._slots):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.protocol import PeakEstimator
-from reactor.signals.measurements import MISSING, Measurement, Quality, Source
+from reactor.signals.measurements import MISSING, Measurement, MetricsSource, Quality
 
 CPU, MEMORY, THROTTLED, NETWORK = 0, 1, 2, 3
 """NETWORK is a pod's rate or a node's link speed."""
@@ -18,7 +18,7 @@ _AXES = 4
 _PEAK_AXES = 2
 _COLUMNS = 60
 _BLOCK = 4096
-_SOURCES = (Source.PROMETHEUS, Source.METRICS_API)
+_SOURCES = (MetricsSource.PROMETHEUS, MetricsSource.METRICS_API)
 
 
 Batch = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]
@@ -98,7 +98,7 @@ class UsageTable:
         self._history[slot // _BLOCK][slot % _BLOCK] = np.nan
         self._free.append(slot)
 
-    def write(self, axis: int, batch: Batch, source: Source, *, protects: float) -> None:
+    def write(self, axis: int, batch: Batch, source: MetricsSource, *, protects: float) -> None:
         """Take samples over, except where a better one is held that is younger than `protects` seconds."""
         rows, number = self.rows, _SOURCES.index(source)
         slots, values, at = batch

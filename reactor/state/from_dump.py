@@ -11,7 +11,7 @@ from reactor.cluster.kinds import WORKLOAD_KINDS
 from reactor.cluster.records import Event, NodeUsageSample, PodUsageSample, Workload
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
-from reactor.signals.measurements import Source
+from reactor.signals.measurements import MetricsSource
 from reactor.signals.probes import Evidence, ProbeHistory
 from reactor.signals.usage import UsageHistory
 from reactor.state.moves import Ongoing
@@ -24,7 +24,7 @@ _WORKLOADS = frozenset(kind.object_kind for kind in WORKLOAD_KINDS)
 class Measured:
     pods: tuple[PodUsageSample, ...] = ()
     nodes: tuple[NodeUsageSample, ...] = ()
-    source: Source = Source.METRICS_API
+    source: MetricsSource = MetricsSource.METRICS_API
 
 
 @dataclass(frozen=True, slots=True)

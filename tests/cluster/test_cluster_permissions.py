@@ -6,7 +6,7 @@ import pytest
 
 from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
-from reactor.signals.measurements import Source
+from reactor.signals.measurements import MetricsSource
 from reactor.web.live import LiveView
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually
@@ -51,7 +51,9 @@ async def test_without_measurements_nothing_running_is_moved(
 ) -> None:
     await account.without(*permission)
     async with running_as(account) as controller:
-        await eventually(lambda: named(permission) in controller.measuring.problems.get(Source.METRICS_API, ""), 20)
+        await eventually(
+            lambda: named(permission) in controller.measuring.problems.get(MetricsSource.METRICS_API, ""), 20
+        )
         await shop.fail("web")
         await shop.hears("RematchWaits", "noFreshMetrics: ")
     assert shop.where("web") == ["n1"]

@@ -21,7 +21,7 @@ from reactor.cluster.records import (
 )
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
-from reactor.signals.measurements import Source
+from reactor.signals.measurements import MetricsSource
 from reactor.signals.probe_counts import Counts
 from reactor.signals.usage import UsageHistory, UsageView
 from reactor.state.happiness import Threshold, ThresholdSource, probability
@@ -150,9 +150,9 @@ def make_usage(
         for pod in view.pods.values()
         if pod.name in pods
     ]
-    usage.record_pods(told, Source.METRICS_API, now - age)
+    usage.record_pods(told, MetricsSource.METRICS_API, now - age)
     usage.record_nodes(
-        [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], Source.METRICS_API, now - age
+        [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], MetricsSource.METRICS_API, now - age
     )
     return usage.freeze(now)
 

@@ -28,7 +28,7 @@ from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
-from reactor.signals.measurements import ProbeCounter, Source
+from reactor.signals.measurements import MetricsSource, ProbeCounter
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
 from storage.store import Store
@@ -115,8 +115,8 @@ class SimulatedController:
         now, pods = self._agenda.now(), [pod for pod in self._cluster.pods.values() if pod.started is not None]
         memory = self._cluster.memory_bytes
         usages = [PodUsageSample(NAMESPACE, pod.uid, self._cores(pod), memory, now) for pod in pods]
-        self._state.usage.record_pods(usages, Source.PROMETHEUS, now)
-        self._state.usage.record_nodes(self._node_samples(now), Source.PROMETHEUS, now)
+        self._state.usage.record_pods(usages, MetricsSource.PROMETHEUS, now)
+        self._state.usage.record_nodes(self._node_samples(now), MetricsSource.PROMETHEUS, now)
         self._state.count(
             ProbeCounter(NAMESPACE, pod.uid, CONTAINER, float(pod.successes), float(pod.failures), now, pod.uid)
             for pod in pods

@@ -11,7 +11,7 @@ import pytest
 from reactor.background.metrics_collection import Measuring
 from reactor.cluster.reads import ClusterReader
 from reactor.errors import NotFound, Unreachable
-from reactor.signals.measurements import Source
+from reactor.signals.measurements import MetricsSource
 from reactor.state.moves import Ongoing
 from tests.support.clock import NOW
 from tests.support.cluster import make_node, make_pod, make_settings
@@ -69,7 +69,7 @@ async def test_a_round_reaches_the_state_and_the_store(rig: Rig, measuring: Meas
         ("node", "n1", 2.0),
     }
     assert up(rig) == 1
-    assert not measuring.problems[Source.METRICS_API]
+    assert not measuring.problems[MetricsSource.METRICS_API]
 
 
 async def test_pods_that_nobody_knows_are_not_stored(rig: Rig, measuring: Measuring, reader: FakeReader) -> None:
@@ -86,13 +86,13 @@ async def test_a_source_that_fails_is_told_and_counted_until_it_works(
     reader.error = Unreachable("connection reset")
     await measuring.once()
     assert up(rig) == 0
-    assert "connection reset" in measuring.problems[Source.METRICS_API]
+    assert "connection reset" in measuring.problems[MetricsSource.METRICS_API]
 
     reader.error = None
     await measuring.once()
 
     assert up(rig) == 1
-    assert not measuring.problems[Source.METRICS_API]
+    assert not measuring.problems[MetricsSource.METRICS_API]
     errors = rig.instruments.registry.get_sample_value(
         "rematch_metrics_source_errors_total", {"source": "metrics.k8s.io"}
     )
@@ -108,18 +108,18 @@ async def test_a_source_that_is_not_there_does_not_read_as_working(
         await measuring.once()
 
     assert up(rig) == 0
-    assert "metrics-server" in measuring.problems[Source.METRICS_API]
+    assert "metrics-server" in measuring.problems[MetricsSource.METRICS_API]
 
 
 async def test_nodes_that_are_none_of_ours_are_told(rig: Rig, measuring: Measuring, reader: FakeReader) -> None:
     """Else nobody would know why no node is ever measured."""
     reader.nodes = [node_metrics("10.1.2.3:9100", "2")]
     await measuring.once()
-    assert "10.1.2.3:9100" in measuring.problems[Source.METRICS_API]
+    assert "10.1.2.3:9100" in measuring.problems[MetricsSource.METRICS_API]
 
     reader.nodes = [node_metrics("10.1.2.3:9100", "2"), node_metrics("n1", "2")]
     await measuring.once()
-    assert not measuring.problems[Source.METRICS_API]
+    assert not measuring.problems[MetricsSource.METRICS_API]
 
 
 async def test_sources_are_asked_at_their_interval_and_not_before_the_first_list(reader: FakeReader) -> None:
@@ -145,7 +145,7 @@ async def test_a_source_that_is_switched_off_is_not_asked_and_has_no_problems(
     reader.error = Unreachable("connection reset")
     task = asyncio.create_task(measuring.run())
     await rig.clock.advance(1)
-    assert measuring.problems[Source.METRICS_API]
+    assert measuring.problems[MetricsSource.METRICS_API]
 
     rig.settings = make_settings(metrics={"metrics_api": {"enabled": False}})
     await rig.clock.advance(20)
@@ -156,7 +156,7 @@ async def test_a_source_that_is_switched_off_is_not_asked_and_has_no_problems(
     await measuring.once()
 
     assert reader.asked == asked
-    assert not measuring.problems.get(Source.METRICS_API)
+    assert not measuring.problems.get(MetricsSource.METRICS_API)
 
 
 async def test_fresh_measurements_wake_the_controller_for_whoever_fails(rig: Rig, measuring: Measuring) -> None:

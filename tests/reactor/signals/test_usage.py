@@ -9,12 +9,12 @@ import pytest
 
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.records import NodeUsageSample, Owner, Pod, PodUsageSample
-from reactor.signals.measurements import Peak, Quality, Source, ThrottleSample
+from reactor.signals.measurements import MetricsSource, Peak, Quality, ThrottleSample
 from reactor.signals.usage import UsageHistory
 from reactor.signals.workloads import workload_key
 
 MakePod = Callable[..., Pod]
-PROMETHEUS, METRICS_API = Source.PROMETHEUS, Source.METRICS_API
+PROMETHEUS, METRICS_API = MetricsSource.PROMETHEUS, MetricsSource.METRICS_API
 
 
 def sample(cpu: float | None, memory: float | None, at: float, name: str = "web-1") -> PodUsageSample:
