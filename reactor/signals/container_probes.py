@@ -32,7 +32,7 @@ _EVENTS_KEPT = 3600.0
 """Nothing older can be told again: the API server's default lifetime of events."""
 
 
-class Track(Struct, array_like=True, gc=False):
+class ContainerProbes(Struct, array_like=True, gc=False):
     """All weights are decayed to the time `at`; `pending`, `unclaimed`, `known` and `by_*` are plain numbers."""
 
     name: str
@@ -62,7 +62,7 @@ class Track(Struct, array_like=True, gc=False):
     last_failure: float = 0.0
 
     @classmethod
-    def first_seen(cls, container: Container, now: float, *, probing: bool) -> Track:
+    def first_seen(cls, container: Container, now: float, *, probing: bool) -> ContainerProbes:
         """A container that runs already has been probed successfully until something else is told."""
         begin = _first_probe(container, now) if probing else now
         track = cls(container.name, min(begin, now), begin)

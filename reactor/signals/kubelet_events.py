@@ -13,7 +13,7 @@ _MARKS_KEPT = 40
 """The kubelet lets at most 25 + 12 Warnings of a pod through in the hour that the API server keeps events."""
 
 
-class Told(Enum):
+class ProbeNews(Enum):
     FAILED = auto()
     """A liveness probe failed: also in the kubelet's counter, and on the way to a kill."""
     ERRORED = auto()
@@ -23,17 +23,17 @@ class Told(Enum):
     OTHER = auto()
 
 
-def told_by(event: Event) -> Told:
+def probe_news(event: Event) -> ProbeNews:
     reason = event.reason
     if reason == "Unhealthy":
         message = event.message.removeprefix(_COMBINED)
         if message.startswith("Liveness probe failed"):
-            return Told.FAILED
+            return ProbeNews.FAILED
         if message.startswith("Liveness probe errored"):
-            return Told.ERRORED
+            return ProbeNews.ERRORED
     elif reason == "Killing" and "failed liveness probe" in event.message:
-        return Told.KILLED
-    return Told.OTHER
+        return ProbeNews.KILLED
+    return ProbeNews.OTHER
 
 
 def is_combined(event: Event) -> bool:

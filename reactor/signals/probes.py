@@ -1,6 +1,6 @@
-"""The ledger of liveness evidence: decayed successes and failures per pod UID, each failed probe counted once.
+"""The probes of liveness evidence: decayed successes and failures per pod UID, each failed probe counted once.
 
-How the three sources are fused is told in `track`; how an Event is counted once over redelivery, relist and
+How the three sources are fused is told in `container`; how an Event is counted once over redelivery, relist and
 re-creation in `kubelet_events`. What is added here, per pod:
 
 - Observe pods before their events: events and counters of a UID that was not observed are passed over.
@@ -19,8 +19,16 @@ import msgspec
 from msgspec import Struct
 
 from reactor.cluster.records import Container, Event, Pod
-from reactor.signals.container_probes import LOOK_BACK, Track
-from reactor.signals.kubelet_events import Marks, Told, container_of, fresh_occurrences, is_combined, span_of, told_by
+from reactor.signals.container_probes import LOOK_BACK, ContainerProbes
+from reactor.signals.kubelet_events import (
+    Marks,
+    ProbeNews,
+    container_of,
+    fresh_occurrences,
+    is_combined,
+    probe_news,
+    span_of,
+)
 from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probe_counts import Counts, Span
 from storage.rows import HappinessRow
@@ -31,31 +39,31 @@ _MESSAGES_KEPT = 3
 _REPORTERS = ("kubelet", "")
 
 
-class Message(Struct, frozen=True, array_like=True, gc=False):
+class FailureMessage(Struct, frozen=True, array_like=True, gc=False):
     at: float
     container: str
     text: str
 
 
-class _Ledger(Struct, array_like=True, gc=False):
+class _PodProbes(Struct, array_like=True, gc=False):
     """What is stored of one pod besides its counts."""
 
-    tracks: tuple[Track, ...] = ()
+    containers: tuple[ContainerProbes, ...] = ()
     marks: Marks | None = None
     budget: float = _BURST
     budget_at: float = 0.0
-    messages: tuple[Message, ...] = ()
+    messages: tuple[FailureMessage, ...] = ()
 
 
 class _Entry(Struct, gc=False):
     pod: str
     namespace: str
     created: float
-    ledger: _Ledger
+    probes: _PodProbes
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ProbeEvidence:
     """What a pod's counts came from. The failures per source are plain numbers, each told first by that source."""
 
     counts: Counts
@@ -66,7 +74,7 @@ class Evidence:
     last_failure: float | None
     events_silenced: bool
     """The kubelet's budget of Warnings for this pod is spent: without counters, silence is not success."""
-    messages: tuple[Message, ...]
+    messages: tuple[FailureMessage, ...]
 
 
 class ProbeHistory:
@@ -96,21 +104,21 @@ class ProbeHistory:
         entry = self._entries.get(event.involved_uid)
         if entry is None or event.component not in _REPORTERS:
             return False
-        told = told_by(event)
-        if told is Told.OTHER and event.type != "Warning":
+        told = probe_news(event)
+        if told is ProbeNews.OTHER and event.type != "Warning":
             return False
-        ledger = entry.ledger
-        if ledger.marks is None:
-            ledger.marks = {}
-        fresh = fresh_occurrences(ledger.marks, event)
+        probes = entry.probes
+        if probes.marks is None:
+            probes.marks = {}
+        fresh = fresh_occurrences(probes.marks, event)
         if not fresh:
             return False
         span = span_of(event, fresh, now, listed=listed)
-        for track in ledger.tracks:
-            track.advance(now, self.half_life)
+        for container in probes.containers:
+            container.advance(now, self.half_life)
         if event.type == "Warning":
-            _spend(ledger, fresh, span.last, now)
-        if told is Told.OTHER or not self._count(entry, event, told, fresh, span):
+            _spend(probes, fresh, span.last, now)
+        if told is ProbeNews.OTHER or not self._count(entry, event, told, fresh, span):
             return False
         self._changed.add(event.involved_uid)
         return True
@@ -137,27 +145,27 @@ class ProbeHistory:
         if entry is None:
             return Counts(at=now)
         successes = failures = 0.0
-        for track in entry.ledger.tracks:
-            track.advance(now, self.half_life)
-            successes += track.total_successes
-            failures += track.total_failures
+        for container in entry.probes.containers:
+            container.advance(now, self.half_life)
+            successes += container.total_successes
+            failures += container.total_failures
         return Counts(successes, failures, now)
 
-    def evidence(self, uid: str, now: float) -> Evidence | None:
+    def evidence(self, uid: str, now: float) -> ProbeEvidence | None:
         """None for a pod that is not followed: it is gone, or has no liveness probe."""
         entry = self._entries.get(uid)
         if entry is None:
             return None
-        tracks, ledger = entry.ledger.tracks, entry.ledger
-        return Evidence(
+        containers, probes = entry.probes.containers, entry.probes
+        return ProbeEvidence(
             counts=self.counts(uid, now),
-            failures_by_events=sum(track.by_events for track in tracks),
-            failures_by_counters=sum(track.by_counters for track in tracks),
-            failures_by_kills=sum(track.by_kills for track in tracks),
-            counters_read_at=max((track.read_at for track in tracks), default=0.0) or None,
-            last_failure=max((track.last_failure for track in tracks), default=0.0) or None,
-            events_silenced=ledger.budget + (now - ledger.budget_at) / _REFILL < 1,
-            messages=ledger.messages,
+            failures_by_events=sum(container.by_events for container in containers),
+            failures_by_counters=sum(container.by_counters for container in containers),
+            failures_by_kills=sum(container.by_kills for container in containers),
+            counters_read_at=max((container.read_at for container in containers), default=0.0) or None,
+            last_failure=max((container.last_failure for container in containers), default=0.0) or None,
+            events_silenced=probes.budget + (now - probes.budget_at) / _REFILL < 1,
+            messages=probes.messages,
         )
 
     def restore(self, rows: Iterable[HappinessRow]) -> None:
@@ -176,77 +184,77 @@ class ProbeHistory:
 
     def _admit(self, pod: Pod) -> _Entry:
         row = self._stored.pop(pod.uid, None)
-        ledger = _decode(row.ledger) if row is not None else None
-        entry = _Entry(pod.name, pod.namespace, pod.created, ledger or _Ledger())
+        probes = _decode(row.probes) if row is not None else None
+        entry = _Entry(pod.name, pod.namespace, pod.created, probes or _PodProbes())
         self._entries[pod.uid] = entry
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         return entry
 
     def _follow(self, entry: _Entry, container: Container, now: float, *, probing: bool) -> None:
-        track = _track(entry, container.name)
-        if track is None:
-            track = Track.first_seen(container, now, probing=probing)
-            entry.ledger.tracks = (*entry.ledger.tracks, track)
-            track.advance(now, self.half_life)
+        container = _container(entry, container.name)
+        if container is None:
+            container = ContainerProbes.first_seen(container, now, probing=probing)
+            entry.probes.containers = (*entry.probes.containers, container)
+            container.advance(now, self.half_life)
         else:
-            track.advance(now, self.half_life)
-            track.follow(container, now, probing=probing)
+            container.advance(now, self.half_life)
+            container.follow(container, now, probing=probing)
 
-    def _count(self, entry: _Entry, event: Event, told: Told, fresh: int, span: Span) -> bool:
-        track = _track(entry, container_of(event)) or entry.ledger.tracks[0]
+    def _count(self, entry: _Entry, event: Event, told: ProbeNews, fresh: int, span: Span) -> bool:
+        container = _container(entry, container_of(event)) or entry.probes.containers[0]
         count = 1 if is_combined(event) else fresh
-        if told is Told.KILLED:
-            return track.kill(count, span, self.half_life)
-        _note(entry.ledger, Message(span.last, track.name, event.message[:200]))
-        weight = span.weight(count, track.at, self.half_life)
-        if told is Told.ERRORED:
-            track.error(count, weight)
+        if told is ProbeNews.KILLED:
+            return container.kill(count, span, self.half_life)
+        _note(entry.probes, FailureMessage(span.last, container.name, event.message[:200]))
+        weight = span.weight(count, container.at, self.half_life)
+        if told is ProbeNews.ERRORED:
+            container.error(count, weight)
             return True
-        return track.fail(count, weight, event.last)
+        return container.fail(count, weight, event.last)
 
     def _read(self, entry: _Entry, counter: ProbeCounter, now: float) -> bool:
-        track = _track(entry, counter.container)
-        if track is None:
+        container = _container(entry, counter.container)
+        if container is None:
             return False
-        track.advance(now, self.half_life)
-        if track.counted_failures is None and not counter.uid and now - entry.created < LOOK_BACK:
-            track.start_reading(counter)
+        container.advance(now, self.half_life)
+        if container.counted_failures is None and not counter.uid and now - entry.created < LOOK_BACK:
+            container.start_reading(counter)
             return False
-        return track.read(counter, entry.created, self.half_life)
+        return container.read(counter, entry.created, self.half_life)
 
     def _row(self, uid: str, now: float) -> HappinessRow:
         entry, counts = self._entries[uid], self.counts(uid, now)
-        text = msgspec.json.encode(entry.ledger).decode()
+        text = msgspec.json.encode(entry.probes).decode()
         return HappinessRow(uid, entry.namespace, entry.pod, counts.successes, counts.failures, now, text)
 
 
-def _decode(text: str) -> _Ledger | None:
+def _decode(text: str) -> _PodProbes | None:
     """None for what another version wrote: then the listed events are history again."""
     try:
-        return msgspec.json.decode(text, type=_Ledger)
+        return msgspec.json.decode(text, type=_PodProbes)
     except msgspec.MsgspecError:
         return None
 
 
-def _track(entry: _Entry, name: str) -> Track | None:
-    for track in entry.ledger.tracks:
-        if track.name == name:
-            return track
+def _container(entry: _Entry, name: str) -> ContainerProbes | None:
+    for container in entry.probes.containers:
+        if container.name == name:
+            return container
     return None
 
 
-def _note(ledger: _Ledger, message: Message) -> None:
-    others = tuple(old for old in ledger.messages if old.text != message.text)
-    ledger.messages = (*others[1 - _MESSAGES_KEPT :], message)
+def _note(probes: _PodProbes, message: FailureMessage) -> None:
+    others = tuple(old for old in probes.messages if old.text != message.text)
+    probes.messages = (*others[1 - _MESSAGES_KEPT :], message)
 
 
-def _spend(ledger: _Ledger, count: int, when: float, now: float) -> None:
+def _spend(probes: _PodProbes, count: int, when: float, now: float) -> None:
     """Take `count` Warnings of the time `when` out of the kubelet's budget; when it is empty, silence says nothing."""
-    refilled = min(_BURST, ledger.budget + (now - ledger.budget_at) / _REFILL)
+    refilled = min(_BURST, probes.budget + (now - probes.budget_at) / _REFILL)
     cost = max(0.0, count - (now - when) / _REFILL)
-    ledger.budget = max(0.0, refilled - cost)
-    ledger.budget_at = now
-    if ledger.budget < 1:
-        silent_until = now + (1 - ledger.budget) * _REFILL
-        for track in ledger.tracks:
-            track.due = max(track.due, silent_until)
+    probes.budget = max(0.0, refilled - cost)
+    probes.budget_at = now
+    if probes.budget < 1:
+        silent_until = now + (1 - probes.budget) * _REFILL
+        for container in probes.containers:
+            container.due = max(container.due, silent_until)

@@ -12,7 +12,7 @@ from reactor.cluster.records import Event, NodeUsageSample, PodUsageSample, Work
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource
-from reactor.signals.probes import Evidence, ProbeHistory
+from reactor.signals.probes import ProbeEvidence, ProbeHistory
 from reactor.signals.usage import UsageHistory
 from reactor.state.moves import Ongoing
 from reactor.state.snapshot import Needs, PodHappiness, Snapshot
@@ -32,7 +32,7 @@ class Look:
     """A snapshot, and the evidence that its moods came from."""
 
     snapshot: Snapshot
-    evidence: dict[str, Evidence]
+    evidence: dict[str, ProbeEvidence]
     notes: tuple[str, ...] = ()
     """What had to be taken on trust."""
 
