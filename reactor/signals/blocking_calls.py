@@ -82,46 +82,46 @@ class BoundedThreads:
         self._busy -= 1
 
 
-class Line:
+class CallSockets:
     """The sockets of one call, to be shut down when it is given up."""
 
     def __init__(self) -> None:
         self._sockets: list[socket.socket] = []
-        self._is_cut = False
+        self._is_shut = False
 
-    def hold(self, opened: socket.socket | None) -> None:
+    def add(self, opened: socket.socket | None) -> None:
         if opened is not None:
             self._sockets.append(opened)
-            if self._is_cut:
-                self.cut()
+            if self._is_shut:
+                self.shut_down()
 
-    def cut(self) -> None:
-        self._is_cut = True
+    def shut_down(self) -> None:
+        self._is_shut = True
         for opened in self._sockets:
             with contextlib.suppress(OSError):
                 opened.shutdown(socket.SHUT_RDWR)
 
 
-class LineAdapter(HTTPAdapter):
-    """Without repeats; every connection it opens is held by the line."""
+class SocketTrackingAdapter(HTTPAdapter):
+    """Without repeats; every connection it opens is held by the sockets."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, sockets: CallSockets) -> None:
+        self._sockets = sockets
         super().__init__(max_retries=Retry(total=0, read=False))
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
         super().init_poolmanager(connections, maxsize, block, **kwargs)
-        line = self._line
+        sockets = self._sockets
 
         class Plain(HTTPConnection):
             def connect(self) -> None:
                 super().connect()
-                line.hold(self.sock)
+                sockets.add(self.sock)
 
         class Secure(HTTPSConnection):
             def connect(self) -> None:
                 super().connect()
-                line.hold(self.sock)
+                sockets.add(self.sock)
 
         plain = type("PlainPool", (HTTPConnectionPool,), {"ConnectionCls": Plain})
         secure = type("SecurePool", (HTTPSConnectionPool,), {"ConnectionCls": Secure})

@@ -19,7 +19,7 @@ from urllib3.util.retry import Retry
 from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import MetricsError
 from reactor.settings.model import Prometheus
-from reactor.signals.blocking_calls import BoundedThreads, Exhausted, Line, LineAdapter
+from reactor.signals.blocking_calls import BoundedThreads, CallSockets, Exhausted, SocketTrackingAdapter
 from reactor.signals.measurements import LinkSample, NetworkSample, ProbeCounter, ThrottleSample
 from reactor.signals.prometheus_samples import (
     VectorSample,
@@ -106,9 +106,11 @@ class PrometheusSource:
 
     async def query(self, settings: Prometheus, name: str, promql: str) -> list[VectorSample]:
         """One instant query; `name` is its key in the settings and stands in every error."""
-        line = Line()
+        sockets = CallSockets()
         try:
-            answer = await self._threads.run(lambda: _ask(settings, promql, line), line.cut, settings.timeout)
+            answer = await self._threads.run(
+                lambda: _ask(settings, promql, sockets), sockets.shut_down, settings.timeout
+            )
         except (TimeoutError, requests.Timeout):
             what = f"no whole answer within {settings.timeout:g} s; raise timeout or lower seriesPerQuery"
             raise _problem(name, settings, what) from None
@@ -143,7 +145,7 @@ def _refusal(text: str) -> str:
     return text[:_SHOWN] + hint
 
 
-def _ask(settings: Prometheus, promql: str, line: Line) -> object:
+def _ask(settings: Prometheus, promql: str, sockets: CallSockets) -> object:
     """In a thread. The token is read anew each time, so a rotated one is used at once."""
     headers = {"Authorization": f"Bearer {_token(settings.token_file)}"} if settings.token_file else {}
     url = settings.url.rstrip("/")
@@ -152,7 +154,7 @@ def _ask(settings: Prometheus, promql: str, line: Line) -> object:
         client = PrometheusConnect(
             url=url, headers=headers, session=session, timeout=settings.timeout, retry=Retry(total=0)
         )
-        session.mount(url, LineAdapter(line))
+        session.mount(url, SocketTrackingAdapter(sockets))
         return client.custom_query(promql, params={"timeout": f"{settings.timeout:g}s"})
 
 
