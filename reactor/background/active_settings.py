@@ -11,7 +11,7 @@ import structlog
 
 from reactor.clock import Clock
 from reactor.cluster.records import ConfigMap
-from reactor.errors import in_words
+from reactor.errors import format_errors
 from reactor.record.announce import about_refused_settings
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
@@ -106,7 +106,9 @@ class SettingsInForce:
         )
         if self._config_map is not None:
             self._around.notes.add(about_refused_settings(self._config_map, problems))
-        self._tell(revision.at, "refused", f"refused, the last good ones stay: {revision.source}: {in_words(problems)}")
+        self._tell(
+            revision.at, "refused", f"refused, the last good ones stay: {revision.source}: {format_errors(problems)}"
+        )
 
     def _tell(self, at: float, reason: str, text: str) -> None:
         for listener in self._listeners:

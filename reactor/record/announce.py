@@ -8,7 +8,7 @@ from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import ConfigMap, Pod
 from reactor.cluster.writes import Announcement
 from reactor.decision.decide import Unhappy, Wait
-from reactor.errors import in_words
+from reactor.errors import format_errors
 from reactor.execution.outcome import Placement, Rematch
 from reactor.state.moves import Move, MoveState
 from reactor.state.snapshot import Snapshot
@@ -84,6 +84,6 @@ def about_refused_settings(config_map: ConfigMap, problems: list[tuple[str, str]
         config_map.name,
         config_map.uid,
         "SettingsRefused",
-        f"the last good settings stay in force: {in_words(problems)}"[:1000],
+        f"the last good settings stay in force: {format_errors(problems)}"[:1000],
         "Warning",
     )

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from reactor.errors import SettingsError
 
-Problem = tuple[str, str]
+FieldError = tuple[str, str]
 """(path, what is wrong and what to write instead)"""
 
 MAX_CHARACTERS = 256 * 1024
@@ -89,7 +89,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._loader = _Loader(text)
-        self._problems: list[Problem] = []
+        self._problems: list[FieldError] = []
 
     def read(self) -> Any:
         try:

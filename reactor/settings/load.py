@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from reactor.errors import SettingsError
-from reactor.settings.document import Problem, Writer, nearest, read_document
+from reactor.settings.document import FieldError, Writer, nearest, read_document
 from reactor.settings.model import Settings
 from reactor.settings.planner import planner_problems
 
@@ -82,7 +82,7 @@ def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, An
     return kept
 
 
-def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[Problem]:
+def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[FieldError]:
     """What is wrong with the planner is told along with what is wrong elsewhere: the wrong values are left out."""
     rest = deepcopy(tree)
     for wrong in error.errors():
@@ -110,12 +110,12 @@ _KEY_MARK = "[key]"
 """How pydantic says that the error is in the key of a mapping, not in its value."""
 
 
-def explain(error: ValidationError) -> list[Problem]:
+def explain(error: ValidationError) -> list[FieldError]:
     schema = Settings.model_json_schema()
     return [_problem(details, schema) for details in error.errors(include_url=False)]
 
 
-def _problem(details: ErrorDetails, schema: dict[str, Any]) -> Problem:
+def _problem(details: ErrorDetails, schema: dict[str, Any]) -> FieldError:
     steps = [step for step in details["loc"] if step != _KEY_MARK]
     return path_of(steps), _message(details, steps, schema)
 

@@ -11,7 +11,7 @@ from typing import Self
 
 from reactor.clock import Clock
 from reactor.errors import SettingsError
-from reactor.settings.document import Problem, read_file
+from reactor.settings.document import FieldError, read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
 
@@ -29,23 +29,23 @@ class SettingsRevision:
 class RefusedRevision:
     """Also stands for a file or ConfigMap that is gone: then there is no text and no digest."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[FieldError, ...]
     digest: str
     source: str
     at: float
     text: str
 
 
-Accepted = Callable[[SettingsRevision, SettingsRevision], None]
+OnAccepted = Callable[[SettingsRevision, SettingsRevision], None]
 """Called with the revision that was in force and the one that is now."""
 
-Refused = Callable[[RefusedRevision], None]
+OnRefused = Callable[[RefusedRevision], None]
 
 
 class SettingsSource:
     """`current` is always whole and valid. `refused` is what was offered last, if it was not taken."""
 
-    def __init__(self, first: SettingsRevision, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> None:
+    def __init__(self, first: SettingsRevision, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> None:
         self._current = first
         self._refused: RefusedRevision | None = None
         self._clock = clock
@@ -53,13 +53,13 @@ class SettingsSource:
         self._on_refused = on_refused
 
     @classmethod
-    def from_file(cls, path: Path, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> Self:
+    def from_file(cls, path: Path, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> Self:
         """Raises SettingsError: who names a file does not want to run on something else."""
         first = _revision(read_file(path), str(path), clock.now())
         return cls(first, clock, on_accepted, on_refused)
 
     @classmethod
-    def from_defaults(cls, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> Self:
+    def from_defaults(cls, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> Self:
         """For a ConfigMap, which may come later; the defaults only observe."""
         return cls(_revision("", "defaults", clock.now()), clock, on_accepted, on_refused)
 
