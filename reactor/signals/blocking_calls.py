@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Exhausted(Exception):
-    """All threads are held by calls that did not end."""
+    """All threads are busy with calls that did not end."""
 
 
 class _Call(Generic[T]):
@@ -35,28 +35,28 @@ class _Call(Generic[T]):
     def run(self) -> None:
         try:
             value = self._work()
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs to the one who waits
+        except Exception as error:  # noqa: BLE001 - the caller gets it
             self._report(partial(self.result.set_exception, error))
         else:
             self._report(partial(self.result.set_result, value))
 
-    def _report(self, tell: Callable[[], None]) -> None:
+    def _report(self, set_outcome: Callable[[], None]) -> None:
         def on_loop() -> None:
             self._done()
             if not self.result.done():
-                tell()
+                set_outcome()
 
-        # After its deadline nobody waits for a call any more, and the loop itself may be closed.
+        # After the deadline nobody waits for the call, and the loop may be closed.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(on_loop)
 
 
 class BoundedThreads:
-    """concurrent.futures would join its threads at exit, so a server that hangs would hang us as well."""
+    """Not concurrent.futures: it joins its threads at exit, so a hanging server would delay the exit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._turn = asyncio.Semaphore(limit)
+        self._slots = asyncio.Semaphore(limit)
         self._busy = 0
 
     @property
@@ -65,7 +65,7 @@ class BoundedThreads:
 
     async def run(self, work: Callable[[], T], abort: Callable[[], None], deadline: float) -> T:
         """Raises TimeoutError after `deadline` seconds, having called `abort`, which should make `work` end."""
-        async with self._turn:
+        async with self._slots:
             if self._busy >= self._limit:
                 raise Exhausted
             call = _Call(work, self._end)
@@ -83,7 +83,7 @@ class BoundedThreads:
 
 
 class CallSockets:
-    """The sockets of one call, to be shut down when it is given up."""
+    """The sockets of one call; shutting them down ends it."""
 
     def __init__(self) -> None:
         self._sockets: list[socket.socket] = []
@@ -103,7 +103,7 @@ class CallSockets:
 
 
 class SocketTrackingAdapter(HTTPAdapter):
-    """Without repeats; every connection it opens is held by the sockets."""
+    """No retries; registers the socket of every connection that it opens."""
 
     def __init__(self, sockets: CallSockets) -> None:
         self._sockets = sockets

@@ -1,4 +1,7 @@
-"""A measurement as a decision may see it: a number only when it is fresh, else the reason why there is none."""
+"""Measurements and their quality. Units are cores, bytes, bits per second; times are seconds since the epoch.
+
+A sample is what a source said. `Quality` says whether the value may be used; zero is a value like any other.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ class LinkSample(Struct, frozen=True, gc=False):
 
 
 class ProbeCounter(Struct, frozen=True, gc=False):
-    """`prober_probe_total` of one container's liveness probe; `uid` is empty where the kubelet does not label it."""
+    """`prober_probe_total` of one container's liveness probe; `uid` is empty where the metric has no such label."""
 
     namespace: str
     pod: str
@@ -61,7 +64,7 @@ class ProbeCounter(Struct, frozen=True, gc=False):
 
 
 class Measurement(Struct, frozen=True, gc=False):
-    """`value` is the last one told, NaN when none was; use `fresh`, which is None unless it may be used."""
+    """`value` is the newest one, NaN when there is none. Use `fresh`, which is None unless the value may be used."""
 
     quality: Quality
     value: float = math.nan
@@ -88,7 +91,7 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 class Peak(Struct, frozen=True, gc=False):
-    """Cores and bytes that will be needed soon; None where no usage was ever told."""
+    """Cores and bytes that will be needed soon; None where usage was never measured."""
 
     cpu: float | None = None
     memory: float | None = None

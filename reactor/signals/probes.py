@@ -1,13 +1,13 @@
-"""The probes of liveness evidence: decayed successes and failures per pod UID, each failed probe counted once.
+"""Probe history: decayed counts of successful and failed liveness probes per pod UID, each failed probe counted once.
 
-How the three sources are fused is told in `container`; how an Event is counted once over redelivery, relist and
-re-creation in `kubelet_events`. What is added here, per pod:
+`container_probes` fuses the three sources; `kubelet_events` counts each occurrence of an Event once, also when it is
+delivered, listed or created again. This module adds, per pod:
 
-- Observe pods before their events: events and counters of a UID that was not observed are passed over.
-- `listed=True` marks what a list brought: history, dated by its timestamps. After a restart the stored marks of
-  events and readings of counters tell what of it is in already.
-- The kubelet lets 25 Warnings of a pod through, then one per 5 minutes. While that budget is spent, silence says
-  nothing, so the time that passes is not taken for successful probes.
+- Pods must be observed before their events. Events and counters of an unknown UID are ignored.
+- `listed=True` marks events from a list. They are history and are dated by their timestamps. After a restart, the
+  stored event counts and counter values show which of them were counted before.
+- The kubelet sends 25 Warnings per pod, then one per 5 minutes. While this budget is spent, the absence of events
+  proves nothing, so elapsed time does not count as successful probes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from msgspec import Struct
 from reactor.cluster.records import Container, Event, Pod
 from reactor.signals.container_probes import LOOK_BACK, ContainerProbes
 from reactor.signals.kubelet_events import (
-    Marks,
-    ProbeNews,
+    CountedEvents,
+    ProbeOutcome,
     container_of,
-    fresh_occurrences,
     is_combined,
-    probe_news,
+    new_occurrences,
+    probe_outcome,
     span_of,
 )
 from reactor.signals.measurements import ProbeCounter
@@ -46,10 +46,10 @@ class FailureMessage(Struct, frozen=True, array_like=True, gc=False):
 
 
 class _PodProbes(Struct, array_like=True, gc=False):
-    """What is stored of one pod besides its counts."""
+    """What is stored for one pod besides its counts."""
 
     containers: tuple[ContainerProbes, ...] = ()
-    marks: Marks | None = None
+    counted: CountedEvents | None = None
     budget: float = _BURST
     budget_at: float = 0.0
     messages: tuple[FailureMessage, ...] = ()
@@ -64,7 +64,7 @@ class _Entry(Struct, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ProbeEvidence:
-    """What a pod's counts came from. The failures per source are plain numbers, each told first by that source."""
+    """Where a pod's counts come from. The failures per source are not decayed; each counts for the first source."""
 
     counts: Counts
     failures_by_events: float
@@ -73,12 +73,12 @@ class ProbeEvidence:
     counters_read_at: float | None
     last_failure: float | None
     events_silenced: bool
-    """The kubelet's budget of Warnings for this pod is spent: without counters, silence is not success."""
+    """The kubelet's budget of Warnings for this pod is spent: without counters, no events does not mean success."""
     messages: tuple[FailureMessage, ...]
 
 
 class ProbeHistory:
-    """O(1) per signal. Time only moves on: asking for an earlier time answers for the latest one seen."""
+    """O(1) per signal. Time never goes back: a query for an earlier time is answered for the latest time seen."""
 
     def __init__(self, half_life: float) -> None:
         self.half_life = half_life
@@ -88,7 +88,7 @@ class ProbeHistory:
         self._changed: set[str] = set()
 
     def observe_pod(self, pod: Pod, now: float) -> None:
-        """Pods without a liveness probe leave no trace."""
+        """Pods without a liveness probe are not kept."""
         entry = self._entries.get(pod.uid)
         if entry is None:
             if all(container.liveness is None for container in pod.containers):
@@ -100,39 +100,39 @@ class ProbeHistory:
                 self._follow(entry, container, now, probing=probing and container.started is not None)
 
     def observe_event(self, event: Event, now: float, *, listed: bool) -> bool:
-        """True when the pod has failures that were not known before."""
+        """True when the event adds failures that were not known before."""
         entry = self._entries.get(event.involved_uid)
         if entry is None or event.component not in _REPORTERS:
             return False
-        told = probe_news(event)
-        if told is ProbeNews.OTHER and event.type != "Warning":
+        outcome = probe_outcome(event)
+        if outcome is ProbeOutcome.OTHER and event.type != "Warning":
             return False
         probes = entry.probes
-        if probes.marks is None:
-            probes.marks = {}
-        fresh = fresh_occurrences(probes.marks, event)
-        if not fresh:
+        if probes.counted is None:
+            probes.counted = {}
+        count = new_occurrences(probes.counted, event)
+        if not count:
             return False
-        span = span_of(event, fresh, now, listed=listed)
+        span = span_of(event, count, now, listed=listed)
         for container in probes.containers:
             container.advance(now, self.half_life)
         if event.type == "Warning":
-            _spend(probes, fresh, span.last, now)
-        if told is ProbeNews.OTHER or not self._count(entry, event, told, fresh, span):
+            _spend(probes, count, span.last, now)
+        if outcome is ProbeOutcome.OTHER or not self._count(entry, event, outcome, count, span):
             return False
         self._changed.add(event.involved_uid)
         return True
 
     def observe_counters(self, counters: Iterable[ProbeCounter], now: float) -> set[str]:
         """The UIDs of the pods with failures that were not known before."""
-        news: set[str] = set()
+        failed: set[str] = set()
         for counter in counters:
             uid = counter.uid or self._uids.get(counter.namespace, {}).get(counter.pod, "")
             entry = self._entries.get(uid)
             if entry is not None and self._read(entry, counter, now):
-                news.add(uid)
-        self._changed |= news
-        return news
+                failed.add(uid)
+        self._changed |= failed
+        return failed
 
     def forget(self, uid: str) -> None:
         entry = self._entries.pop(uid, None)
@@ -152,7 +152,7 @@ class ProbeHistory:
         return Counts(successes, failures, now)
 
     def evidence(self, uid: str, now: float) -> ProbeEvidence | None:
-        """None for a pod that is not followed: it is gone, or has no liveness probe."""
+        """None for a pod without history: it is gone, or has no liveness probe."""
         entry = self._entries.get(uid)
         if entry is None:
             return None
@@ -169,11 +169,11 @@ class ProbeHistory:
         )
 
     def restore(self, rows: Iterable[HappinessRow]) -> None:
-        """Before the first pod is observed; a row waits until its pod is."""
+        """Call before the first pod is observed. A row is used when its pod is observed."""
         self._stored.update((row.uid, row) for row in rows)
 
     def forget_unclaimed(self) -> None:
-        """After the first list: what is still stored belongs to pods that are gone."""
+        """Call after the first list: the rows that are left belong to pods that are gone."""
         self._stored.clear()
 
     def export(self, now: float, *, changed_only: bool = True) -> list[HappinessRow]:
@@ -184,30 +184,30 @@ class ProbeHistory:
 
     def _admit(self, pod: Pod) -> _Entry:
         row = self._stored.pop(pod.uid, None)
-        probes = _decode(row.probes) if row is not None else None
+        probes = _decode(row.ledger) if row is not None else None
         entry = _Entry(pod.name, pod.namespace, pod.created, probes or _PodProbes())
         self._entries[pod.uid] = entry
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         return entry
 
     def _follow(self, entry: _Entry, container: Container, now: float, *, probing: bool) -> None:
-        container = _container(entry, container.name)
-        if container is None:
-            container = ContainerProbes.first_seen(container, now, probing=probing)
-            entry.probes.containers = (*entry.probes.containers, container)
-            container.advance(now, self.half_life)
+        known = _container(entry, container.name)
+        if known is None:
+            known = ContainerProbes.first_seen(container, now, probing=probing)
+            entry.probes.containers = (*entry.probes.containers, known)
+            known.advance(now, self.half_life)
         else:
-            container.advance(now, self.half_life)
-            container.follow(container, now, probing=probing)
+            known.advance(now, self.half_life)
+            known.follow(container, now, probing=probing)
 
-    def _count(self, entry: _Entry, event: Event, told: ProbeNews, fresh: int, span: Span) -> bool:
+    def _count(self, entry: _Entry, event: Event, outcome: ProbeOutcome, occurrences: int, span: Span) -> bool:
         container = _container(entry, container_of(event)) or entry.probes.containers[0]
-        count = 1 if is_combined(event) else fresh
-        if told is ProbeNews.KILLED:
+        count = 1 if is_combined(event) else occurrences
+        if outcome is ProbeOutcome.KILLED:
             return container.kill(count, span, self.half_life)
-        _note(entry.probes, FailureMessage(span.last, container.name, event.message[:200]))
+        _keep_message(entry.probes, FailureMessage(span.last, container.name, event.message[:200]))
         weight = span.weight(count, container.at, self.half_life)
-        if told is ProbeNews.ERRORED:
+        if outcome is ProbeOutcome.ERRORED:
             container.error(count, weight)
             return True
         return container.fail(count, weight, event.last)
@@ -229,7 +229,7 @@ class ProbeHistory:
 
 
 def _decode(text: str) -> _PodProbes | None:
-    """None for what another version wrote: then the listed events are history again."""
+    """None for a format of another version: then the listed events are history again."""
     try:
         return msgspec.json.decode(text, type=_PodProbes)
     except msgspec.MsgspecError:
@@ -243,13 +243,13 @@ def _container(entry: _Entry, name: str) -> ContainerProbes | None:
     return None
 
 
-def _note(probes: _PodProbes, message: FailureMessage) -> None:
+def _keep_message(probes: _PodProbes, message: FailureMessage) -> None:
     others = tuple(old for old in probes.messages if old.text != message.text)
     probes.messages = (*others[1 - _MESSAGES_KEPT :], message)
 
 
 def _spend(probes: _PodProbes, count: int, when: float, now: float) -> None:
-    """Take `count` Warnings of the time `when` out of the kubelet's budget; when it is empty, silence says nothing."""
+    """Take `count` Warnings of the time `when` out of the kubelet's budget of events for this pod."""
     refilled = min(_BURST, probes.budget + (now - probes.budget_at) / _REFILL)
     cost = max(0.0, count - (now - when) / _REFILL)
     probes.budget = max(0.0, refilled - cost)

@@ -1,4 +1,4 @@
-"""Prometheus' answers as typed samples: what a series says wrongly is NaN (invalid), what nobody says is None."""
+"""Prometheus' query results as typed samples. NaN is an invalid value, None a missing one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reactor.signals.measurements import LinkSample, NetworkSample, ProbeCounter
 
 _NODE_LABELS = ("node", "kubernetes_node", "nodename", "kubernetes_io_hostname", "instance")
 _SAME = 0.05
-"""Two series of one thing that differ by less are the same thing scraped twice at different moments."""
+"""Two samples that differ by a smaller share are the same value, scraped twice at different moments."""
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -34,12 +34,12 @@ def longest_range(query: str) -> float:
 
 
 def parse_vector(query: str, result: object) -> list[VectorSample]:
-    """An instant vector (or scalar) as `/api/v1/query` prints it."""
+    """An instant vector or scalar as `/api/v1/query` returns it."""
     if not isinstance(result, list):
-        raise MetricsError(f"metrics.prometheus.queries.{query}: the answer is no instant vector")
+        raise MetricsError(f"metrics.prometheus.queries.{query}: the result is not an instant vector")
     if len(result) == 2 and isinstance(result[1], str):
-        return [_series(query, {}, result)]
-    return [_series(query, item.get("metric"), item.get("value")) for item in result if _is_object(query, item)]
+        return [_sample(query, {}, result)]
+    return [_sample(query, item.get("metric"), item.get("value")) for item in result if _is_object(query, item)]
 
 
 def pod_usage(cpu: Iterable[VectorSample], memory: Iterable[VectorSample]) -> list[PodUsageSample]:
@@ -47,7 +47,7 @@ def pod_usage(cpu: Iterable[VectorSample], memory: Iterable[VectorSample]) -> li
     samples = []
     for name in by_cpu.keys() | by_memory.keys():
         used, held = by_cpu.get(name), by_memory.get(name)
-        at = min(series.at for series in (used, held) if series is not None)
+        at = min(sample.at for sample in (used, held) if sample is not None)
         samples.append(PodUsageSample(*name, used.value if used else None, held.value if held else None, at))
     return samples
 
@@ -57,42 +57,42 @@ def node_usage(cpu: Iterable[VectorSample], memory: Iterable[VectorSample]) -> l
     samples = []
     for name in by_cpu.keys() | by_memory.keys():
         used, held = by_cpu.get(name), by_memory.get(name)
-        at = min(series.at for series in (used, held) if series is not None)
+        at = min(sample.at for sample in (used, held) if sample is not None)
         samples.append(NodeUsageSample(name, used.value if used else None, held.value if held else None, at))
     return samples
 
 
 def throttling(shares: Iterable[VectorSample]) -> list[ThrottleSample]:
-    return [ThrottleSample(*name, series.value, series.at) for name, series in _by_pod(shares).items()]
+    return [ThrottleSample(*name, sample.value, sample.at) for name, sample in _by_pod(shares).items()]
 
 
 def network_rates(rates: Iterable[VectorSample]) -> list[NetworkSample]:
-    return [NetworkSample(*name, series.value, series.at) for name, series in _by_pod(rates).items()]
+    return [NetworkSample(*name, sample.value, sample.at) for name, sample in _by_pod(rates).items()]
 
 
 def link_speeds(speeds: Iterable[VectorSample]) -> list[LinkSample]:
-    return [LinkSample(name, series.value, series.at) for name, series in _by_node(speeds).items()]
+    return [LinkSample(name, sample.value, sample.at) for name, sample in _by_node(speeds).items()]
 
 
 def probe_counters(vector: Iterable[VectorSample]) -> list[ProbeCounter]:
-    """One per container. A result that is not there has not happened yet; `unknown` is neither success nor failure."""
+    """One per container. A missing result did not happen yet; `unknown` is neither success nor failure."""
     found: dict[tuple[str, str, str, str], dict[str, VectorSample]] = {}
     ambiguous = set()
-    for series in vector:
-        labels = series.labels
+    for sample in vector:
+        labels = sample.labels
         name = (labels.get("namespace", ""), labels.get("pod", ""), labels.get("container", ""))
         key = (*name, labels.get("pod_uid", ""))
         results = found.setdefault(key, {})
         other = results.get(labels.get("result", ""))
-        if not _is_good(series.value) or (other is not None and not key[3] and other.value != series.value):
+        if not _is_valid(sample.value) or (other is not None and not key[3] and other.value != sample.value):
             ambiguous.add(key)
-        if other is None or other.value < series.value:
-            results[labels.get("result", "")] = series
+        if other is None or other.value < sample.value:
+            results[labels.get("result", "")] = sample
     return [_counter(key, results) for key, results in found.items() if key not in ambiguous]
 
 
 def single_value(vector: list[VectorSample]) -> float | None:
-    """Of a query that must give one number; None when it does not, or when the number is none."""
+    """The value of a query that must return one number; None when it does not, or when it is NaN or infinite."""
     return vector[0].value if len(vector) == 1 and math.isfinite(vector[0].value) else None
 
 
@@ -109,27 +109,27 @@ def node_name(labels: Mapping[str, str]) -> str:
 
 def _by_pod(vector: Iterable[VectorSample]) -> dict[PodName, VectorSample]:
     found: dict[PodName, VectorSample] = {}
-    for series in vector:
-        namespace, pod = series.labels.get("namespace", ""), series.labels.get("pod", "")
+    for sample in vector:
+        namespace, pod = sample.labels.get("namespace", ""), sample.labels.get("pod", "")
         if namespace and pod:
-            found[namespace, pod] = _one_of(found.get((namespace, pod)), series)
+            found[namespace, pod] = _merged(found.get((namespace, pod)), sample)
     return found
 
 
 def _by_node(vector: Iterable[VectorSample]) -> dict[str, VectorSample]:
     found: dict[str, VectorSample] = {}
-    for series in vector:
-        name = node_name(series.labels)
+    for sample in vector:
+        name = node_name(sample.labels)
         if name:
-            found[name] = _one_of(found.get(name), series)
+            found[name] = _merged(found.get(name), sample)
     return found
 
 
-def _one_of(first: VectorSample | None, second: VectorSample) -> VectorSample:
-    """Duplicates that contradict each other are no measurement: nobody can tell which is right."""
-    if first is None or not _is_good(first.value):
+def _merged(first: VectorSample | None, second: VectorSample) -> VectorSample:
+    """Duplicates that contradict each other are invalid: nothing says which one is right."""
+    if first is None or not _is_valid(first.value):
         return second if first is None else first
-    if not _is_good(second.value) or abs(first.value - second.value) > _SAME * max(first.value, second.value):
+    if not _is_valid(second.value) or abs(first.value - second.value) > _SAME * max(first.value, second.value):
         return VectorSample(second.labels, math.nan, second.at)
     return first if first.value >= second.value else second
 
@@ -137,25 +137,25 @@ def _one_of(first: VectorSample | None, second: VectorSample) -> VectorSample:
 def _counter(key: tuple[str, str, str, str], results: Mapping[str, VectorSample]) -> ProbeCounter:
     namespace, pod, container, uid = key
     good, bad = results.get("successful"), results.get("failed")
-    at = max(series.at for series in results.values())
+    at = max(sample.at for sample in results.values())
     return ProbeCounter(namespace, pod, container, good.value if good else 0.0, bad.value if bad else 0.0, at, uid)
 
 
-def _is_good(value: float) -> bool:
+def _is_valid(value: float) -> bool:
     return 0 <= value < math.inf
 
 
 def _is_object(query: str, item: object) -> bool:
     if isinstance(item, dict):
         return True
-    raise MetricsError(f"metrics.prometheus.queries.{query}: the answer is no instant vector")
+    raise MetricsError(f"metrics.prometheus.queries.{query}: the result is not an instant vector")
 
 
-def _series(query: str, labels: object, pair: object) -> VectorSample:
+def _sample(query: str, labels: object, pair: object) -> VectorSample:
     if not isinstance(labels, dict) or not isinstance(pair, list) or len(pair) != 2:
         raise MetricsError(
-            f"metrics.prometheus.queries.{query}: the answer is no instant vector; "
-            "a range selector such as [5m] must stand inside a function"
+            f"metrics.prometheus.queries.{query}: the result is not an instant vector; "
+            "a range selector such as [5m] must be inside a function"
         )
     try:
         return VectorSample(labels, float(pair[1]), float(pair[0]))

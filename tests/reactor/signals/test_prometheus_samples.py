@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactor.signals.measurements import ProbeCounter
-from reactor.signals.prometheus import matchers, parts_of
+from reactor.signals.prometheus import namespace_matchers, split_query
 from reactor.signals.prometheus_samples import (
     VectorSample,
     longest_range,
@@ -106,10 +106,10 @@ def test_longest_range() -> None:
 
 
 def test_few_pods_are_one_query() -> None:
-    assert matchers({"a": 5, "b": 5}, 100) == ['namespace!=""']
-    assert parts_of("up", ["x", "y"]) == ["up"]
-    assert parts_of("m{$namespaces}", ["x", "y"]) == ["m{x}", "m{y}"]
-    assert matchers({'a"b.c': 101}, 100) == ['namespace=~"a\\"b\\\\.c"']
+    assert namespace_matchers({"a": 5, "b": 5}, 100) == ['namespace!=""']
+    assert split_query("up", ["x", "y"]) == ["up"]
+    assert split_query("m{$namespaces}", ["x", "y"]) == ["m{x}", "m{y}"]
+    assert namespace_matchers({'a"b.c': 101}, 100) == ['namespace=~"a\\"b\\\\.c"']
 
 
 @given(
@@ -118,7 +118,7 @@ def test_few_pods_are_one_query() -> None:
     )
 )
 def test_every_namespace_is_asked_for_once(pods: dict[str, int]) -> None:
-    parts = matchers(pods, 100)
+    parts = namespace_matchers(pods, 100)
     if sum(pods.values()) <= 100:
         assert parts == ['namespace!=""']
         return
