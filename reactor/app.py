@@ -18,12 +18,10 @@ from reactor.background.metrics_collection import Measuring
 from reactor.background.store_maintenance import Housekeeping
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
-from reactor.cluster.event_writer import Announcer
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import ObjectName
-from reactor.cluster.watcher import Pace
-from reactor.cluster.watching import ClusterWatch
-from reactor.cluster.writes import ClusterWriter
+from reactor.cluster.reads import ClusterReader
+from reactor.cluster.watch import ClusterWatch, Pace
+from reactor.cluster.writes import ClusterWriter, EventWriter
 from reactor.cycle import Stages
 from reactor.execution.executor import Executor
 from reactor.loop import Loop
@@ -32,7 +30,7 @@ from reactor.record.history import History, lineage_from
 from reactor.record.metrics import Instruments
 from reactor.record.recorder import Recorder, WatchRecorder
 from reactor.settings.model import Mode
-from reactor.settings.watch import watch_file
+from reactor.settings.source import watch_file
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
 from storage.store import Store
@@ -121,14 +119,14 @@ async def _join(
     options: Options, clock: Clock, instruments: Instruments, store: Store, connection: KubernetesConnection
 ) -> Controller:
     history = History(store)
-    events = EventQueue(None if options.dry_run else Announcer(connection, clock), clock, instruments.events_lost.inc)
+    events = EventQueue(None if options.dry_run else EventWriter(connection, clock), clock, instruments.events_lost.inc)
     work_queue = WorkQueue(clock)
     around = Surroundings(history, events, instruments, work_queue)
     settings = SettingsInForce(options.settings_file, options.mode, clock, around)
-    gateway = Gateway(connection, options.config_map)
+    reader = ClusterReader(connection, options.config_map)
     executor = Executor(ClusterWriter(connection, clock), lineage_from(await store.moves(MOVES_REMEMBERED)))
     state = State(
-        gateway.kinds,
+        reader.kinds,
         clock,
         work_queue,
         settings.get,
@@ -138,7 +136,7 @@ async def _join(
     recorder = Recorder(history, events, instruments)
     stages = Stages(state, load_planner, executor, recorder, settings.get)
     loop = Loop(stages, work_queue, clock, instruments)
-    watch = ClusterWatch(gateway, state.mirror, WatchRecorder(instruments), Pace(clock))
+    watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), Pace(clock))
     return Controller(
         options=options,
         clock=clock,
@@ -151,7 +149,7 @@ async def _join(
         loop=loop,
         work_queue=work_queue,
         watch=watch,
-        measuring=Measuring(state, gateway, store, settings.get, clock, instruments),
+        measuring=Measuring(state, reader, store, settings.get, clock, instruments),
         instruments=instruments,
         events=events,
         housekeeping=Housekeeping(state, store, settings.get, clock, instruments),

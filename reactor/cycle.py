@@ -107,7 +107,7 @@ async def _place_pending(stages: Stages, snapshot: Snapshot, settings: Settings)
     """
     pending = pending_pods(snapshot, settings)
     if not pending.place:
-        return Placement(None, (), pending.unjudged) if pending.unjudged else None
+        return Placement(None, (), pending.unsupported) if pending.unsupported else None
     plan = await _place(stages, snapshot, pending, settings)
     replacements = {run.replacement for run in snapshot.ongoing.in_flight}
     moves = [move for move in plan.moves if settings.mode is Mode.ACT or move.uid in replacements]
@@ -115,7 +115,7 @@ async def _place_pending(stages: Stages, snapshot: Snapshot, settings: Settings)
     for one in bound:
         if one.succeeded:
             stages.state.assume_bound(one.pod, one.move.target)
-    return Placement(plan, tuple(bound), pending.unjudged)
+    return Placement(plan, tuple(bound), pending.unsupported)
 
 
 async def _place(stages: Stages, snapshot: Snapshot, pending: Pending, settings: Settings) -> Plan:

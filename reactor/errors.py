@@ -23,7 +23,7 @@ class RematchError(Exception):
     """Root of everything we raise on purpose."""
 
 
-def in_words(problems: Iterable[tuple[str, str]]) -> str:
+def format_errors(problems: Iterable[tuple[str, str]]) -> str:
     """(path, message) pairs as one line; a problem of the whole has no path."""
     return "; ".join(f"{path}: {message}" if path else message for path, message in problems)
 
@@ -34,7 +34,7 @@ class SettingsError(RematchError):
     def __init__(self, problems: list[tuple[str, str]], source: str = "") -> None:
         self.problems = problems
         self.source = source
-        text = in_words(problems)
+        text = format_errors(problems)
         super().__init__(f"{source}: {text}" if source else text)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import structlog
 
 from reactor.clock import Clock
 from reactor.cluster.records import ConfigMap
-from reactor.errors import in_words
 from reactor.record.events import EventQueue, refused_settings_event
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
@@ -22,9 +20,6 @@ from reactor.work_queue import WorkQueue
 from storage.rows import RevisionRow
 
 log = structlog.get_logger(__name__)
-
-Listener = Callable[[float, str, str], None]
-"""(time, accepted or refused, text): the dashboard is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +35,15 @@ class SettingsInForce:
         self._mode = mode
         self._around = around
         self._config_map: ConfigMap | None = None
-        self._listeners: list[Listener] = []
         if file is None:
             self.source = SettingsSource.from_defaults(clock, self._accepted, self._refused)
         else:
             self.source = SettingsSource.from_file(file, clock, self._accepted, self._refused)
         self._settings = self._with_mode(self.source.current.settings)
-        self._tell_accepted(self.source.current)
+        self._record_accepted(self.source.current)
 
     def get(self) -> Settings:
         return self._settings
-
-    def listen(self, listener: Listener) -> None:
-        self._listeners.append(listener)
 
     def config_map_changed(self, config_map: ConfigMap | None) -> None:
         """Our ConfigMap came, changed or went."""
@@ -74,10 +65,10 @@ class SettingsInForce:
 
     def _accepted(self, _old: SettingsRevision, new: SettingsRevision) -> None:
         self._settings = self._with_mode(new.settings)
-        self._tell_accepted(new)
+        self._record_accepted(new)
         self._around.work_queue.add("settings")
 
-    def _tell_accepted(self, revision: SettingsRevision) -> None:
+    def _record_accepted(self, revision: SettingsRevision) -> None:
         log.info("settings in force", source=revision.source, digest=revision.digest[:12], mode=self._settings.mode)
         self._around.instruments.revisions.labels("accepted").inc()
         self._around.instruments.acting.set(self._settings.mode is Mode.ACT)
@@ -86,7 +77,6 @@ class SettingsInForce:
                 secrets.token_hex(6), revision.at, revision.source, revision.digest, accepted=True, text=revision.text
             )
         )
-        self._tell(revision.at, "accepted", f"settings from {revision.source} are in force")
 
     def _refused(self, revision: RefusedRevision) -> None:
         problems = list(revision.problems)
@@ -105,8 +95,3 @@ class SettingsInForce:
         )
         if self._config_map is not None:
             self._around.events.add(refused_settings_event(self._config_map, problems))
-        self._tell(revision.at, "refused", f"refused, the last good ones stay: {revision.source}: {in_words(problems)}")
-
-    def _tell(self, at: float, reason: str, text: str) -> None:
-        for listener in self._listeners:
-            listener(at, reason, text)

@@ -11,14 +11,14 @@ from typing import cast
 import structlog
 
 from reactor.clock import Clock
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
-from reactor.cluster.records import Pod
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.reads import ClusterReader
+from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample
 from reactor.errors import MetricsError
 from reactor.planning.network import asked_of_prometheus
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource
 from reactor.signals.metrics_api import MetricsApiSource
 from reactor.signals.prometheus import PrometheusSource
 from reactor.state.live_state import State
@@ -44,7 +44,7 @@ class Measuring:
     def __init__(
         self,
         state: State,
-        gateway: Gateway,
+        reader: ClusterReader,
         store: Store,
         settings: Callable[[], Settings],
         clock: Clock,
@@ -56,8 +56,8 @@ class Measuring:
         self._clock = clock
         self._instruments = instruments
         self._prometheus = PrometheusSource()
-        self._metrics_api = MetricsApiSource(gateway, clock, state.yield_to_cycle)
-        self.problems: dict[Source, str] = {}
+        self._metrics_api = MetricsApiSource(reader, clock, state.yield_to_cycle)
+        self.problems: dict[MetricsSource, str] = {}
         """What is wrong with a source now, for people."""
         self.service_level = ServiceLevel()
 
@@ -83,7 +83,7 @@ class Measuring:
                 await self._round_of_prometheus(settings)
             else:
                 self.service_level = ServiceLevel()
-                self.problems.pop(Source.PROMETHEUS, None)
+                self.problems.pop(MetricsSource.PROMETHEUS, None)
             await self._clock.sleep(settings.metrics.prometheus.interval if asked else WHEN_OFF)
 
     async def _follow_metrics_api(self) -> None:
@@ -93,7 +93,7 @@ class Measuring:
             if asked:
                 await self._round_of_metrics_api(settings)
             else:
-                self.problems.pop(Source.METRICS_API, None)
+                self.problems.pop(MetricsSource.METRICS_API, None)
             await self._clock.sleep(settings.metrics.metrics_api.interval if asked else WHEN_OFF)
 
     async def _round_of_prometheus(self, settings: Settings) -> None:
@@ -104,21 +104,21 @@ class Measuring:
         self._state.usage.record_network(told.network, told.links, now)
         self._state.usage.record_throttling(told.throttled, now)
         self.service_level = ServiceLevel(told.availability, told.latency_p95)
-        strangers = await self._write(told.pods, told.nodes, Source.PROMETHEUS, told.cpu_window)
-        self._judge(Source.PROMETHEUS, (*told.problems, *strangers))
+        strangers = await self._write(told.pods, told.nodes, MetricsSource.PROMETHEUS, told.cpu_window)
+        self._judge(MetricsSource.PROMETHEUS, (*told.problems, *strangers))
 
     async def _round_of_metrics_api(self, settings: Settings) -> None:
         told = await self._metrics_api.read(settings.metrics.metrics_api.timeout)
         if told.absent and not told.problems:
             return
-        strangers = await self._write(told.pods, told.nodes, Source.METRICS_API)
-        self._judge(Source.METRICS_API, (*told.problems, *strangers))
+        strangers = await self._write(told.pods, told.nodes, MetricsSource.METRICS_API)
+        self._judge(MetricsSource.METRICS_API, (*told.problems, *strangers))
 
     async def _write(
         self,
         pods: Sequence[PodUsageSample],
         nodes: Sequence[NodeUsageSample],
-        source: Source,
+        source: MetricsSource,
         cpu_window: float = 0.0,
     ) -> tuple[MetricsError, ...]:
         """What is wrong with the names of the nodes, if none of them is one of ours."""
@@ -135,7 +135,9 @@ class Measuring:
             return ()
         return (MetricsError(f"measures no node of this cluster; it tells of {min(unknown)} and the like"),)
 
-    async def _keep(self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: Source) -> None:
+    async def _keep(
+        self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: MetricsSource
+    ) -> None:
         """In the store, in pieces; of pods that are known."""
         self._store.add_samples(
             *(SampleRow(node.at, "node", node.node, node.cpu, node.memory, source) for node in nodes)
@@ -145,13 +147,13 @@ class Measuring:
                 await self._state.yield_to_cycle()
             self._store.add_samples(*self._rows(pods[begin : begin + PIECE], source))
 
-    def _rows(self, pods: Sequence[PodUsageSample], source: Source) -> Iterator[SampleRow]:
+    def _rows(self, pods: Sequence[PodUsageSample], source: MetricsSource) -> Iterator[SampleRow]:
         for sample in pods:
             pod = self._state.mirror.pod_named(sample.namespace, sample.pod)
             if pod is not None:
                 yield SampleRow(sample.at, "pod", pod.uid, sample.cpu, sample.memory, source)
 
-    def _judge(self, source: Source, problems: tuple[MetricsError, ...]) -> None:
+    def _judge(self, source: MetricsSource, problems: tuple[MetricsError, ...]) -> None:
         """Said once when it changes; the metric counts every time."""
         self._instruments.source_up.labels(source).set(0 if problems else 1)
         for _ in problems:

@@ -51,7 +51,7 @@ class Housekeeping:
         everything = everything or now - self._saved_all >= SAVE_ALL_EVERY
         if everything:
             self._saved_all = now
-        self._store.add_happiness(*self._state.ledger.export(now, changed_only=not everything))
+        self._store.add_happiness(*self._state.probes.export(now, changed_only=not everything))
 
     def _show(self) -> None:
         instruments = self._instruments

@@ -108,7 +108,7 @@ def _judge(file: str) -> Verdict:
 
 def _read(file: str) -> Settings:
     from reactor.errors import SettingsError
-    from reactor.settings.file import read_file
+    from reactor.settings.document import read_file
     from reactor.settings.load import parse_settings
 
     if file != STDIN:

@@ -15,7 +15,7 @@ from matching.plan import Plan
 from reactor.app import Controller, Options, open_controller
 from reactor.cli.plan_output import Planned, render
 from reactor.cli.planning_session import Request, compared, make_plan, wished_settings
-from reactor.cluster.exchange import Call
+from reactor.cluster.api import ApiRequest
 from reactor.cycle import turn
 from reactor.decision.decide import Trigger
 from reactor.errors import ClusterError
@@ -42,7 +42,7 @@ async def plan_live(request: Request) -> None:
             mode=Mode.ACT if request.apply else Mode.OBSERVE,
         )
         async with open_controller(options) as controller:
-            await controller.connection.exchange(Call("GET", "/version", deadline=ANSWER_DEADLINE))
+            await controller.connection.send(ApiRequest("GET", "/version", deadline=ANSWER_DEADLINE))
             await _with_background(controller, request)
 
 

@@ -23,11 +23,10 @@ from reactor.decision.decide import Trigger, decide
 from reactor.decision.managed import Management
 from reactor.errors import InputError, SettingsError
 from reactor.planning.problems import rematch_problem
-from reactor.settings.document import read_document
-from reactor.settings.file import read_file
+from reactor.settings.document import read_document, read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode, Settings
-from reactor.settings.planner_check import planner_problems
+from reactor.settings.planner import planner_problems
 from reactor.state.from_dump import Look, look_at_dump
 from reactor.state.snapshot import Needs, Snapshot
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from reactor.cli.client import ask
 from reactor.cli.tables import table
 from reactor.clock import rfc3339
-from reactor.errors import InputError, in_words
+from reactor.errors import InputError, format_errors
 from reactor.web.view import DecisionView, Gauge, Overview
 from storage.rows import DecisionRow, MoveRow, RevisionRow
 from storage.store import Store
@@ -104,7 +104,7 @@ def _moved(move: MoveRow) -> Happening:
 def _offered(revision: RevisionRow) -> Happening:
     if revision.accepted:
         return Happening(revision.at, "settings", "", "accepted", f"settings from {revision.source} are in force")
-    return Happening(revision.at, "settings", "", "refused", f"{revision.source}: {in_words(revision.errors)}")
+    return Happening(revision.at, "settings", "", "refused", f"{revision.source}: {format_errors(revision.errors)}")
 
 
 def render_history(rows: list[Happening]) -> str:

@@ -1,6 +1,6 @@
 """The connection to a Kubernetes API server; the only module that knows the `kubernetes` package.
 
-It carries requests and streams of lines. What they mean is the gateway's business; nothing is retried here, except
+It carries requests and streams of lines. What they mean is the reader's business; nothing is retried here, except
 that a rejected credential is read again once.
 """
 
@@ -21,11 +21,8 @@ from kubernetes.aio.client import ApiClient, ApiException, Configuration
 from kubernetes.aio.config import ConfigException, load_kube_config
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
-from reactor.cluster.credentials import Credential, FileToken, FixedToken, PluginToken
-from reactor.cluster.exchange import Answer, Call, Query
-from reactor.cluster.lines import lines_of
-from reactor.cluster.status import error_of, status_of
-from reactor.cluster.tokens import TokenFile
+from reactor.cluster.api import ApiRequest, ApiResponse, Query, error_of, status_of
+from reactor.cluster.credentials import Credential, FileToken, FixedToken, PluginToken, TokenFile
 from reactor.errors import InputError, Unreachable
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -124,7 +121,7 @@ def _is_far(host: str) -> bool:
 
 
 class KubernetesConnection:
-    """Implements `exchange.Connection`."""
+    """Implements `send.Connection`."""
 
     def __init__(self, client: ApiClient, credential: Credential, *, compress: bool = False) -> None:
         self._client = client
@@ -138,16 +135,16 @@ class KubernetesConnection:
     async def close(self) -> None:
         await self._client.close()
 
-    async def exchange(self, call: Call) -> Answer:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         what = f"{call.method} {call.path}"
         with _mapped(what, f"no answer within {call.deadline:g} s"):
             async with asyncio.timeout(call.deadline):
-                answer = await self._exchange_once(call)
+                answer = await self._send_once(call)
                 if answer.code == 401 and await self._credential.renew():
-                    answer = await self._exchange_once(call)
+                    answer = await self._send_once(call)
                 return answer
 
-    async def _exchange_once(self, call: Call) -> Answer:
+    async def _send_once(self, call: ApiRequest) -> ApiResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT)
         response = await self._send(call, self._encoding, timeout)
         async with response:
@@ -157,7 +154,7 @@ class KubernetesConnection:
     async def stream(self, path: str, query: Query, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
         what = f"GET {path}"
         silence = f"silent for {idle_timeout:g} s"
-        call = Call("GET", path, query)
+        call = ApiRequest("GET", path, query)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=idle_timeout)
         with _mapped(what, silence):
             response = await self._send(call, "identity", timeout)
@@ -173,7 +170,7 @@ class KubernetesConnection:
         finally:
             response.close()
 
-    async def _send(self, call: Call, encoding: str, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _send(self, call: ApiRequest, encoding: str, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         headers = {"Accept": "application/json", "Accept-Encoding": encoding, "User-Agent": self._client.user_agent}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
@@ -192,9 +189,9 @@ class KubernetesConnection:
         return response
 
 
-async def _answer(response: aiohttp.ClientResponse) -> Answer:
+async def _answer(response: aiohttp.ClientResponse) -> ApiResponse:
     stated = response.headers.get("Retry-After", "")
-    return Answer(response.status, await response.read(), float(stated) if stated.isdecimal() else None)
+    return ApiResponse(response.status, await response.read(), float(stated) if stated.isdecimal() else None)
 
 
 async def _chunks(response: aiohttp.ClientResponse, what: str, silence: str) -> AsyncIterator[bytes]:
@@ -212,3 +209,18 @@ def _mapped(what: str, late: str) -> Iterator[None]:
         raise Unreachable(f"{what}: {late}") from error
     except (aiohttp.ClientError, OSError, ApiException, EOFError) as error:
         raise Unreachable(f"{what}: {error or type(error).__name__}") from error
+
+
+async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Whole lines only. An end in the middle of one raises: the rest was lost on the way."""
+    pending: list[bytes] = []
+    async for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        pending.append(first)
+        for part in others:
+            line = b"".join(pending)
+            pending = [part]
+            if line.strip():
+                yield line
+    if b"".join(pending).strip():
+        raise Unreachable("the answer ends in the middle of a line")

@@ -22,7 +22,6 @@ class Kind(StrEnum):
     NAMESPACES = "namespaces"
     PVCS = "persistentvolumeclaims"
     PVS = "persistentvolumes"
-    PRIORITY_CLASSES = "priorityclasses"
     CONFIG_MAPS = "configmaps"
 
     @property
@@ -60,7 +59,6 @@ _RESOURCES: Mapping[Kind, _Resource] = {
     Kind.NAMESPACES: _Resource("Namespace", "/api/v1", namespaced=False),
     Kind.PVCS: _Resource("PersistentVolumeClaim", "/api/v1"),
     Kind.PVS: _Resource("PersistentVolume", "/api/v1", namespaced=False),
-    Kind.PRIORITY_CLASSES: _Resource("PriorityClass", "/apis/scheduling.k8s.io/v1", namespaced=False),
     Kind.CONFIG_MAPS: _Resource("ConfigMap", "/api/v1"),
 }
 

@@ -18,7 +18,6 @@ from reactor.cluster.records import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
-    PriorityClass,
     Record,
     Workload,
 )
@@ -140,7 +139,6 @@ class ClusterMirror:
             namespaces=self._copy(Kind.NAMESPACES, Namespace),
             pvcs=tuple(self._copy(Kind.PVCS, PersistentVolumeClaim).values()),
             pvs=self._copy(Kind.PVS, PersistentVolume),
-            priority_classes=self._copy(Kind.PRIORITY_CLASSES, PriorityClass),
         )
 
     def _copy(self, kind: Kind, _type: type[R]) -> dict[str, R]:

@@ -10,20 +10,19 @@ from dataclasses import replace
 
 from matching.constraints.neighbours import has_rules
 from matching.problem import Rules
-from reactor.cluster.pod_affinity import NAMESPACE_NAME, asks_for_namespace_labels
 from reactor.cluster.records import PersistentVolume, Pod
-from reactor.cluster.view import ClusterView
+from reactor.cluster.view import NAMESPACE_NAME, ClusterView, asks_for_namespace_labels
 
 
-def cannot_judge(pod: Pod, view: ClusterView) -> tuple[str, ...]:
+def unsupported_constraints(pod: Pod, view: ClusterView) -> tuple[str, ...]:
     """Hard constraints that concern the pod and that nobody here can judge; it is neither moved nor bound."""
     if not pod.pvcs and not has_rules(pod.rules) and not view.unread_namespaces:
-        return pod.unjudged
-    return (*pod.unjudged, *_claims(pod, view), *_namespaces(pod, view))
+        return pod.unsupported
+    return (*pod.unsupported, *_claims(pod, view), *_namespaces(pod, view))
 
 
 def rules_of(pod: Pod, view: ClusterView) -> Rules:
-    """With what its bound volumes demand. What `cannot_judge` names is left out."""
+    """With what its bound volumes demand. What `unsupported_constraints` names is left out."""
     if not pod.pvcs:
         return pod.rules
     volumes = bound_pvs(pod, view)

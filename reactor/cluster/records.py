@@ -59,7 +59,7 @@ class Pod(Struct, frozen=True, gc=False):
     """Shared by the pods of a template; without what its volumes demand, which the spec does not tell."""
     gates: tuple[str, ...] = ()
     """Scheduling gates that are still set."""
-    unjudged: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     """Hard constraints that we cannot judge, by field name; the pod is neither moved nor bound. More can be found
     only with the rest of the cluster at hand: `reactor.cluster.pod_constraints`."""
     pvcs: tuple[str, ...] = ()
@@ -67,7 +67,6 @@ class Pod(Struct, frozen=True, gc=False):
     local_data: tuple[str, ...] = ()
     """Volumes whose data would be lost by a move (emptyDir, hostPath, local)."""
     containers: tuple[Container, ...] = ()
-    ip: str = ""
     started: float | None = None
     ready_since: float | None = None
     mirror: bool = False
@@ -112,7 +111,6 @@ class Event(Struct, frozen=True, gc=False):
     reason: str
     type: str
     message: str
-    involved_kind: str
     involved_namespace: str
     involved_name: str
     involved_uid: str
@@ -133,7 +131,6 @@ class Workload(Struct, frozen=True, gc=False):
     resource_version: str
     owner: Owner | None = None
     replicas: int = 0
-    ready_replicas: int = 0
 
 
 class LabelSelector(Struct, frozen=True, gc=False):
@@ -169,7 +166,6 @@ class PersistentVolumeClaim(Struct, frozen=True, gc=False):
     name: str
     resource_version: str
     volume: str = ""
-    storage_class: str = ""
     exclusive: bool = False
     """ReadWriteOncePod: one pod at a time, wherever it runs."""
     deleting: bool = False
@@ -187,19 +183,31 @@ class PersistentVolume(Struct, frozen=True, gc=False):
     """Zone and region labels with the values that each allows."""
 
 
-class PriorityClass(Struct, frozen=True, gc=False):
-    name: str
-    uid: str
-    resource_version: str
-    value: int = 0
-
-
 class ConfigMap(Struct, frozen=True, gc=False):
     uid: str
     namespace: str
     name: str
     resource_version: str
     data: Mapping[str, str] = {}
+
+
+class PodUsageSample(Struct, frozen=True, gc=False):
+    """None is an axis that the source did not tell; NaN one that it told wrongly (invalid)."""
+
+    namespace: str
+    pod: str
+    cpu: float | None
+    memory: float | None
+    at: float
+
+
+class NodeUsageSample(Struct, frozen=True, gc=False):
+    """As PodUsageSample; `node` is the name in the cluster, or a host name or address where the source has no other."""
+
+    node: str
+    cpu: float | None
+    memory: float | None
+    at: float
 
 
 Record = (
@@ -211,6 +219,5 @@ Record = (
     | Namespace
     | PersistentVolumeClaim
     | PersistentVolume
-    | PriorityClass
     | ConfigMap
 )

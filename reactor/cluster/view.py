@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from reactor.cluster.pod_affinity import asks_for_namespace_labels, seen_by_rules
+from matching.constraints.neighbours import has_rules, pod_selectors
+from matching.constraints.who import selects
+from matching.problem import Rules
 from reactor.cluster.records import (
     Namespace,
     Node,
@@ -15,7 +17,6 @@ from reactor.cluster.records import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
-    PriorityClass,
     Workload,
 )
 
@@ -35,7 +36,6 @@ class ClusterView:
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
     pvcs: tuple[PersistentVolumeClaim, ...] = ()
     pvs: Mapping[str, PersistentVolume] = field(default_factory=dict)
-    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """Every pod bound to the node, finished and terminating ones included."""
@@ -117,3 +117,33 @@ class ClusterView:
     @cached_property
     def _pods_by_name(self) -> Mapping[tuple[str, str], Pod]:
         return {(pod.namespace, pod.name): pod for pod in self.pods.values()}
+
+
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""A label that every namespace has, so it is known even of one that was not read."""
+
+
+def seen_by_rules(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Those whose rules look at other pods, and those whom such rules may mean."""
+    every = list(pods)
+    distinct = {id(pod.rules): pod.rules for pod in every}
+    ruling = {key: rules for key, rules in distinct.items() if has_rules(rules)}
+    if not ruling:
+        return ()
+    selectors = {selector for rules in ruling.values() for selector in pod_selectors(rules)}
+    meant: dict[int, bool] = {}
+    for pod in every:
+        if id(pod.labels) not in meant:
+            meant[id(pod.labels)] = any(selects(selector, pod.labels) for selector in selectors)
+    return tuple(pod for pod in every if meant[id(pod.labels)] or id(pod.rules) in ruling)
+
+
+def asks_for_namespace_labels(rules: Rules) -> bool:
+    """Beyond the label with the name, which every namespace has."""
+    selectors = (term.namespace_selector for term in (*rules.pod_affinity, *rules.pod_anti_affinity))
+    return any(
+        requirement.key != NAMESPACE_NAME
+        for selector in selectors
+        if selector is not None
+        for requirement in selector.requirements
+    )

@@ -6,17 +6,27 @@ and only a few times.
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
 from msgspec import Struct
 
-from reactor.clock import Clock
-from reactor.cluster.exchange import Answer, Body, Call, Connection
-from reactor.cluster.kinds import Kind
+from reactor.clock import Clock, rfc3339
+from reactor.cluster.api import (
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+    Body,
+    Connection,
+    Status,
+    checked,
+    error_of,
+    status_of,
+)
+from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.records import Pod
-from reactor.cluster.status import Status, error_of, status_of
 from reactor.errors import Forbidden, Unreachable
 
 _DEADLINE = 15.0
@@ -125,18 +135,18 @@ class ClusterWriter:
             return BindingAnswer(Binding.UNKNOWN, str(error))
         return _binding_answer(answer)
 
-    async def _post_safely(self, path: str, body: Body) -> Answer:
+    async def _post_safely(self, path: str, body: Body) -> ApiResponse:
         """The body holds a UID precondition, so a repetition cannot hit another pod."""
-        call = Call("POST", path, body=body, deadline=_DEADLINE)
+        call = ApiRequest("POST", path, body=body, deadline=_DEADLINE)
         for attempt in range(1, _ATTEMPTS):
             try:
-                answer = await self._connection.exchange(call)
+                answer = await self._connection.send(call)
                 if answer.code not in _UNCERTAIN:
                     return answer
             except Unreachable:
                 pass
             await self._clock.sleep(_PAUSE * attempt)
-        return await self._connection.exchange(call)
+        return await self._connection.send(call)
 
     async def _eviction_conflict(self, pod: Pod, status: Status) -> EvictionAnswer:
         now = await self._look(pod)
@@ -159,7 +169,7 @@ class ClusterWriter:
 
     async def _look(self, pod: Pod) -> _PodNow | None:
         """The pod that has the name now; None when there is none."""
-        answer = await self._connection.exchange(Call("GET", _path(pod), deadline=_DEADLINE))
+        answer = await self._connection.send(ApiRequest("GET", _path(pod), deadline=_DEADLINE))
         if answer.code == 404:
             return None
         if answer.code in (401, 403):
@@ -176,7 +186,7 @@ def _path(pod: Pod) -> str:
     return f"{Kind.PODS.path(pod.namespace)}/{pod.name}"
 
 
-def _eviction_answer(answer: Answer) -> EvictionAnswer:
+def _eviction_answer(answer: ApiResponse) -> EvictionAnswer:
     if 200 <= answer.code < 300:
         return EvictionAnswer(Eviction.ACCEPTED)
     status = status_of(answer)
@@ -194,7 +204,7 @@ def _eviction_answer(answer: Answer) -> EvictionAnswer:
     return EvictionAnswer(outcomes.get(answer.code, Eviction.FAILED), status.message)
 
 
-def _binding_answer(answer: Answer) -> BindingAnswer:
+def _binding_answer(answer: ApiResponse) -> BindingAnswer:
     if 200 <= answer.code < 300:
         return BindingAnswer(Binding.BOUND)
     status = status_of(answer)
@@ -206,3 +216,72 @@ def _binding_answer(answer: Answer) -> BindingAnswer:
         **dict.fromkeys(_UNCERTAIN, Binding.UNKNOWN),
     }
     return BindingAnswer(outcomes.get(answer.code, Binding.FAILED), status.message, status.retry_after)
+
+
+COMPONENT = "rematch"
+_EVENT_DEADLINE = 10.0
+_LONGEST_STEM = 253 - 17
+"""An Event's name holds the object's, and names end at 253 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """`type` is Normal or Warning. Events about objects without a namespace live in `default`."""
+
+    object_kind: str
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+    type: str = "Normal"
+    api_version: str = "v1"
+
+
+class EventWriter:
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    async def create_event(self, announcement: Announcement) -> ObjectName:
+        """Returns the Event's name, for `count_event` when the same is to be said again."""
+        namespace = announcement.namespace or "default"
+        event = ObjectName(namespace, f"{announcement.name[:_LONGEST_STEM]}.{secrets.token_hex(8)}")
+        path = Kind.EVENTS.path(namespace)
+        body = _event_body(event, announcement, self._now())
+        answer = await self._connection.send(ApiRequest("POST", path, body=body, deadline=_EVENT_DEADLINE))
+        checked(answer, f"POST {path}")
+        return event
+
+    async def count_event(self, event: ObjectName, count: int) -> None:
+        """Raises NotFound when the Event has expired (they live an hour): create it again."""
+        path = f"{Kind.EVENTS.path(event.namespace)}/{event.name}"
+        body = {"count": count, "lastTimestamp": self._now()}
+        call = ApiRequest("PATCH", path, body=body, content_type=MERGE_PATCH, deadline=_EVENT_DEADLINE)
+        checked(await self._connection.send(call), f"PATCH {path}")
+
+    def _now(self) -> str:
+        return rfc3339(self._clock.now())
+
+
+def _event_body(event: ObjectName, announcement: Announcement, now: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": event.name, "namespace": event.namespace},
+        "involvedObject": {
+            "apiVersion": announcement.api_version,
+            "kind": announcement.object_kind,
+            "namespace": announcement.namespace,
+            "name": announcement.name,
+            "uid": announcement.uid,
+        },
+        "reason": announcement.reason,
+        "message": announcement.message,
+        "type": announcement.type,
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+    }

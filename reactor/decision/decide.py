@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from matching.plan import Promise
-from reactor.cluster.pod_constraints import cannot_judge
+from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.causes import placement_cause
 from reactor.decision.managed import Management
@@ -14,7 +14,7 @@ from reactor.decision.pdbs import why_not_evictable
 from reactor.decision.protection import protection
 from reactor.decision.reasons import Reason
 from reactor.settings.model import Mode, Settings
-from reactor.settings.planner_check import waived_by
+from reactor.settings.planner import waived_by
 from reactor.state.snapshot import PodHappiness, Snapshot
 
 
@@ -103,9 +103,9 @@ def may_not_move(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | Non
     if pod.scheduler_name != settings.scheduler_name:
         text = f"its schedulerName is {pod.scheduler_name}; only pods with {settings.scheduler_name} are moved"
         return Wait(pod.uid, pod.key, Reason.OTHER_SCHEDULER, text)
-    unjudged = cannot_judge(pod, snapshot.cluster)
-    if unjudged:
-        return Wait(pod.uid, pod.key, Reason.UNJUDGED, f"cannot judge {', '.join(unjudged)}")
+    unsupported = unsupported_constraints(pod, snapshot.cluster)
+    if unsupported:
+        return Wait(pod.uid, pod.key, Reason.UNJUDGED, f"cannot judge {', '.join(unsupported)}")
     budget = why_not_evictable(pod, snapshot.cluster)
     if budget:
         return Wait(pod.uid, pod.key, Reason.PDB, budget)

@@ -44,7 +44,7 @@ class Ordinary:
             and not pod.annotations
             and pod.deleting is None
             and pod.phase == "Running"
-            and not (pod.pvcs or pod.local_data or pod.unjudged or pod.mirror)
+            and not (pod.pvcs or pod.local_data or pod.unsupported or pod.mirror)
             and pod.priority_class not in SYSTEM_PRIORITIES
             and pod.priority < SYSTEM_PRIORITY_VALUE
             and pod.scheduler_name == self.scheduler_name

@@ -17,7 +17,7 @@ class Placement:
 
     plan: Plan | None
     bound: tuple[Bound, ...]
-    unjudged: tuple[Pod, ...]
+    unsupported: tuple[Pod, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reactor.cluster.pod_constraints import cannot_judge
+from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.execution.follow import reserved
 from reactor.settings.model import Settings
@@ -16,7 +16,7 @@ from reactor.state.snapshot import Snapshot
 class Pending:
     place: Mapping[str, str | None]
     """By UID: the node that a reservation holds for the pod, or None."""
-    unjudged: tuple[Pod, ...]
+    unsupported: tuple[Pod, ...]
     """Not bound, because a hard constraint of theirs cannot be judged."""
 
 
@@ -40,6 +40,6 @@ def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
         for run in snapshot.ongoing.in_flight
         if run.replacement is not None and reserved(run, snapshot.at, settings.execution)
     }
-    unjudged = tuple(pod for pod in waiting if cannot_judge(pod, snapshot.cluster))
-    left = {pod.uid for pod in unjudged}
-    return Pending({pod.uid: held.get(pod.uid) for pod in waiting if pod.uid not in left}, unjudged)
+    unsupported = tuple(pod for pod in waiting if unsupported_constraints(pod, snapshot.cluster))
+    left = {pod.uid for pod in unsupported}
+    return Pending({pod.uid: held.get(pod.uid) for pod in waiting if pod.uid not in left}, unsupported)

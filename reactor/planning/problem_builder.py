@@ -16,7 +16,7 @@ from matching.problem import Node as Place
 from matching.problem import Pod as Guest
 from reactor.cluster.pod_constraints import namespace_labels, rules_of
 from reactor.cluster.records import Node, Pod
-from reactor.signals.readings import Usage
+from reactor.signals.measurements import Usage
 from reactor.signals.workloads import workload_key
 from reactor.state.moves import Move
 from reactor.state.snapshot import Needs, Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from matching.problem import Options, Problem, Scope
-from reactor.cluster.pod_constraints import cannot_judge
+from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.decide import Decision, may_not_move, rests
 from reactor.decision.eligibility import Ordinary
@@ -16,7 +16,7 @@ from reactor.planning.network import for_planner
 from reactor.planning.pending import pending_pods
 from reactor.planning.problem_builder import ProblemBuilder
 from reactor.settings.model import Settings
-from reactor.settings.planner_check import waived_by
+from reactor.settings.planner import waived_by
 from reactor.state.moves import Move
 from reactor.state.snapshot import Needs, Snapshot
 
@@ -43,8 +43,8 @@ def rematch_problem(snapshot: Snapshot, decision: Decision, settings: Settings) 
     pending = pending_pods(snapshot, settings)
     for uid in pending.place:
         builder.add(snapshot.cluster.pods[uid])
-    for pod in pending.unjudged:
-        builder.add(pod, fixed=f"cannot judge {', '.join(cannot_judge(pod, snapshot.cluster))}")
+    for pod in pending.unsupported:
+        builder.add(pod, fixed=f"cannot judge {', '.join(unsupported_constraints(pod, snapshot.cluster))}")
     for run in reservations(snapshot, settings):
         if run.replacement not in pending.place:
             builder.hold(run)

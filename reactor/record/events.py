@@ -11,12 +11,12 @@ from typing import Protocol
 import structlog
 
 from reactor.clock import Clock
-from reactor.cluster.event_writer import Announcement
 from reactor.cluster.kinds import ObjectName
-from reactor.cluster.pod_constraints import cannot_judge
+from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import ConfigMap, Pod
+from reactor.cluster.writes import Announcement
 from reactor.decision.decide import Unhappy, Wait
-from reactor.errors import ClusterError, NotFound, in_words
+from reactor.errors import ClusterError, NotFound, format_errors
 from reactor.execution.outcome import Placement, Rematch
 from reactor.state.moves import Move, MoveState
 from reactor.state.snapshot import Snapshot
@@ -140,9 +140,9 @@ def move_event(run: Move, snapshot: Snapshot) -> Announcement | None:
 
 def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Announcement]:
     pods = snapshot.cluster.pods
-    for pod in placement.unjudged:
-        unjudged = ", ".join(cannot_judge(pod, snapshot.cluster))
-        yield pod_event(pod, "FailedScheduling", f"cannot judge {unjudged}", warning=True)
+    for pod in placement.unsupported:
+        unsupported = ", ".join(unsupported_constraints(pod, snapshot.cluster))
+        yield pod_event(pod, "FailedScheduling", f"cannot judge {unsupported}", warning=True)
     if placement.plan is None:
         return
     for left in placement.plan.unplaced:
@@ -166,6 +166,6 @@ def refused_settings_event(config_map: ConfigMap, problems: list[tuple[str, str]
         config_map.name,
         config_map.uid,
         "SettingsRefused",
-        f"the last good settings stay in force: {in_words(problems)}"[:1000],
+        f"the last good settings stay in force: {format_errors(problems)}"[:1000],
         "Warning",
     )

@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from reactor.errors import in_words
+from reactor.errors import format_errors
 from reactor.state.moves import NO_NODE, MoveState
 from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
 from storage.store import Store
@@ -155,7 +155,7 @@ def _move_entry(row: MoveRow) -> HistoryEntry:
 def _revision_text(row: RevisionRow) -> tuple[str, str]:
     if row.accepted:
         return "accepted", f"settings from {row.source} are in force"
-    return "refused", f"refused, the last good ones stay: {row.source}: {in_words(row.errors)}"
+    return "refused", f"refused, the last good ones stay: {row.source}: {format_errors(row.errors)}"
 
 
 class _PlannedMove(Struct, rename={"source": "from", "target": "to"}):

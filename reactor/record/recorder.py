@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from reactor.cluster.decoding.decoder import Malformed
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.decision.decide import Decision, Wait
 from reactor.decision.managed import Management
@@ -140,9 +140,9 @@ class WatchRecorder:
 
     def __init__(self, instruments: Instruments) -> None:
         self._instruments = instruments
-        self._logged: set[Malformed] = set()
+        self._logged: set[MalformedObject] = set()
 
-    def malformed(self, malformed: Malformed) -> None:
+    def malformed(self, malformed: MalformedObject) -> None:
         """Every list reads the object again. It is logged once."""
         self._instruments.malformed.labels(malformed.kind).inc()
         if malformed in self._logged:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic.alias_generators import to_camel
 
 from reactor.errors import SettingsError
 
-Problem = tuple[str, str]
+FieldError = tuple[str, str]
 """(path, what is wrong and what to write instead)"""
 
 MAX_CHARACTERS = 256 * 1024
@@ -17,6 +21,12 @@ MAX_CHARACTERS = 256 * 1024
 
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = {_TAG + name for name in ("str", "timestamp", "value", "merge")}
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """A hint: what was probably meant, else what there is."""
+    close = difflib.get_close_matches(to_camel(word), known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(known))}"
 
 
 class _Loader(yaml.SafeLoader):
@@ -79,7 +89,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._loader = _Loader(text)
-        self._problems: list[Problem] = []
+        self._problems: list[FieldError] = []
 
     def read(self) -> Any:
         try:
@@ -151,3 +161,17 @@ class _Reader:
             (path, f"line {line}: {node.value[:40]!r} cannot be read as {node.tag.removeprefix(_TAG)}")
         )
         return None
+
+
+def read_file(path: Path) -> str:
+    """Raises SettingsError that names the file."""
+    try:
+        # A pipe or device could keep us waiting for ever.
+        if path.exists() and not path.is_file():
+            raise SettingsError([("", "is not a regular file")], str(path))
+        with path.open("rb") as file:
+            return file.read(4 * MAX_CHARACTERS + 1).decode()
+    except UnicodeDecodeError as error:
+        raise SettingsError([("", f"is not UTF-8 text (byte {error.start})")], str(path)) from None
+    except OSError as error:
+        raise SettingsError([("", f"cannot be read: {error.strerror or error}")], str(path)) from None

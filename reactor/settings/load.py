@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from reactor.errors import SettingsError
-from reactor.settings.document import Problem, Writer, read_document
+from reactor.settings.document import FieldError, Writer, nearest, read_document
 from reactor.settings.model import Settings
-from reactor.settings.planner_check import planner_problems
-from reactor.settings.problems import explain
+from reactor.settings.planner import planner_problems
 
 CONFIG_MAP_KEY = "settings.yaml"
 
@@ -81,7 +82,7 @@ def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, An
     return kept
 
 
-def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[Problem]:
+def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[FieldError]:
     """What is wrong with the planner is told along with what is wrong elsewhere: the wrong values are left out."""
     rest = deepcopy(tree)
     for wrong in error.errors():
@@ -95,3 +96,91 @@ def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[P
         return planner_problems(Settings.model_validate(rest, by_alias=True, by_name=False))
     except ValidationError:
         return []
+
+
+_NOUNS = {
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "string": "text",
+    "array": "a list",
+    "object": "a mapping of keys to values",
+}
+_KEY_MARK = "[key]"
+"""How pydantic says that the error is in the key of a mapping, not in its value."""
+
+
+def explain(error: ValidationError) -> list[FieldError]:
+    schema = Settings.model_json_schema()
+    return [_problem(details, schema) for details in error.errors(include_url=False)]
+
+
+def _problem(details: ErrorDetails, schema: dict[str, Any]) -> FieldError:
+    steps = [step for step in details["loc"] if step != _KEY_MARK]
+    return path_of(steps), _message(details, steps, schema)
+
+
+def path_of(steps: Sequence[str | int]) -> str:
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return path.removeprefix(".")
+
+
+def _message(details: ErrorDetails, steps: list[str | int], schema: dict[str, Any]) -> str:
+    kind = details["type"]
+    if kind == "extra_forbidden":
+        return f"unknown key; {nearest(str(steps[-1]), list(_find(schema, steps[:-1])['properties']))}"
+    if kind == "value_error":
+        return str(details["ctx"]["error"])
+    if kind == "json_invalid":
+        return f"cannot be read: {details['ctx']['error']}"
+    value = details["input"]
+    return f"must be {_expected(_find(schema, steps), value)} (got {_shown(value)})"
+
+
+def _find(schema: dict[str, Any], steps: Sequence[str | int]) -> dict[str, Any]:
+    """The part of the JSON schema that a path leads to."""
+    part = schema
+    for step in steps:
+        if isinstance(step, int):
+            part = part["items"]
+        else:
+            part = part.get("properties", {}).get(step) or part["additionalProperties"]
+        if "$ref" in part:
+            part = schema["$defs"][part["$ref"].rpartition("/")[2]]
+    return part
+
+
+def _expected(part: dict[str, Any], value: object) -> str:
+    if "const" in part:
+        return str(part["const"])
+    if "enum" in part:
+        return f"one of {', '.join(part['enum'])}"
+    if "anyOf" in part:
+        choices = {choice["type"]: choice for choice in part["anyOf"]}
+        if {"number", "string"} <= choices.keys() and not _is_number(value):
+            return f"a duration such as 30s or 1h30m, {_bounds(choices['number'])}"
+        return _expected(part["anyOf"][0], value)
+    bounds = _bounds(part)
+    if bounds and _is_number(value) and (part["type"] == "number" or isinstance(value, int)):
+        return bounds
+    joined = f"of {bounds}" if bounds.startswith("at ") else bounds
+    return f"{_NOUNS[part['type']]} {joined}".strip()
+
+
+def _bounds(part: dict[str, Any]) -> str:
+    if "minimum" in part and "maximum" in part:
+        return f"between {part['minimum']} and {part['maximum']}"
+    words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+    return " and ".join(f"{word} {part[name]}" for name, word in words.items() if name in part)
+
+
+def _is_number(value: object) -> bool:
+    """NaN and the infinities are none that anybody would want to set."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

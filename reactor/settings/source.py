@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +11,7 @@ from typing import Self
 
 from reactor.clock import Clock
 from reactor.errors import SettingsError
-from reactor.settings.document import Problem
-from reactor.settings.file import read_file
+from reactor.settings.document import FieldError, read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
 
@@ -29,23 +29,23 @@ class SettingsRevision:
 class RefusedRevision:
     """Also stands for a file or ConfigMap that is gone: then there is no text and no digest."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[FieldError, ...]
     digest: str
     source: str
     at: float
     text: str
 
 
-Accepted = Callable[[SettingsRevision, SettingsRevision], None]
+OnAccepted = Callable[[SettingsRevision, SettingsRevision], None]
 """Called with the revision that was in force and the one that is now."""
 
-Refused = Callable[[RefusedRevision], None]
+OnRefused = Callable[[RefusedRevision], None]
 
 
 class SettingsSource:
     """`current` is always whole and valid. `refused` is what was offered last, if it was not taken."""
 
-    def __init__(self, first: SettingsRevision, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> None:
+    def __init__(self, first: SettingsRevision, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> None:
         self._current = first
         self._refused: RefusedRevision | None = None
         self._clock = clock
@@ -53,13 +53,13 @@ class SettingsSource:
         self._on_refused = on_refused
 
     @classmethod
-    def from_file(cls, path: Path, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> Self:
+    def from_file(cls, path: Path, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> Self:
         """Raises SettingsError: who names a file does not want to run on something else."""
         first = _revision(read_file(path), str(path), clock.now())
         return cls(first, clock, on_accepted, on_refused)
 
     @classmethod
-    def from_defaults(cls, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> Self:
+    def from_defaults(cls, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> Self:
         """For a ConfigMap, which may come later; the defaults only observe."""
         return cls(_revision("", "defaults", clock.now()), clock, on_accepted, on_refused)
 
@@ -105,3 +105,38 @@ def _revision(text: str, source: str, at: float) -> SettingsRevision:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+POLL_SECONDS = 0.5
+"""A change is seen at the next look and in force at the one after it: within 2 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    text: str | None
+    trouble: str = ""
+
+
+async def watch_file(path: Path, settings: SettingsSource, clock: Clock) -> None:
+    """Ends only by cancellation. What looks different from look to look is still being written, and waits."""
+    previous: _Look | None = None
+    while True:
+        await clock.sleep(POLL_SECONDS)
+        look = await asyncio.to_thread(_look, path)
+        if look == previous:
+            _hand_over(look, path, settings)
+        previous = look
+
+
+def _look(path: Path) -> _Look:
+    try:
+        return _Look(read_file(path))
+    except SettingsError as error:
+        return _Look(None, error.problems[0][1])
+
+
+def _hand_over(look: _Look, path: Path, settings: SettingsSource) -> None:
+    if look.text is None:
+        settings.lost(str(path), look.trouble)
+    else:
+        settings.offer(look.text, str(path))

@@ -98,7 +98,7 @@ class LiveView:
         placement = await self._planned(pod)
         if placement is None:
             placement = await asyncio.to_thread(placement_now, pod, snapshot, settings)
-        evidence = self._controller.state.ledger.evidence(pod.uid, snapshot.at)
+        evidence = self._controller.state.probes.evidence(pod.uid, snapshot.at)
         return pod_view(pod, snapshot, settings, Facts(evidence, placement, self.timeline.about(pod.key)))
 
     async def _planned(self, pod: Pod) -> PlacementView | None:

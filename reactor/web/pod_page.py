@@ -11,7 +11,7 @@ from reactor.decision.decide import Trigger, Wait, decide, judge
 from reactor.decision.managed import Management
 from reactor.planning.problems import rematch_problem, why_fixed
 from reactor.settings.model import Settings
-from reactor.signals.probes import Evidence as Account
+from reactor.signals.probes import ProbeEvidence as Account
 from reactor.state.happiness import probability, threshold_of
 from reactor.state.snapshot import Snapshot
 from reactor.web.view import (

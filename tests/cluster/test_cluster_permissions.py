@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reactor.cluster.event_writer import Announcement, Announcer
-from reactor.cluster.samples import Source
-from reactor.cluster.writes import Binding, ClusterWriter
+from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
+from reactor.signals.measurements import MetricsSource
 from reactor.web.live import LiveView
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually
@@ -52,7 +51,9 @@ async def test_without_measurements_nothing_running_is_moved(
 ) -> None:
     await account.without(*permission)
     async with running_as(account) as controller:
-        await eventually(lambda: named(permission) in controller.measuring.problems.get(Source.METRICS_API, ""), 20)
+        await eventually(
+            lambda: named(permission) in controller.measuring.problems.get(MetricsSource.METRICS_API, ""), 20
+        )
         await shop.fail("web")
         await shop.hears("RematchWaits", "noFreshMetrics: ")
     assert shop.where("web") == ["n1"]
@@ -104,7 +105,7 @@ async def test_a_conflict_cannot_be_settled_without_reading_the_pod(account: Acc
 async def test_a_repeated_event_cannot_be_counted_without_patch(account: Account, shop: RealShop) -> None:
     await account.without("", "events", "patch")
     async with running_as(account) as controller:
-        announcer = Announcer(controller.connection, controller.clock)
+        announcer = EventWriter(controller.connection, controller.clock)
         event = await announcer.create_event(Announcement("Pod", shop.namespace, "p", "u", "Unhappy", "twice"))
         with pytest.raises(Forbidden) as refused:
             await announcer.count_event(event, 2)

@@ -212,7 +212,7 @@ async def test_a_binding_that_always_fails_does_not_stop_the_rematches(rig: Rig)
 
 async def test_a_pod_that_cannot_be_judged_is_not_bound() -> None:
     rig = Rig()
-    rig.sync(make_node("n1"), make_pending("web-1", unjudged=("podAntiAffinity",)))
+    rig.sync(make_node("n1"), make_pending("web-1", unsupported=("podAntiAffinity",)))
 
     outcome = await rig.turn()
 

@@ -8,8 +8,18 @@ from msgspec.structs import replace
 
 from matching.registry import load_planner
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, PodDisruptionBudget, Record, Workload
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.records import (
+    ConfigMap,
+    Event,
+    Namespace,
+    Node,
+    NodeUsageSample,
+    Pod,
+    PodDisruptionBudget,
+    PodUsageSample,
+    Record,
+    Workload,
+)
 from reactor.cycle import Stages, turn
 from reactor.decision.decide import Trigger
 from reactor.execution.executor import Executor
@@ -20,6 +30,7 @@ from reactor.record.history import History
 from reactor.record.metrics import Instruments
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
 from tests.support.clock import VirtualClock
@@ -83,9 +94,9 @@ class Rig:
         now, known = self.clock.now(), self.state.mirror.records(Kind.PODS).values()
         by_name = {pod.name: pod for pod in known if isinstance(pod, Pod)}
         told = [PodUsageSample(by_name[name].namespace, name, cpu, memory, now) for name, cpu in pods.items()]
-        self.state.usage.record_pods(told, Source.METRICS_API, now)
+        self.state.usage.record_pods(told, MetricsSource.METRICS_API, now)
         shares = [NodeUsageSample(name, cpu, memory, now) for name, cpu in nodes.items()]
-        self.state.usage.record_nodes(shares, Source.METRICS_API, now)
+        self.state.usage.record_nodes(shares, MetricsSource.METRICS_API, now)
 
     def fail(self, pod: Pod, count: int = 10) -> None:
         self.put(make_event(pod, count, self.clock.now()))

@@ -18,7 +18,7 @@ from loadtests.experiment.simulated.wire import (
 from loadtests.experiment.tally import Tally
 from matching.registry import load_planner
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, ProbeCounter, Source
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.cluster.writes import ClusterWriter
 from reactor.cycle import Stages, turn
 from reactor.decision.decide import Trigger
@@ -28,6 +28,7 @@ from reactor.record.history import History
 from reactor.record.metrics import Instruments
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource, ProbeCounter
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
 from storage.store import Store
@@ -114,8 +115,8 @@ class SimulatedController:
         now, pods = self._agenda.now(), [pod for pod in self._cluster.pods.values() if pod.started is not None]
         memory = self._cluster.memory_bytes
         usages = [PodUsageSample(NAMESPACE, pod.uid, self._cores(pod), memory, now) for pod in pods]
-        self._state.usage.record_pods(usages, Source.PROMETHEUS, now)
-        self._state.usage.record_nodes(self._node_samples(now), Source.PROMETHEUS, now)
+        self._state.usage.record_pods(usages, MetricsSource.PROMETHEUS, now)
+        self._state.usage.record_nodes(self._node_samples(now), MetricsSource.PROMETHEUS, now)
         self._state.count(
             ProbeCounter(NAMESPACE, pod.uid, CONTAINER, float(pod.successes), float(pod.failures), now, pod.uid)
             for pod in pods

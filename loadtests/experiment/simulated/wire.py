@@ -11,7 +11,7 @@ from loadtests.experiment.apps import NAMESPACE, REQUESTS, App
 from loadtests.experiment.simulated.cluster import SimulatedCluster
 from loadtests.experiment.simulated.pod import FAILURE_THRESHOLD, PROBE_TIMEOUT, SimulatedPod
 from loadtests.workloads.node_spec import NodeSpec
-from reactor.cluster.exchange import Answer, Call, Query
+from reactor.cluster.api import ApiRequest, ApiResponse, Query
 from reactor.cluster.records import Container, Event, Node, Owner, Pod, Probe, Workload
 from reactor.errors import Unreachable
 
@@ -27,7 +27,7 @@ def node_record(node: NodeSpec) -> Node:
 
 
 def owner_record(app: App) -> Workload:
-    return Workload("ReplicaSet", _owner(app).uid, NAMESPACE, _owner(app).name, "1", replicas=1, ready_replicas=1)
+    return Workload("ReplicaSet", _owner(app).uid, NAMESPACE, _owner(app).name, "1", replicas=1)
 
 
 def pod_record(pod: SimulatedPod, version: int, probe_period: float, now: float) -> Pod:
@@ -67,7 +67,6 @@ def event_record(pod: SimulatedPod, reason: str, count: int, now: float) -> Even
         reason=reason,
         type=kind,
         message=messages[reason],
-        involved_kind="Pod",
         involved_namespace=NAMESPACE,
         involved_name=pod.uid,
         involved_uid=pod.uid,
@@ -85,7 +84,7 @@ class SimulatedConnection:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
 
-    async def exchange(self, call: Call) -> Answer:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         *_, name, action = call.path.split("/")
         pod = self._cluster.pods.get(name)
         if pod is None or pod.deleting:
@@ -112,7 +111,7 @@ def _owner(app: App) -> Owner:
     return Owner("ReplicaSet", f"{app.name}-{_HASH}", f"rs-{app.name}")
 
 
-def _status(code: int, reason: str, message: str) -> Answer:
+def _status(code: int, reason: str, message: str) -> ApiResponse:
     success = "Success" if code < 300 else "Failure"
     body = {"kind": "Status", "apiVersion": "v1", "status": success, "reason": reason, "message": message, "code": code}
-    return Answer(code, json.dumps(body).encode())
+    return ApiResponse(code, json.dumps(body).encode())

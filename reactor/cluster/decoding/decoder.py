@@ -9,16 +9,16 @@ import msgspec
 from msgspec import Raw, Struct
 
 from reactor.cluster.decoding import objects
+from reactor.cluster.decoding.common import MetaDecoder, WrongField, wrong_field
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.decoding.nodes import NodeDecoder
-from reactor.cluster.decoding.parts import MetaDecoder, WrongField, wrong_field
 from reactor.cluster.decoding.pods import PodDecoder
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
+class MalformedObject:
     """An object that could not be read: which one, as far as it is legible, and what is wrong with it."""
 
     kind: Kind
@@ -69,11 +69,10 @@ class Decoder:
             Kind.NAMESPACES: objects.namespace_decoder(metas),
             Kind.PVCS: objects.decode_claim,
             Kind.PVS: objects.decode_volume,
-            Kind.PRIORITY_CLASSES: objects.decode_priority_class,
             Kind.CONFIG_MAPS: objects.decode_config_map,
         }
 
-    def decode(self, kind: Kind, text: bytes | Raw) -> Record | Malformed:
+    def decode(self, kind: Kind, text: bytes | Raw) -> Record | MalformedObject:
         """Never raises for what `text` holds: one wrong object must not stop the others."""
         try:
             return self._decoders[kind](text)
@@ -89,8 +88,8 @@ class Decoder:
         meta = _legible(text)
         return meta.uid or meta.full_name if kind.namespaced else meta.name
 
-    def _report(self, kind: Kind, text: bytes | Raw, wrong: WrongField) -> Malformed:
-        return Malformed(kind, self.key(kind, text), legible_name(text), wrong.path, wrong.problem)
+    def _report(self, kind: Kind, text: bytes | Raw, wrong: WrongField) -> MalformedObject:
+        return MalformedObject(kind, self.key(kind, text), legible_name(text), wrong.path, wrong.problem)
 
 
 def legible_name(text: bytes | Raw) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.parts import Time, WrongField, inside
+from reactor.cluster.decoding.common import Time, WrongField, inside
 from reactor.cluster.decoding.quantity import parse_quantity
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 
 
 class _Meta(Struct, gc=False):

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from matching.problem import Taint
-from reactor.cluster.decoding.parts import (
+from reactor.cluster.decoding.common import (
     Memo,
     MetaDecoder,
     Time,
@@ -17,17 +17,16 @@ from reactor.cluster.decoding.parts import (
     seconds,
     uid_of,
 )
-from reactor.cluster.decoding.pod_shape import WireCondition
+from reactor.cluster.decoding.pod_json import WireCondition
 from reactor.cluster.records import Node
 
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-class _Taint(Struct, rename="camel", gc=False):
+class _Taint(Struct, gc=False):
     key: str
     effect: str
     value: str | None = None
-    time_added: Time | None = None
 
 
 class _Spec(Struct, gc=False):

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from matching.constraints.volumes import ZONE_LABELS
-from reactor.cluster.decoding.parts import MetaDecoder, WireMeta, decode_strings, uid_of
-from reactor.cluster.decoding.selectors import WireNodeSelector, WireSelector, node_terms
-from reactor.cluster.decoding.selectors import selector as label_selector
+from reactor.cluster.decoding.common import MetaDecoder, WireMeta, decode_strings, uid_of
+from reactor.cluster.decoding.constraints import WireNodeSelector, WireSelector, node_terms
+from reactor.cluster.decoding.constraints import selector as label_selector
 from reactor.cluster.records import (
     ConfigMap,
     LabelSelector,
@@ -19,7 +19,6 @@ from reactor.cluster.records import (
     PersistentVolume,
     PersistentVolumeClaim,
     PodDisruptionBudget,
-    PriorityClass,
     Workload,
 )
 
@@ -30,10 +29,7 @@ class _WorkloadSpec(Struct, gc=False):
 
 
 class _WorkloadStatus(Struct, rename="camel", gc=False):
-    ready_replicas: int | None = None
-    number_ready: int | None = None
     desired_number_scheduled: int | None = None
-    ready: int | None = None
 
 
 class _Workload(Struct, gc=False):
@@ -57,7 +53,6 @@ def workload_decoder(kind: str, metas: MetaDecoder) -> Callable[[bytes | Raw], W
             resource_version=meta.resource_version,
             owner=metas.owner(meta),
             replicas=_wanted(kind, spec, status),
-            ready_replicas=status.ready_replicas or status.number_ready or status.ready or 0,
         )
 
     return decode
@@ -119,7 +114,6 @@ def namespace_decoder(metas: MetaDecoder) -> Callable[[bytes | Raw], Namespace]:
 
 class _ClaimSpec(Struct, rename="camel", gc=False):
     volume_name: str | None = None
-    storage_class_name: str | None = None
     access_modes: list[str] | None = None
 
 
@@ -140,7 +134,6 @@ def decode_claim(text: bytes | Raw) -> PersistentVolumeClaim:
         name=meta.name,
         resource_version=meta.resource_version,
         volume=spec.volume_name or "",
-        storage_class=sys.intern(spec.storage_class_name or ""),
         exclusive="ReadWriteOncePod" in (spec.access_modes or ()),
         deleting=meta.deletion_timestamp is not None,
     )
@@ -182,20 +175,6 @@ def _zones(labels: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]
     """Several zones are written as one value, `a__b`; a value with an empty one in it is not looked at."""
     found = ((key, tuple(part.strip() for part in labels[key].split("__"))) for key in ZONE_LABELS if key in labels)
     return tuple((key, values) for key, values in found if all(values))
-
-
-class _PriorityClass(Struct, gc=False):
-    metadata: WireMeta
-    value: int = 0
-
-
-_PRIORITY_CLASS = msgspec.json.Decoder(_PriorityClass)
-
-
-def decode_priority_class(text: bytes | Raw) -> PriorityClass:
-    wire = _PRIORITY_CLASS.decode(text)
-    meta = wire.metadata
-    return PriorityClass(meta.name, uid_of(meta), meta.resource_version, wire.value)
 
 
 class _ConfigMap(Struct, gc=False):

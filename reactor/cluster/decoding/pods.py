@@ -8,15 +8,16 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.constraints import ConstraintsDecoder, claims, local_data, unjudged
-from reactor.cluster.decoding.parts import Memo, MetaDecoder, created, given, seconds, uid_of
-from reactor.cluster.decoding.pod_shape import (
+from reactor.cluster.decoding.common import Memo, MetaDecoder, created, given, seconds, uid_of
+from reactor.cluster.decoding.constraints import ConstraintsDecoder
+from reactor.cluster.decoding.pod_json import (
     WireCondition,
     WireContainer,
     WireContainerStatus,
     WirePod,
     WirePodSpec,
     WirePodStatus,
+    WireVolume,
 )
 from reactor.cluster.decoding.requests import RequestsDecoder
 from reactor.cluster.records import Container, Pod, Probe
@@ -83,11 +84,10 @@ class PodDecoder:
             requests=self._requests.effective(spec),
             rules=self._constraints.rules(spec, labels),
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
-            unjudged=self._shared(tuple(unjudged(spec))),
-            pvcs=claims(spec, meta.name),
-            local_data=self._shared(local_data(spec)),
+            unsupported=self._shared(tuple(_unsupported(spec))),
+            pvcs=_pvcs(spec, meta.name),
+            local_data=self._shared(_local_data(spec)),
             containers=tuple(self._containers(spec, status)),
-            ip=status.pod_ip or "",
             started=seconds(status.start_time),
             ready_since=seconds(ready.last_transition_time) if ready is not None and is_ready else None,
             mirror=MIRROR in annotations,
@@ -129,3 +129,44 @@ def _condition(status: WirePodStatus, name: str) -> WireCondition | None:
         if condition.type == name:
             return condition
     return None
+
+
+def _unsupported(spec: WirePodSpec) -> Iterator[str]:
+    """Demands that nobody here can judge, whatever else is known of the cluster."""
+    if any(_is_foreign(volume) for volume in spec.volumes or ()):
+        yield "volumes"
+    if spec.resource_claims:
+        yield "resourceClaims"
+
+
+def _pvcs(spec: WirePodSpec, pod: str) -> tuple[str, ...]:
+    """Names of the PersistentVolumeClaims that the pod uses; an ephemeral volume's is made of the pod's name."""
+    found = [
+        volume.persistent_volume_claim.claim_name for volume in spec.volumes or () if volume.persistent_volume_claim
+    ]
+    found += [f"{pod}-{volume.name}" for volume in spec.volumes or () if given(volume.ephemeral)]
+    return tuple(found)
+
+
+def _local_data(spec: WirePodSpec) -> tuple[str, ...]:
+    """Volumes whose data stays behind on the node."""
+    found = [f"emptyDir:{volume.name}" for volume in spec.volumes or () if given(volume.empty_dir)]
+    found += [f"hostPath:{volume.name}" for volume in spec.volumes or () if given(volume.host_path)]
+    return tuple(found)
+
+
+def _is_foreign(volume: WireVolume) -> bool:
+    """A source that may bind the pod to some nodes in ways that we do not read."""
+    known = (
+        volume.empty_dir,
+        volume.host_path,
+        volume.config_map,
+        volume.secret,
+        volume.projected,
+        volume.downward_api,
+        volume.image,
+        volume.nfs,
+        volume.csi,
+        volume.ephemeral,
+    )
+    return volume.persistent_volume_claim is None and not any(map(given, known))

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Raw
 
-from reactor.cluster.decoding.parts import Memo, WrongField, decode_amounts, given, inside
-from reactor.cluster.decoding.pod_shape import WireContainer, WirePodSpec, WireResources
+from reactor.cluster.decoding.common import Memo, WrongField, decode_amounts, given, inside
+from reactor.cluster.decoding.pod_json import WireContainer, WirePodSpec, WireResources
 
 Amounts = Mapping[str, float]
 

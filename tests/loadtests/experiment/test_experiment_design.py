@@ -20,7 +20,7 @@ from loadtests.experiment.design import (
 from loadtests.experiment.tempo import settings_for
 from matching.plan import Promise
 from reactor.settings.model import Settings
-from reactor.settings.planner_check import waived_by
+from reactor.settings.planner import waived_by
 
 BOTH = (OURS, PAPER)
 

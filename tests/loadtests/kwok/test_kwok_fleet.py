@@ -85,7 +85,7 @@ async def test_who_waits_for_a_referee_that_went_blind_is_told(monkeypatch: pyte
         return _Connection()
 
     monkeypatch.setattr(observing, "open_connection", connect)
-    monkeypatch.setattr(observing, "Gateway", lambda connection: connection)
+    monkeypatch.setattr(observing, "ClusterReader", lambda connection: connection)
     monkeypatch.setattr(observing, "Watcher", _Blind)
     with pytest.raises(ExceptionGroup) as failed:
         async with observed_pods(Path("kubeconfig")) as observer:

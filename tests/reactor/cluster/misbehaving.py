@@ -168,7 +168,7 @@ async def _misbehave_within(request: web.Request, response: web.StreamResponse, 
         Fault.EXPIRED_IN_STREAM: b'{"type":"ERROR","object":' + status_json(410, "too old resource version") + b"}\n",
         Fault.ERROR_IN_STREAM: b'{"type":"ERROR","object":' + status_json(500, "unable to decode an event") + b"}\n",
         Fault.CUT_LINE: b'{"type":"MODIFIED","object":{"metadata":{"na',
-        Fault.GARBAGE_LINE: b"<html>502 Bad Gateway</html>\n",
+        Fault.GARBAGE_LINE: b"<html>502 Bad ClusterReader</html>\n",
     }
     if fault in last_words:
         await response.write(last_words[fault])

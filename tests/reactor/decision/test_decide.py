@@ -97,7 +97,7 @@ def test_a_pod_of_another_scheduler_waits() -> None:
     ["podAffinity", "podAntiAffinity", "topologySpread", "hostPorts", "volumes", "resourceClaims", "extendedResources"],
 )
 def test_a_pod_with_a_constraint_that_is_not_judged_waits(constraint: str) -> None:
-    wait = wait_of(decided(make_pod(unjudged=(constraint,))))
+    wait = wait_of(decided(make_pod(unsupported=(constraint,))))
 
     assert wait.reason is Reason.UNJUDGED
     assert constraint in wait.text

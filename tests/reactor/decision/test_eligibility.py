@@ -38,7 +38,7 @@ ODD_PODS: list[dict[str, Any]] = [
     {"annotations": {DO_NOT_MOVE: "true"}},
     {"local_data": ("emptyDir cache",)},
     {"pvcs": ("data",)},
-    {"unjudged": ("resourceClaims",)},
+    {"unsupported": ("resourceClaims",)},
     {"scheduler_name": "default-scheduler"},
 ]
 ODD_SETTINGS: list[dict[str, Any]] = [

@@ -144,11 +144,11 @@ def test_a_budget_that_stays_closed_skips_the_move() -> None:
 
 def test_pending_pods_of_ours_are_placed_where_a_node_is_held_for_them() -> None:
     run = make_run(WEB, "n2", "evicted", evicted=NOW, replacement="uid-web-2")
-    pods = [make_pending("web-2"), make_pending("db-2"), make_pending("x-1", unjudged=("volumes",))]
+    pods = [make_pending("web-2"), make_pending("db-2"), make_pending("x-1", unsupported=("volumes",))]
 
     pending = pending_pods(make_snapshot(pods, NODES, ongoing=Ongoing((run,))), make_settings())
     assert dict(pending.place) == {"uid-web-2": "n2", "uid-db-2": None}
-    assert names_of(pending.unjudged) == ["x-1"]
+    assert names_of(pending.unsupported) == ["x-1"]
 
     expired = make_snapshot(pods, NODES, ongoing=Ongoing((run,)), now=NOW + 120)
     assert pending_pods(expired, make_settings()).place["uid-web-2"] is None
@@ -168,7 +168,7 @@ def test_who_is_not_ours_to_bind_is_left_alone(fields: dict[str, Any]) -> None:
     pending = pending_pods(make_snapshot([make_pending("web-1", **fields)], NODES), make_settings())
 
     assert not pending.place
-    assert not pending.unjudged
+    assert not pending.unsupported
 
 
 def test_a_pod_of_ours_is_bound_even_when_it_is_not_managed() -> None:

@@ -110,7 +110,7 @@ def test_pending_pods_of_ours_are_part_of_a_rematch_and_others_are_not() -> None
         make_pending("web-1"),
         make_pending("web-2", gates=("wait",)),
         make_pending("web-3", scheduler_name="default-scheduler"),
-        make_pending("web-4", unjudged=("volumes",)),
+        make_pending("web-4", unsupported=("volumes",)),
         make_pending("web-5", deleting=NOW),
     ]
 

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from reactor.cluster.decoding.decoder import Malformed
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.writes import Binding, Eviction
 from reactor.decision.decide import Trigger
@@ -86,7 +86,7 @@ def test_problems_of_the_watches_are_counted(instruments: Instruments) -> None:
 
     report.trouble(Kind.PODS, Unreachable("reset"), 0.5)
     report.trouble(Kind.PODS, Expired("410", status=410), 0.5)
-    report.malformed(Malformed(Kind.NODES, "n1", "n1", "metadata", "missing"))
+    report.malformed(MalformedObject(Kind.NODES, "n1", "n1", "metadata", "missing"))
 
     assert value(instruments, "rematch_watch_failures_total", kind="pods") == 2
     assert value(instruments, "rematch_malformed_objects_total", kind="nodes") == 1

@@ -186,7 +186,7 @@ def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: R
 
 
 def test_a_constraint_that_is_not_judged_is_named_in_an_event(record: Record) -> None:
-    pod = make_pending("web-2", unjudged=("podAntiAffinity", "hostPorts"))
+    pod = make_pending("web-2", unsupported=("podAntiAffinity", "hostPorts"))
 
     record(cluster(pod), placement=Placement(None, (), (pod,)))
 

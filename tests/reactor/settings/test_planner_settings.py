@@ -7,7 +7,7 @@ import pytest
 from matching.plan import Promise
 from reactor.errors import SettingsError
 from reactor.settings.load import dump_settings, parse_settings
-from reactor.settings.planner_check import waived_by
+from reactor.settings.planner import waived_by
 
 
 def problems(text: str) -> dict[str, str]:

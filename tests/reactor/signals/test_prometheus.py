@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from reactor.cluster.samples import PodUsageSample
+from reactor.cluster.records import PodUsageSample
 from reactor.errors import MetricsError
 from reactor.settings.model import Prometheus, Queries
-from reactor.signals.bounded_threads import BoundedThreads, Exhausted
+from reactor.signals.blocking_calls import BoundedThreads, Exhausted
 from reactor.signals.prometheus import PrometheusSource
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -98,9 +98,12 @@ async def test_no_url_no_question() -> None:
         (lambda: web.Response(text="<html>Sign in</html>", content_type="text/html"), "not JSON"),
         (lambda: web.Response(text='{"status":"success","data":{"resu', content_type="application/json"), "not JSON"),
         (lambda: web.json_response({"status": "error", "error": "boom"}), "no data.result"),
-        (lambda: web.json_response({"status": "success", "data": {"result": "x"}}), "no instant vector"),
-        (lambda: web.json_response({"status": "success", "data": {"result": [3]}}), "no instant vector"),
-        (lambda: web.json_response({"status": "success", "data": {"result": [{"metric": {}}]}}), "no instant vector"),
+        (lambda: web.json_response({"status": "success", "data": {"result": "x"}}), "not an instant vector"),
+        (lambda: web.json_response({"status": "success", "data": {"result": [3]}}), "not an instant vector"),
+        (
+            lambda: web.json_response({"status": "success", "data": {"result": [{"metric": {}}]}}),
+            "not an instant vector",
+        ),
         (lambda: web.json_response(vector(({}, "many"))), "not a number"),
         (lambda: web.json_response([]), "no data.result"),
         (lambda: web.Response(status=503, text="try later"), "503"),
@@ -140,7 +143,7 @@ async def test_a_server_that_hangs_holds_no_thread(serve: Serve) -> None:
     url = await serve(hang)
     for _ in range(3):
         told = await source.read(settings(url, timeout=0.1), {})
-        assert "no whole answer within 0.1 s" in str(told.problems[0])
+        assert "no complete response within 0.1 s" in str(told.problems[0])
     assert time.monotonic() - began < 3
     assert await idle(source)
     released.set()
@@ -159,7 +162,7 @@ async def test_a_trickle_past_the_deadline_is_cut(serve: Serve) -> None:
 
     source = PrometheusSource()
     told = await source.read(settings(await serve(trickle), timeout=0.2), {})
-    assert "no whole answer" in str(told.problems[0])
+    assert "no complete response" in str(told.problems[0])
     assert await idle(source), "the read timeout alone would never have ended it"
 
 
@@ -179,7 +182,7 @@ async def test_headers_that_trickle_are_cut() -> None:
     source = PrometheusSource()
     async with server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        with pytest.raises(MetricsError, match="no whole answer"):
+        with pytest.raises(MetricsError, match="no complete response"):
             await source.query(settings(url, timeout=0.2), "podCpu", "up")
         assert await idle(source)
 

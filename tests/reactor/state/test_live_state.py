@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import Container, Namespace, Probe
-from reactor.cluster.samples import ProbeCounter
+from reactor.signals.measurements import ProbeCounter
 from reactor.state.live_state import ASSUMED_FOR, State
 from reactor.state.moves import Ongoing
 from tests.support.clock import NOW
@@ -83,7 +83,7 @@ def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
     rig.sync(pod)
     rig.put(event)
     before = rig.state.freeze(Ongoing()).happiness[pod.uid]
-    rows = rig.state.ledger.export(rig.clock.now())
+    rows = rig.state.probes.export(rig.clock.now())
 
     rig.state = rig.new_state()
     rig.state.restore(rows)
@@ -98,7 +98,7 @@ def test_who_looks_before_the_first_list_does_not_make_it_forget_what_was_restor
     pod = make_pod()
     rig.sync(pod)
     rig.fail(pod, 9)
-    rows = rig.state.ledger.export(rig.clock.now())
+    rows = rig.state.probes.export(rig.clock.now())
 
     rig.state = rig.new_state()
     rig.state.restore(rows)

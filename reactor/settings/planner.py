@@ -8,12 +8,11 @@ from matching.parameters import ParameterError
 from matching.plan import Promise
 from matching.problem import ProblemError
 from matching.registry import known_planners, load_planner, planner_class
-from reactor.settings.document import Problem
+from reactor.settings.document import FieldError, nearest
 from reactor.settings.model import Mode, Settings
-from reactor.settings.problems import nearest
 
 
-def planner_problems(settings: Settings) -> list[Problem]:
+def planner_problems(settings: Settings) -> list[FieldError]:
     wanted = settings.planner
     if unknown := unknown_planner(wanted.name):
         return unknown
@@ -44,7 +43,7 @@ def waived_by(planner: str) -> frozenset[Promise]:
         return frozenset()
 
 
-def unknown_planner(name: str) -> list[Problem]:
+def unknown_planner(name: str) -> list[FieldError]:
     installed = known_planners()
     if name in installed:
         return []

@@ -9,13 +9,43 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
-from reactor.cluster.decoding.decoder import Decoder, Malformed
-from reactor.cluster.exchange import Call, Connection
+from reactor.cluster.api import ApiRequest, Connection, checked, error_of, status_in_stream
+from reactor.cluster.decoding.decoder import Decoder, MalformedObject
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, Listing, ObjectName, config_map_listing, listing_of
-from reactor.cluster.records import ConfigMap, Record
-from reactor.cluster.status import checked, error_of, status_in_stream
-from reactor.errors import Expired, NotFound, Refused, Unreachable
+from reactor.cluster.records import Record
+from reactor.errors import Expired, Unreachable
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """The object as it is now, new or changed."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """`key` as `key_of` gives it."""
+
+    key: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Nothing changed for us up to this version."""
+
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An object that could not be read; what was known of it before stays."""
+
+    malformed: MalformedObject
+
+
+Change = Upsert | Remove | Bookmark | Skipped
 
 
 class Unreadable(Unreachable):
@@ -61,11 +91,11 @@ _VERSIONED = msgspec.json.Decoder(_Versioned)
 @dataclass(frozen=True, slots=True)
 class Page:
     records: list[Record]
-    malformed: tuple[Malformed, ...]
+    malformed: tuple[MalformedObject, ...]
     resource_version: str
 
 
-class Gateway:
+class ClusterReader:
     """One per cluster: its decoder shares what the records have in common."""
 
     def __init__(self, connection: Connection, config_map: ObjectName | None = None) -> None:
@@ -120,23 +150,13 @@ class Gateway:
         """For what is no watched kind, such as metrics.k8s.io."""
         return await self._get(path, {}, deadline)
 
-    async def get_config_map(self, config_map: ObjectName) -> ConfigMap | None:
-        try:
-            body = await self._get(f"{Kind.CONFIG_MAPS.path(config_map.namespace)}/{config_map.name}", {}, 30.0)
-        except NotFound:
-            return None
-        record = self._decoder.decode(Kind.CONFIG_MAPS, body)
-        if isinstance(record, ConfigMap):
-            return record
-        raise Refused(str(record))
-
     async def _get(self, path: str, query: dict[str, str], deadline: float) -> bytes:
-        answer = await self._connection.exchange(Call("GET", path, query, deadline=deadline))
+        answer = await self._connection.send(ApiRequest("GET", path, query, deadline=deadline))
         return checked(answer, f"GET {path}")
 
     async def _read_through(self, kind: Kind) -> Page:
         records: list[Record] = []
-        malformed: list[Malformed] = []
+        malformed: list[MalformedObject] = []
         version = ""
         async with aclosing(self.list_pages(kind)) as pages:
             async for page in pages:
@@ -151,10 +171,10 @@ class Gateway:
         except _NOT_OURS as error:
             raise Unreadable(f"GET {path}: not a list: {error}") from error
         records: list[Record] = []
-        malformed: list[Malformed] = []
+        malformed: list[MalformedObject] = []
         for item in found.items or ():
             record = self._decoder.decode(kind, item)
-            if isinstance(record, Malformed):
+            if isinstance(record, MalformedObject):
                 malformed.append(record)
             else:
                 records.append(record)
@@ -169,7 +189,7 @@ class Gateway:
             raise Unreadable(f"{what}: not a change: {error}") from error
         if line.type in ("ADDED", "MODIFIED"):
             record = self._decoder.decode(kind, line.object)
-            return Skipped(record) if isinstance(record, Malformed) else Upsert(record)
+            return Skipped(record) if isinstance(record, MalformedObject) else Upsert(record)
         if line.type == "DELETED":
             return Remove(self._decoder.key(kind, line.object), _version(line.object))
         if line.type == "BOOKMARK":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
@@ -10,10 +11,9 @@ from typing import Protocol
 
 from reactor.clock import Clock
 from reactor.cluster.backoff import Backoff
-from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
-from reactor.cluster.decoding.decoder import Malformed
-from reactor.cluster.gateway import Page, Unreadable
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
+from reactor.cluster.reads import Bookmark, Change, ClusterReader, Page, Remove, Skipped, Unreadable, Upsert
 from reactor.cluster.records import Record
 from reactor.errors import ClusterError, Expired, Forbidden, Throttled
 
@@ -24,8 +24,8 @@ GIVE_UP_RESUMING = 3
 _LONGEST_RETRY_AFTER = 300.0
 
 
-class Source(Protocol):
-    """The part of the gateway that a watcher needs."""
+class ListWatcher(Protocol):
+    """The part of the reader that a watcher needs."""
 
     async def list_all(self, kind: Kind) -> Page: ...
 
@@ -34,7 +34,7 @@ class Source(Protocol):
     ) -> AsyncGenerator[Change, None]: ...
 
 
-class Sink(Protocol):
+class RecordSink(Protocol):
     """Where records go: the mirror."""
 
     def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str]) -> None: ...
@@ -44,10 +44,10 @@ class Sink(Protocol):
     def remove(self, kind: Kind, key: str) -> None: ...
 
 
-class Reporter(Protocol):
+class WatchReporter(Protocol):
     """Told what a log or a metric should know."""
 
-    def malformed(self, malformed: Malformed) -> None: ...
+    def malformed(self, malformed: MalformedObject) -> None: ...
 
     def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None: ...
 
@@ -73,11 +73,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """For /readyz and metrics. Times are the clock's monotonic ones."""
+    """For /readyz and metrics."""
 
     kind: Kind
     synced: bool
-    last_contact: float | None
     lists: int
     errors: int
     malformed: int
@@ -88,7 +87,7 @@ class WatchState:
 
 
 class Watcher:
-    def __init__(self, kind: Kind, source: Source, sink: Sink, reporter: Reporter, pace: Pace) -> None:
+    def __init__(self, kind: Kind, source: ListWatcher, sink: RecordSink, reporter: WatchReporter, pace: Pace) -> None:
         self._kind = kind
         self._source = source
         self._sink = sink
@@ -99,7 +98,6 @@ class Watcher:
         self._relists = pace.backoff()
         self._version: str | None = None
         self._listed_at = 0.0
-        self._last_contact: float | None = None
         self._fruitless = 0
         self._lists = 0
         self._errors = 0
@@ -112,7 +110,6 @@ class Watcher:
         return WatchState(
             kind=self._kind,
             synced=self._lists > 0,
-            last_contact=self._last_contact,
             lists=self._lists,
             errors=self._errors,
             malformed=self._malformed,
@@ -178,12 +175,11 @@ class Watcher:
             self._version = version
             self._fruitless = 0
 
-    def _skip(self, malformed: Malformed) -> None:
+    def _skip(self, malformed: MalformedObject) -> None:
         self._malformed += 1
         self._reporter.malformed(malformed)
 
     def _contact(self) -> None:
-        self._last_contact = self._clock.monotonic()
         self._last_error = ""
         self._denied = False
 
@@ -211,3 +207,19 @@ class Watcher:
         self._denied = isinstance(error, Forbidden)
         self._reporter.trouble(self._kind, error, delay)
         return delay
+
+
+class ClusterWatch:
+    """Keeps the mirror like the cluster for as long as `run` runs."""
+
+    def __init__(self, reader: ClusterReader, sink: RecordSink, reporter: WatchReporter, pace: Pace) -> None:
+        self._watchers = [Watcher(kind, reader, sink, reporter, pace) for kind in reader.kinds]
+
+    @property
+    def states(self) -> tuple[WatchState, ...]:
+        return tuple(watcher.state for watcher in self._watchers)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for watcher in self._watchers:
+                tasks.create_task(watcher.run())

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from reactor.cluster.api import Connection
 from reactor.cluster.connection import KubernetesConnection
-from reactor.cluster.exchange import Connection
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
-from reactor.cluster.watcher import Pace, Watcher
+from reactor.cluster.reads import ClusterReader
+from reactor.cluster.watch import Pace, Watcher
 from reactor.errors import Expired, Throttled
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.helpers import FakeClock, Reports, eventually
@@ -27,7 +27,7 @@ class Setting:
         self.reports = reports
         self.mirror = ClusterMirror({Kind.PODS}, lambda _kind, _old, _new: None)
         pace = Pace(clock, draw=lambda: 0.5, watch=1.0 if grace < 1 else 60.0, grace=grace)
-        self.watcher = Watcher(Kind.PODS, Gateway(connection), self.mirror, reports, pace)
+        self.watcher = Watcher(Kind.PODS, ClusterReader(connection), self.mirror, reports, pace)
 
     def versions(self) -> dict[str, str]:
         return {uid: record.resource_version for uid, record in self.mirror.records(Kind.PODS).items()}

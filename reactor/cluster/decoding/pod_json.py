@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.parts import Time, WireMeta
+from reactor.cluster.decoding.common import Time, WireMeta
 
 
 class WireResources(Struct, gc=False):
@@ -110,21 +110,11 @@ class WireCondition(Struct, rename="camel", gc=False):
     last_transition_time: Time | None = None
 
 
-class WirePodStatus(
-    Struct,
-    rename={
-        "pod_ip": "podIP",
-        "start_time": "startTime",
-        "container_statuses": "containerStatuses",
-        "init_container_statuses": "initContainerStatuses",
-    },
-    gc=False,
-):
+class WirePodStatus(Struct, rename="camel", gc=False):
     phase: str | None = None
     conditions: list[WireCondition] | None = None
     container_statuses: list[WireContainerStatus] | None = None
     init_container_statuses: list[WireContainerStatus] | None = None
-    pod_ip: str | None = None
     start_time: Time | None = None
 
 

@@ -1,19 +1,19 @@
-"""One container's liveness evidence, fused so that each failed probe counts once.
+"""Liveness evidence of one container, fused from three sources so that each failed probe counts once.
 
-F = settled + pending. Three sources tell of the same failures, each with gaps of its own:
+F = settled + pending. Three sources report the same failures, each with gaps of its own:
 
-- An Event tells at once, but the kubelet drops most of them in a long failure. It adds to *pending*.
-- A counter reading is exact but late: D failures since the reading before. They first settle what is pending
-  (told sooner by events); the rest is new, and *unclaimed* by any event. Pending beyond D waits, since Prometheus
-  lags; what the counters have not told after Prometheus' look-back stays counted (a restarted kubelet forgot it).
-- A kill proves failureThreshold failures: the container's known failures are lifted to kills x threshold.
-  What it lifts is pending and unclaimed.
+- An Event arrives at once, but the kubelet drops most events of a long failure. It adds to *pending*.
+- A counter is exact but late: D failures since the value before. They first settle what is pending (events that came
+  earlier); the rest is new, and *unclaimed* by any event. Pending failures beyond D wait, because Prometheus
+  lags; those that the counters have not shown after Prometheus' look-back stay counted (a restarted kubelet lost them).
+- A kill proves failureThreshold failures: the container's known failures are raised to kills x threshold.
+  The difference is pending and unclaimed.
 
-An Event that may be older than the last reading or kill (received within GRACE of it, or dated before it) claims
-unclaimed failures instead of adding to them. So over any interval F is the largest that one source told, not the
-sum, and never more than what happened as long as events arrive within GRACE or the node's clock is not ahead.
+An Event that may be older than the last counter value or kill (received within GRACE of it, or dated before it) claims
+unclaimed failures instead of adding to them. So over any interval F is the largest number that one source reported,
+not the sum, and never more than what happened as long as events arrive within GRACE or the node's clock is not ahead.
 
-S is exact from counters; since the last reading it is elapsed time / period less the pending failures.
+S is exact from counters. Since the last counter value it is elapsed time / period less the pending failures.
 """
 
 from __future__ import annotations
@@ -21,37 +21,36 @@ from __future__ import annotations
 from msgspec import Struct
 
 from reactor.cluster.records import Container
-from reactor.cluster.samples import ProbeCounter
-from reactor.signals.kubelet_events import Span
-from reactor.signals.probe_counts import decay, spread
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.probe_counts import Span, decay, spread
 
 GRACE = 10.0
-"""Seconds that an Event may take from the probe to us."""
+"""Seconds that an Event may take from the probe to the controller."""
 LOOK_BACK = 300.0
-"""How old a value may be that Prometheus still returns."""
+"""Age in seconds up to which Prometheus still returns a value."""
 _EVENTS_KEPT = 3600.0
-"""Nothing older can be told again: the API server's default lifetime of events."""
+"""The API server's default lifetime of events: older ones cannot come again."""
 
 
-class Track(Struct, array_like=True, gc=False):
-    """All weights are decayed to the time `at`; `pending`, `unclaimed`, `known` and `by_*` are plain numbers."""
+class ContainerProbes(Struct, array_like=True, gc=False):
+    """Weights are decayed to the time `at`; `pending`, `unclaimed`, `known` and `by_*` are not decayed."""
 
     name: str
     at: float
     due: float
-    """From here on, time that passes without news is made of successful probes."""
+    """From this time on, time without reported failures counts as successful probes."""
     period: float = 0.0
     """0 while no probes are running."""
     threshold: int = 1
     successes: float = 0.0
     failures: float = 0.0
     expected: float = 0.0
-    """Probes that fell due since the last counter reading."""
+    """Probes that fell due since the last counter value."""
     pending: float = 0.0
     pending_weight: float = 0.0
     pending_at: float = 0.0
     unclaimed: float = 0.0
-    told_at: float = 0.0
+    reported_at: float = 0.0
     read_at: float = 0.0
     counted_successes: float | None = None
     counted_failures: float | None = None
@@ -63,15 +62,15 @@ class Track(Struct, array_like=True, gc=False):
     last_failure: float = 0.0
 
     @classmethod
-    def first_seen(cls, container: Container, now: float, *, probing: bool) -> Track:
-        """A container that runs already has been probed successfully until something else is told."""
+    def first_seen(cls, container: Container, now: float, *, probing: bool) -> ContainerProbes:
+        """A container that already runs counts as probed successfully until a failure is reported."""
         begin = _first_probe(container, now) if probing else now
         track = cls(container.name, min(begin, now), begin)
         track.follow(container, now, probing=probing)
         return track
 
     def follow(self, container: Container, now: float, *, probing: bool) -> None:
-        """Take the probe's parameters as they are from now on; the caller has advanced to `now`."""
+        """Use the probe's parameters from now on; the caller has advanced to `now`."""
         probe = container.liveness
         if probe is not None:
             self.threshold = max(1, probe.failure_threshold)
@@ -106,17 +105,17 @@ class Track(Struct, array_like=True, gc=False):
         return self.failures + self.pending_weight
 
     def fail(self, count: float, weight: float, dated: float) -> bool:
-        """Failures told by an Event dated `dated`; weight is of all of them. True when any is news."""
+        """Failures reported by an Event dated `dated`; `weight` is for all of them. True when any is new."""
         claimed = min(count, self.unclaimed) if self._may_be_known(dated) else 0.0
         self.unclaimed -= claimed
         if claimed >= count:
             return False
         self.by_events += count - claimed
-        self._suppose(count - claimed, weight * (count - claimed) / count)
+        self._add_pending(count - claimed, weight * (count - claimed) / count)
         return True
 
     def error(self, count: float, weight: float) -> None:
-        """Probes that could not be carried out; in no counter, so nothing will settle them later."""
+        """Probes that could not be carried out. No counter has them, so nothing settles them later."""
         self.failures += weight
         self.by_events += count
         self.last_failure = self.at
@@ -128,16 +127,16 @@ class Track(Struct, array_like=True, gc=False):
         if missing <= 0:
             return False
         self.unclaimed += missing
-        self.told_at = self.at
+        self.reported_at = self.at
         self.by_kills += missing
-        self._suppose(missing, span.weight(missing, self.at, half_life))
+        self._add_pending(missing, span.weight(missing, self.at, half_life))
         return True
 
     def read(self, counter: ProbeCounter, since: float, half_life: float) -> bool:
-        """A counter reading; `since` is where the history of a first one begins. True when it told new failures."""
+        """A counter value; the first one covers the time from `since`. True when it shows new failures."""
         successes, failures = self._increase(counter)
         begin = since if self.counted_failures is None else self.read_at
-        self._remember(counter)
+        self._keep_value(counter)
         span = Span(min(begin, self.at), self.at)
         settled = min(self.pending, failures)
         self._settle(settled)
@@ -146,7 +145,7 @@ class Track(Struct, array_like=True, gc=False):
             self._settle(self.pending)
         self.successes += span.weight(successes, self.at, half_life)
         self.expected = 0.0
-        self.told_at = self.at
+        self.reported_at = self.at
         if fresh <= 0:
             return False
         self.failures += span.weight(fresh, self.at, half_life)
@@ -157,10 +156,10 @@ class Track(Struct, array_like=True, gc=False):
         return True
 
     def start_reading(self, counter: ProbeCounter) -> None:
-        """A first reading whose past may belong to another pod of the same name: only what follows counts."""
-        self._remember(counter)
+        """A first value that may include another pod of the same name: only the increase from here on counts."""
+        self._keep_value(counter)
 
-    def _remember(self, counter: ProbeCounter) -> None:
+    def _keep_value(self, counter: ProbeCounter) -> None:
         self.counted_successes, self.counted_failures, self.read_at = counter.successes, counter.failures, self.at
 
     def _increase(self, counter: ProbeCounter) -> tuple[float, float]:
@@ -173,9 +172,9 @@ class Track(Struct, array_like=True, gc=False):
         return successes, failures
 
     def _may_be_known(self, dated: float) -> bool:
-        return self.unclaimed > 0 and (self.at <= self.told_at + GRACE or dated <= self.told_at)
+        return self.unclaimed > 0 and (self.at <= self.reported_at + GRACE or dated <= self.reported_at)
 
-    def _suppose(self, count: float, weight: float) -> None:
+    def _add_pending(self, count: float, weight: float) -> None:
         self.pending_at = self.at
         self.pending += count
         self.pending_weight += weight

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from matching.problem import Requirement, Term, Toleration
-from reactor.cluster.decoding.decoder import Decoder, Malformed
+from reactor.cluster.decoding.decoder import Decoder, MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Owner, Pod, Probe
 from tests.reactor.cluster.truth import pod_json
@@ -20,9 +20,9 @@ def decode(decoder: Decoder | None = None, /, **sections: Any) -> Pod:
     return record
 
 
-def refuse(**sections: Any) -> Malformed:
+def refuse(**sections: Any) -> MalformedObject:
     record = Decoder().decode(Kind.PODS, msgspec.json.encode(pod_json("web-1", **sections)))
-    assert isinstance(record, Malformed)
+    assert isinstance(record, MalformedObject)
     return record
 
 
@@ -150,7 +150,7 @@ def test_effective_requests_as_kube_scheduler_counts(spec: dict[str, Any], expec
     ],
 )
 def test_hard_constraints_that_are_not_judged_are_named(spec: dict[str, Any], name: str) -> None:
-    assert decode(spec=spec).unjudged == (name,)
+    assert decode(spec=spec).unsupported == (name,)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_hard_constraints_that_are_not_judged_are_named(spec: dict[str, Any], na
     ],
 )
 def test_soft_or_harmless_constraints_are_not(spec: dict[str, Any]) -> None:
-    assert decode(spec=spec).unjudged == ()
+    assert decode(spec=spec).unsupported == ()
 
 
 def test_local_data_names_its_volumes() -> None:
@@ -185,7 +185,7 @@ def test_local_data_names_its_volumes() -> None:
     ]
     pod = decode(spec={"volumes": volumes})
     assert pod.local_data == ("emptyDir:cache", "hostPath:host")
-    assert pod.unjudged == ()
+    assert pod.unsupported == ()
 
 
 def test_rules_and_gates() -> None:
@@ -261,5 +261,5 @@ def test_a_wrong_field_is_named_with_its_object(sections: dict[str, Any], path: 
 def test_an_illegible_object_is_still_reported() -> None:
     for text in (b"[]", b'{"metadata":', b'{"metadata": 7}', b'{"metadata":{"name":"a\xff"},"spec":{}}'):
         record = Decoder().decode(Kind.PODS, text)
-        assert isinstance(record, Malformed)
+        assert isinstance(record, MalformedObject)
         assert record.key == ""

@@ -1,24 +1,72 @@
-"""What the API server says when it refuses: a Status, and which of our errors it amounts to."""
+"""The border to the API server: requests, responses, and the errors that failed responses become.
+
+A `Connection` carries them. `connection.py` has the real one; tests bring their own.
+"""
 
 from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
-from reactor.cluster.exchange import Answer
 from reactor.errors import ClusterError, Conflict, Expired, Forbidden, NotFound, Refused, Throttled, Unreachable
+
+Query = Mapping[str, str]
+Body = Mapping[str, object]
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """One request. `deadline` is for all of it: connecting, waiting and reading the body."""
+
+    method: str
+    path: str
+    query: Query | None = None
+    body: Body | None = None
+    content_type: str = JSON
+    deadline: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ApiResponse:
+    """What the server said, whatever the code. `retry_after` is the header's, in seconds."""
+
+    code: int
+    body: bytes
+    retry_after: float | None = None
+
+
+class Connection(Protocol):
+    async def send(self, call: ApiRequest) -> ApiResponse:
+        """Raises Unreachable when no whole answer came in time; any answer, good or bad, is returned."""
+        ...
+
+    def stream(self, path: str, query: Query, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The lines of a long answer. Ends when the server ends it; raises our errors for everything else:
+        refusals, resets, silence longer than `idle_timeout`, an end in the middle of a line."""
+        ...
+
+    async def close(self) -> None: ...
+
 
 _PATIENCE = 1.0
 """Seconds to wait after a 429 that does not say how long."""
 
 
-class Cause(Struct, frozen=True, gc=False):
+class StatusCause(Struct, frozen=True, gc=False):
     reason: str = ""
     message: str = ""
 
 
 class _Details(Struct, rename="camel", gc=False):
-    causes: list[Cause] | None = None
+    causes: list[StatusCause] | None = None
     retry_after_seconds: float | None = None
 
 
@@ -32,7 +80,7 @@ class _Status(Struct, gc=False):
 class Status(Struct, frozen=True, gc=False):
     code: int
     message: str
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[StatusCause, ...] = ()
     retry_after: float | None = None
 
     def has_cause(self, reason: str) -> bool:
@@ -42,7 +90,7 @@ class Status(Struct, frozen=True, gc=False):
 _STATUS = msgspec.json.Decoder(_Status)
 
 
-def status_of(answer: Answer) -> Status:
+def status_of(answer: ApiResponse) -> Status:
     """Proxies on the way answer with plain text or nothing: then the code has to do."""
     try:
         found = _STATUS.decode(answer.body)
@@ -59,7 +107,7 @@ def status_in_stream(body: bytes) -> Status:
         code = _STATUS.decode(body).code
     except (msgspec.ValidationError, UnicodeDecodeError):
         code = None
-    return status_of(Answer(code or 500, body))
+    return status_of(ApiResponse(code or 500, body))
 
 
 def error_of(status: Status, what: str) -> ClusterError:
@@ -80,7 +128,7 @@ def error_of(status: Status, what: str) -> ClusterError:
     return kinds.get(code, Refused)(message, status=code)
 
 
-def checked(answer: Answer, what: str) -> bytes:
+def checked(answer: ApiResponse, what: str) -> bytes:
     """The body of a success; anything else raises."""
     if 200 <= answer.code < 300:
         return answer.body

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from matching.problem import HostPort, PodTerm, Preferred, Requirement, Rules, Selector, Spread, Term
-from reactor.cluster.decoding.decoder import Decoder, Malformed
+from reactor.cluster.decoding.decoder import Decoder, MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import PersistentVolume, PersistentVolumeClaim, Pod
 from tests.reactor.cluster.truth import pod_json
@@ -137,7 +137,7 @@ def test_claims_of_volumes_and_of_ephemeral_ones() -> None:
 def test_a_term_without_topology_key_is_named() -> None:
     wrong: dict[str, Any] = {"affinity": {"podAffinity": {REQUIRED: [{}]}}}
     found = Decoder().decode(Kind.PODS, msgspec.json.encode(pod_json("web", spec=wrong)))
-    assert isinstance(found, Malformed)
+    assert isinstance(found, MalformedObject)
     assert found.path == f"spec.affinity.podAffinity.{REQUIRED}[0]"
 
 

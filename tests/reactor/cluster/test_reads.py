@@ -7,27 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactor.cluster.changes import Bookmark, Change, Remove, Skipped, Upsert
+from reactor.cluster.api import ApiRequest, ApiResponse
 from reactor.cluster.connection import KubernetesConnection
-from reactor.cluster.exchange import Answer, Call
-from reactor.cluster.gateway import PAGE_SIZE, Gateway, Unreadable
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
-from reactor.cluster.records import ConfigMap
-from reactor.errors import Expired, Forbidden, NotFound, Refused, Unreachable
+from reactor.cluster.reads import PAGE_SIZE, Bookmark, Change, ClusterReader, Remove, Skipped, Unreadable, Upsert
+from reactor.errors import Expired, Forbidden, NotFound, Unreachable
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.misbehaving import Fault, MisbehavingServer
 from tests.reactor.cluster.truth import Truth, status_json
 
 
-async def watch(gateway: Gateway, version: str = "0") -> list[Change]:
-    changes = gateway.watch(Kind.PODS, version, timeout=60, idle_timeout=5)
+async def watch(reader: ClusterReader, version: str = "0") -> list[Change]:
+    changes = reader.watch(Kind.PODS, version, timeout=60, idle_timeout=5)
     return [change async for change in changes]
 
 
 async def test_a_list_is_read_page_by_page(server: MisbehavingServer, connection: KubernetesConnection) -> None:
     for number in range(PAGE_SIZE + 1):
         server.truth.put(f"pod-{number}")
-    pages = [page async for page in Gateway(connection).list_pages(Kind.PODS)]
+    pages = [page async for page in ClusterReader(connection).list_pages(Kind.PODS)]
     assert [len(page.records) for page in pages] == [PAGE_SIZE, 1]
     assert [seen.query.get("continue") for seen in server.seen] == [None, str(PAGE_SIZE)]
     assert pages[-1].resource_version == str(server.truth.version)
@@ -36,12 +34,12 @@ async def test_a_list_is_read_page_by_page(server: MisbehavingServer, connection
 async def test_410_between_pages_starts_again(server: MisbehavingServer, connection: KubernetesConnection) -> None:
     for number in range(PAGE_SIZE + 1):
         server.truth.put(f"pod-{number}")
-    gateway = Gateway(connection)
-    await gateway.list_all(Kind.PODS)
+    reader = ClusterReader(connection)
+    await reader.list_all(Kind.PODS)
     server.seen.clear()
     server.list_faults.append(Fault.SLOW_FIRST_BYTE)
     server.list_faults.append(Fault.EXPIRED)
-    page = await gateway.list_all(Kind.PODS)
+    page = await reader.list_all(Kind.PODS)
     assert len({record.uid for record in page.records}) == len(page.records) == PAGE_SIZE + 1
     assert [seen.query.get("continue") for seen in server.seen] == [None, "500", None, "500"]
 
@@ -51,7 +49,7 @@ async def test_pages_that_always_expire_are_given_up(
 ) -> None:
     server.list_faults.extend([Fault.EXPIRED] * 10)
     with pytest.raises(Expired):
-        await Gateway(connection).list_all(Kind.PODS)
+        await ClusterReader(connection).list_all(Kind.PODS)
     assert len(server.seen) == 4
 
 
@@ -59,7 +57,7 @@ async def test_a_cut_page_is_unreadable(server: MisbehavingServer, connection: K
     server.truth.put("a")
     server.list_faults.append(Fault.CUT_BODY)
     with pytest.raises(Unreachable, match="not a list"):
-        await Gateway(connection).list_all(Kind.PODS)
+        await ClusterReader(connection).list_all(Kind.PODS)
 
 
 async def test_one_malformed_object_is_reported_and_the_rest_goes_on(
@@ -68,7 +66,7 @@ async def test_one_malformed_object_is_reported_and_the_rest_goes_on(
     server.truth.put("a")
     server.truth.put("b", spec={"nodeName": 5})
     server.truth.put("c")
-    page = await Gateway(connection).list_all(Kind.PODS)
+    page = await ClusterReader(connection).list_all(Kind.PODS)
     assert [record.name for record in page.records] == ["a", "c"]
     [malformed] = page.malformed
     assert (malformed.key, malformed.path) == ("uid-b", "spec.nodeName")
@@ -81,7 +79,7 @@ async def test_all_sorts_of_changes(server: MisbehavingServer, connection: Kuber
     server.truth.delete("a")
     server.truth.put("odd", status={"phase": 1})
     server.close_after_lines = True
-    added, changed, bookmark, removed, skipped = await watch(Gateway(connection))
+    added, changed, bookmark, removed, skipped = await watch(ClusterReader(connection))
     assert isinstance(added, Upsert)
     assert isinstance(changed, Upsert)
     assert (added.record.resource_version, changed.record.resource_version) == ("2", "3")
@@ -100,58 +98,43 @@ async def test_all_sorts_of_changes(server: MisbehavingServer, connection: Kuber
 
 async def test_a_deleted_object_needs_only_its_name(connection: KubernetesConnection) -> None:
     line = {"type": "DELETED", "object": {"metadata": {"uid": "u", "resourceVersion": "9"}, "spec": "nonsense"}}
-    assert Gateway(connection)._change(Kind.PODS, msgspec.json.encode(line)) == Remove("u", "9")
+    assert ClusterReader(connection)._change(Kind.PODS, msgspec.json.encode(line)) == Remove("u", "9")
 
 
 async def test_types_of_lines_that_we_do_not_know_are_passed_over(connection: KubernetesConnection) -> None:
-    assert Gateway(connection)._change(Kind.PODS, b'{"type":"NEW","object":{}}') is None
+    assert ClusterReader(connection)._change(Kind.PODS, b'{"type":"NEW","object":{}}') is None
 
 
 async def test_errors_within_the_stream(server: MisbehavingServer, connection: KubernetesConnection) -> None:
     server.watch_faults.extend([Fault.EXPIRED_IN_STREAM, Fault.ERROR_IN_STREAM, Fault.GARBAGE_LINE])
-    gateway = Gateway(connection)
+    reader = ClusterReader(connection)
     with pytest.raises(Expired, match="too old resource version"):
-        await watch(gateway)
+        await watch(reader)
     with pytest.raises(Unreachable, match="unable to decode"):
-        await watch(gateway)
+        await watch(reader)
     with pytest.raises(Unreadable, match="not a change"):
-        await watch(gateway)
+        await watch(reader)
 
 
 def test_only_our_config_map_is_watched_and_only_events_of_pods() -> None:
-    gateway = Gateway(FaultyConnection(Truth()), ObjectName("rematch", "settings"))
-    assert set(gateway.kinds) == set(Kind)
-    assert set(Gateway(FaultyConnection(Truth())).kinds) == set(CLUSTER_KINDS)
-    assert gateway._listings[Kind.CONFIG_MAPS].path == "/api/v1/namespaces/rematch/configmaps"
-    assert gateway._listings[Kind.CONFIG_MAPS].field_selector == "metadata.name=settings"
-    assert gateway._listings[Kind.EVENTS].field_selector == "involvedObject.kind=Pod"
-
-
-async def test_a_single_config_map() -> None:
-    connection = FaultyConnection(Truth())
-    gateway = Gateway(connection)
-    name = ObjectName("rematch", "settings")
-    body = {"metadata": {"name": "settings", "namespace": "rematch", "uid": "u"}, "data": {"a": "b"}}
-    connection.answers = [Answer(200, msgspec.json.encode(body)), Answer(404, status_json(404, "not found"))]
-    assert await gateway.get_config_map(name) == ConfigMap("u", "rematch", "settings", "", {"a": "b"})
-    assert await gateway.get_config_map(name) is None
-    connection.answers = [Answer(403, status_json(403, 'cannot get resource "configmaps"'))]
-    with pytest.raises(
-        Forbidden, match=r'GET /api/v1/namespaces/rematch/configmaps/settings: 403 cannot get resource "conf'
-    ):
-        await gateway.get_config_map(name)
-    connection.answers = [Answer(200, b'{"metadata":{"name":"settings"},"data":[]}')]
-    with pytest.raises(Refused, match="ConfigMap settings: data: Expected"):
-        await gateway.get_config_map(name)
+    reader = ClusterReader(FaultyConnection(Truth()), ObjectName("rematch", "settings"))
+    assert set(reader.kinds) == set(Kind)
+    assert set(ClusterReader(FaultyConnection(Truth())).kinds) == set(CLUSTER_KINDS)
+    assert reader._listings[Kind.CONFIG_MAPS].path == "/api/v1/namespaces/rematch/configmaps"
+    assert reader._listings[Kind.CONFIG_MAPS].field_selector == "metadata.name=settings"
+    assert reader._listings[Kind.EVENTS].field_selector == "involvedObject.kind=Pod"
 
 
 async def test_raw_reads() -> None:
     connection = FaultyConnection(Truth())
-    connection.answers = [Answer(200, b"{}"), Answer(404, b"404 page not found")]
-    assert await Gateway(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods") == b"{}"
+    forbidden = ApiResponse(403, status_json(403, 'cannot list resource "pods"'))
+    connection.answers = [ApiResponse(200, b"{}"), ApiResponse(404, b"404 page not found"), forbidden]
+    assert await ClusterReader(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods") == b"{}"
     with pytest.raises(NotFound):
-        await Gateway(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods")
-    assert connection.calls[0] == Call("GET", "/apis/metrics.k8s.io/v1beta1/pods", {}, deadline=30.0)
+        await ClusterReader(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods")
+    with pytest.raises(Forbidden, match=r'GET /apis/metrics.k8s.io/v1beta1/pods: 403 cannot list resource "pods"'):
+        await ClusterReader(connection).get_raw("/apis/metrics.k8s.io/v1beta1/pods")
+    assert connection.calls[0] == ApiRequest("GET", "/apis/metrics.k8s.io/v1beta1/pods", {}, deadline=30.0)
 
 
 @given(st.integers(0, 30), st.integers(1, 7), st.lists(st.booleans(), max_size=3))
@@ -162,7 +145,7 @@ def test_paging_reads_each_object_once_whatever_the_sizes(count: int, size: int,
             truth.put(f"pod-{number}")
         connection = FaultyConnection(truth, page_size=size)
         connection.page_expiries = list(expiries)
-        page = await Gateway(connection).list_all(Kind.PODS)
+        page = await ClusterReader(connection).list_all(Kind.PODS)
         assert sorted(record.uid for record in page.records) == sorted(truth.versions())
         assert page.resource_version == str(truth.version)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactor.cluster.samples import ProbeCounter
-from reactor.signals.namespaces import matchers, parts_of
-from reactor.signals.series import (
-    Series,
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.prometheus import namespace_matchers, split_query
+from reactor.signals.prometheus_samples import (
+    VectorSample,
     longest_range,
     node_name,
     node_usage,
@@ -25,8 +25,8 @@ from reactor.signals.series import (
 WEB = {"namespace": "default", "pod": "web-1"}
 
 
-def series(value: float, at: float = 1000.0, **labels: str) -> Series:
-    return Series({**WEB, **labels}, value, at)
+def series(value: float, at: float = 1000.0, **labels: str) -> VectorSample:
+    return VectorSample({**WEB, **labels}, value, at)
 
 
 def test_missing_axes_are_none_and_the_older_time_counts() -> None:
@@ -44,7 +44,7 @@ def test_duplicates() -> None:
     broken = pod_usage([series(0.5), series(math.nan)], [])[0].cpu
     assert broken is not None
     assert math.isnan(broken)
-    assert pod_usage([Series({"pod": "x"}, 1.0, 0.0)], []) == []
+    assert pod_usage([VectorSample({"pod": "x"}, 1.0, 0.0)], []) == []
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_duplicates() -> None:
 )
 def test_node_names(labels: dict[str, str], name: str) -> None:
     assert node_name(labels) == name
-    assert [sample.node for sample in node_usage([Series(labels, 1.0, 0.0)], [])] == ([name] if name else [])
+    assert [sample.node for sample in node_usage([VectorSample(labels, 1.0, 0.0)], [])] == ([name] if name else [])
 
 
 def test_recorded_probe_counters(kubelet_data: Path) -> None:
@@ -69,7 +69,7 @@ def test_recorded_probe_counters(kubelet_data: Path) -> None:
     for line in (kubelet_data / "probes.txt").read_text().splitlines():
         if 'probe_type="Liveness"' in line:
             name, _, value = line.rpartition(" ")
-            vector.append(Series(dict(re.findall(r'(\w+)="([^"]*)"', name)), float(value), 1000.0))
+            vector.append(VectorSample(dict(re.findall(r'(\w+)="([^"]*)"', name)), float(value), 1000.0))
     counters = {counter.pod.split("-")[0]: counter for counter in probe_counters(vector)}
     assert {app: (counter.successes, counter.failures) for app, counter in counters.items()} == {
         "hang": (25, 3),
@@ -106,10 +106,10 @@ def test_longest_range() -> None:
 
 
 def test_few_pods_are_one_query() -> None:
-    assert matchers({"a": 5, "b": 5}, 100) == ['namespace!=""']
-    assert parts_of("up", ["x", "y"]) == ["up"]
-    assert parts_of("m{$namespaces}", ["x", "y"]) == ["m{x}", "m{y}"]
-    assert matchers({'a"b.c': 101}, 100) == ['namespace=~"a\\"b\\\\.c"']
+    assert namespace_matchers({"a": 5, "b": 5}, 100) == ['namespace!=""']
+    assert split_query("up", ["x", "y"]) == ["up"]
+    assert split_query("m{$namespaces}", ["x", "y"]) == ["m{x}", "m{y}"]
+    assert namespace_matchers({'a"b.c': 101}, 100) == ['namespace=~"a\\"b\\\\.c"']
 
 
 @given(
@@ -118,7 +118,7 @@ def test_few_pods_are_one_query() -> None:
     )
 )
 def test_every_namespace_is_asked_for_once(pods: dict[str, int]) -> None:
-    parts = matchers(pods, 100)
+    parts = namespace_matchers(pods, 100)
     if sum(pods.values()) <= 100:
         assert parts == ['namespace!=""']
         return
