@@ -49,7 +49,7 @@ async def turn(stages: Stages, trigger: Trigger) -> Outcome:
         rematch = None if bound else await _rematch(stages, snapshot, decision, settings)
         moved = await _execute(stages, snapshot, decision, rematch, settings)
         outcome = Outcome(placement, decision, rematch, (*followed, *moved))
-        stages.recorder.record(cycle, replace(snapshot, ongoing=stages.executor.ongoing()), outcome, settings)
+        await stages.recorder.record(cycle, replace(snapshot, ongoing=stages.executor.ongoing()), outcome, settings)
         return outcome
 
 
@@ -65,8 +65,9 @@ async def _rematch(stages: Stages, snapshot: Snapshot, decision: Decision, setti
     if not decision.rematch or snapshot.ongoing.runs:
         return None
     with stages.recorder.timed("plan"):
-        plan = await _solve(stages, settings, rematch_problem(snapshot, decision, settings))
-    return Rematch(secrets.token_hex(6), plan)
+        problem = rematch_problem(snapshot, decision, settings)
+        plan = await _solve(stages, settings, problem)
+    return Rematch(secrets.token_hex(6), plan, problem)
 
 
 async def _execute(

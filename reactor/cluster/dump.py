@@ -6,7 +6,7 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from gzip import BadGzipFile, decompress
 from pathlib import Path
@@ -112,11 +112,11 @@ class Dump:
     """How many objects of which kinds were not of interest."""
 
 
-def read_dump(paths: Iterable[str]) -> Dump:
+def read_dump(paths: Iterable[str], read: Callable[[str], bytes] = read_file) -> Dump:
     """Raises InputError with one line that names the file and the place. `-` is standard input."""
     reading = _Reading()
     for path in paths:
-        data = read_file(path)
+        data = read(path)
         for start, document in documents(path, data):
             try:
                 reading.take(Raw(document))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +16,8 @@ from matching.serialization import plan_to_json
 from reactor.decision.decide import Decision, Wait
 from reactor.decision.reasons import Reason
 from reactor.execution.outcome import Rematch
-from reactor.settings.model import Mode
+from reactor.record.stored_problem import problem_row
+from reactor.settings.model import Mode, Planner
 from reactor.state.moves import Lineage, Move, MoveState
 from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
 from storage.store import Store
@@ -61,11 +63,16 @@ class History:
                 moves=len(plan.moves),
                 blocking_pairs=plan.certificate.blocking_pairs,
                 feasible=plan.certificate.feasible,
-                document=msgspec.json.encode(plan_to_json(plan)).decode(),
+                document=msgspec.json.encode(plan_to_json(plan, stays=False)).decode(),
                 pod_key=unhappy[0].pod if len(unhappy) == 1 else None,
                 text="; ".join(causes) or f"asked for by {decision.trigger}",
             )
         )
+
+    async def problem(self, rematch: Rematch, planner: Planner) -> None:
+        """After its plan, and in a thread: compressing the problem of a large cluster takes a while."""
+        row = await asyncio.to_thread(problem_row, rematch.plan_id, rematch.problem, rematch.plan, planner)
+        self._store.add_problem(row)
 
     def moves(self, cycle: str, moves: Sequence[Move], at: float) -> None:
         """`cycle` is empty for moves of which no cycle is recorded yet."""

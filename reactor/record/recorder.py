@@ -45,7 +45,7 @@ class Recorder:
         yield
         self._instruments.stage_seconds.labels(stage).observe(time.perf_counter() - began)
 
-    def record(self, cycle: str, snapshot: Snapshot, outcome: Outcome, settings: Settings) -> None:
+    async def record(self, cycle: str, snapshot: Snapshot, outcome: Outcome, settings: Settings) -> None:
         decision = outcome.decision
         self._instruments.cycles.labels(decision.trigger).inc()
         if outcome.placement is not None:
@@ -58,6 +58,8 @@ class Recorder:
         self._gauges(snapshot, Management.of(settings))
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
+        if outcome.rematch is not None:
+            await self._history.problem(outcome.rematch, settings.planner)
 
     async def intend(self, moves: Sequence[Move], at: float) -> None:
         """Store moves before their first eviction, so that a process that is killed then does not lose them."""

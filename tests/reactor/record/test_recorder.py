@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from matching.plan import Rejected, Unplaced
+from matching.testing import random_problem
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
@@ -32,11 +33,11 @@ class Record:
         self.rig = Rig()
         self.cycle = 0
 
-    def __call__(self, snapshot: Snapshot, **parts: Any) -> None:
+    async def __call__(self, snapshot: Snapshot, **parts: Any) -> None:
         self.cycle += 1
         decision = parts.pop("decision", Decision(snapshot.at, Trigger.UNHAPPY))
         given: dict[str, Any] = {"placement": None, "rematch": None, "moves": ()} | parts
-        self.rig.recorder.record(f"c{self.cycle}", snapshot, Outcome(decision=decision, **given), SETTINGS)
+        await self.rig.recorder.record(f"c{self.cycle}", snapshot, Outcome(decision=decision, **given), SETTINGS)
 
     def said(self) -> list[str]:
         events = []
@@ -62,9 +63,9 @@ def waiting(reason: Reason, text: str = "for it") -> Decision:
     return Decision(NOW, Trigger.UNHAPPY, waits=(Wait(WEB.uid, WEB.key, reason, text, NOW + 5),))
 
 
-def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Record) -> None:
+async def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Record) -> None:
     for reason in (Reason.COOLDOWN, Reason.COOLDOWN, Reason.HALTED, Reason.COOLDOWN):
-        record(cluster(WEB), decision=waiting(reason))
+        await record(cluster(WEB), decision=waiting(reason))
 
     rows = record.rig.rows.decisions
     assert [(row.kind, row.reason, row.until) for row in rows] == [
@@ -85,11 +86,11 @@ def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Record) -
     ]
 
 
-def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
+async def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
     unhappy = Unhappy(WEB.uid, WEB.key, make_mood(10.0), "n1 is crowded")
-    rematch = Rematch("plan-1", make_plan(make_move(WEB, "n2")))
+    rematch = Rematch("plan-1", make_plan(make_move(WEB, "n2")), random_problem(0))
 
-    record(cluster(WEB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,)), rematch=rematch)
+    await record(cluster(WEB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,)), rematch=rematch)
 
     (entry,) = record.rig.rows.history
     assert (entry.kind, entry.reason, entry.pod, entry.plan) == ("rematch", "unhappy", "shop/web-1", "plan-1")
@@ -114,8 +115,8 @@ def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
         (make_run(WEB, "n2", "skipped", ended=NOW, outcome="n2 is full"), "Normal web-1 MoveSkipped: n2 is full"),
     ],
 )
-def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, run: Move, event: str) -> None:
-    record(cluster(WEB, DB), moves=(run,))
+async def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, run: Move, event: str) -> None:
+    await record(cluster(WEB, DB), moves=(run,))
 
     (said,) = record.said()
     assert said.startswith(event)
@@ -125,14 +126,14 @@ def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, r
     assert len(record.rig.rows.history) == 1
 
 
-def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
+async def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
     flying = make_run(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED)
     done = make_run(WEB, "n2", "done", evicted=NOW, ended=NOW + 7, answer=Eviction.ACCEPTED, replacement=DB.uid)
     refused = make_run(DB, "n2", "failed", ended=NOW, answer=Eviction.PDB)
 
-    record(cluster(WEB, DB, ongoing=Ongoing((flying,))), moves=(flying, refused))
+    await record(cluster(WEB, DB, ongoing=Ongoing((flying,))), moves=(flying, refused))
     assert record.value("rematch_moves_in_flight") == 1
-    record(cluster(DB), moves=(done,))
+    await record(cluster(DB), moves=(done,))
 
     assert record.value("rematch_evictions_total", answer="accepted") == 1
     assert record.value("rematch_evictions_total", answer="budget") == 1
@@ -142,27 +143,27 @@ def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
     assert record.value("rematch_moves_in_flight") == 0
 
 
-def test_halting_shows_as_a_metric(record: Record) -> None:
+async def test_halting_shows_as_a_metric(record: Record) -> None:
     late = make_run(WEB, "n2", "late", evicted=NOW - 500)
 
-    record(cluster(ongoing=Ongoing((late,))))
+    await record(cluster(ongoing=Ongoing((late,))))
     assert record.value("rematch_halted") == 1
-    record(cluster())
+    await record(cluster())
     assert record.value("rematch_halted") == 0
 
 
-def test_only_managed_pods_count_as_unhappy(record: Record) -> None:
+async def test_only_managed_pods_count_as_unhappy(record: Record) -> None:
     system = make_pod("dns-1", namespace="kube-system")
 
-    record(cluster(WEB, DB, system, failures={"web-1": 10.0, "db-1": 0.1, "dns-1": 10.0}))
+    await record(cluster(WEB, DB, system, failures={"web-1": 10.0, "db-1": 0.1, "dns-1": 10.0}))
 
     assert record.value("rematch_pods_unhappy") == 1
     assert record.value("rematch_pod_happiness_ratio", namespace="shop", pod="web-1") == pytest.approx(1 / 3)
-    record(cluster(DB))
+    await record(cluster(DB))
     assert record.value("rematch_pod_happiness_ratio", namespace="shop", pod="web-1") is None
 
 
-def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: Record) -> None:
+async def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: Record) -> None:
     first, second = make_pending("web-2"), make_pending("web-3")
     plan = make_plan(make_move(first, "n1"), make_move(second, "n2"))
     bound = (
@@ -170,7 +171,7 @@ def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: R
         Bound(second, plan.moves[1], BindingAnswer(Binding.FORBIDDEN, "no right to")),
     )
 
-    record(cluster(first, second), placement=Placement(plan, bound, ()))
+    await record(cluster(first, second), placement=Placement(plan, bound, ()))
 
     assert [(row.kind, row.reason, row.pod_key) for row in record.rig.rows.decisions] == [
         ("place", "pending", "shop/web-2"),
@@ -185,15 +186,15 @@ def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: R
     assert texts == ["could not be bound to n2: because", "bound to n1: because"]
 
 
-def test_a_constraint_that_is_not_judged_is_named_in_an_event(record: Record) -> None:
+async def test_a_constraint_that_is_not_judged_is_named_in_an_event(record: Record) -> None:
     pod = make_pending("web-2", unsupported=("podAntiAffinity", "hostPorts"))
 
-    record(cluster(pod), placement=Placement(None, (), (pod,)))
+    await record(cluster(pod), placement=Placement(None, (), (pod,)))
 
     assert record.said() == ["Warning web-2 FailedScheduling: cannot judge podAntiAffinity, hostPorts"]
 
 
-def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:
+async def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:
     """As in mode observe, or where a pod fits nowhere."""
     waiting, homeless = make_pending("web-2"), make_pending("web-3")
     left = Unplaced(homeless.key, homeless.uid, "fits nowhere", (Rejected("n1", "full"),))
@@ -202,7 +203,7 @@ def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> 
     for pod, target in (to_n1, to_n1, to_n1, to_n2):
         plan = make_plan(make_move(pod, target))
         plan = type(plan)(plan.planner, plan.moves, (), (left,), plan.certificate, plan.before, plan.after)
-        record(cluster(waiting, homeless), placement=Placement(plan, (), ()))
+        await record(cluster(waiting, homeless), placement=Placement(plan, (), ()))
 
     rows = [(row.pod_key, row.reason) for row in record.rig.rows.decisions]
     assert rows == [("shop/web-2", "pending"), ("shop/web-3", "unplaced"), ("shop/web-2", "pending")]
@@ -210,18 +211,18 @@ def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> 
     assert "Normal web-2 WouldBind: mode is observe: would bind to n1" in record.said()
 
 
-def test_every_listener_hears_of_every_cycle(record: Record) -> None:
+async def test_every_listener_hears_of_every_cycle(record: Record) -> None:
     heard: list[str] = []
     record.rig.recorder.listen(lambda cycle, _snapshot, _outcome: heard.append(cycle))
 
-    record(cluster())
-    record(cluster())
+    await record(cluster())
+    await record(cluster())
 
     assert heard == ["c1", "c2"]
     assert record.value("rematch_cycles_total", trigger="unhappy") == 2
 
 
-def test_the_time_of_a_stage_is_measured(record: Record) -> None:
+async def test_the_time_of_a_stage_is_measured(record: Record) -> None:
     with record.rig.recorder.timed("plan"):
         pass
 
