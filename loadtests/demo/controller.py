@@ -15,7 +15,8 @@ import aiohttp
 import msgspec
 
 from reactor.errors import ClusterError
-from reactor.web.view import DecisionView, Overview, Series
+from reactor.record.history_reader import HistoryEntry
+from reactor.web.view import Overview, Series
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ LAST_WORDS = 2000
 
 
 class _Decisions(msgspec.Struct):
-    decisions: tuple[DecisionView, ...]
+    decisions: tuple[HistoryEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class RunningController:
     async def series(self) -> Series:
         return await self._ask("series", Series)
 
-    async def decisions(self, limit: int = 50) -> tuple[DecisionView, ...]:
+    async def decisions(self, limit: int = 50) -> tuple[HistoryEntry, ...]:
         return (await self._ask(f"decisions?limit={limit}&waits=true", _Decisions)).decisions
 
     async def synced(self) -> bool:

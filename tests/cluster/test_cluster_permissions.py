@@ -7,7 +7,7 @@ import pytest
 from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
 from reactor.signals.measurements import MetricsSource
-from reactor.web.live import LiveView
+from reactor.web.serving import live_view
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually
 from tests.support.real_controller import measured, running_as
@@ -38,7 +38,7 @@ async def test_what_cannot_be_read_keeps_the_controller_from_being_ready(
 ) -> None:
     await account.without(*permission)
     async with running_as(account) as controller:
-        view = LiveView(controller, "Rematch")
+        view = live_view(controller)
         await eventually(lambda: any(named(permission) in reason for reason in view.ready().reasons), 30)
         overview = await view.overview()
     assert any(named(permission) in problem for problem in overview.problems)
@@ -86,7 +86,7 @@ async def test_without_events_the_move_is_made_in_silence_and_the_problem_is_sho
         await shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"], 20)
         await eventually(lambda: named(("", "events", "create")) in controller.events.problem, 10)
-        problems = (await LiveView(controller, "Rematch").overview()).problems
+        problems = (await live_view(controller).overview()).problems
     assert any(named(("", "events", "create")) in problem for problem in problems)
     assert await shop.said() == []
 

@@ -98,7 +98,8 @@ async def test_pages_of_history_are_cut_by_a_number_that_grows_with_time(
         first = await store.decisions(limit=2)
         rest = await store.decisions(before=first[-1].seq)
         (plan,), (move,), (revision,) = await store.plans(), await store.moves(), await store.revisions()
-        assert await store.plans(before=plan.seq) == await store.moves(before=move.seq) == []
+        assert await store.plans(before=plan.seq) == []
+        assert await store.moves(before=move.seq) == []
         assert await store.revisions(before=revision.seq) == []
     assert [row.id for row in (*first, *rest)] == ["d9", "d4", "d3", "d2", "d1", "d0"]
     assert [revision.seq, *(row.seq for row in reversed(rest)), first[1].seq, plan.seq, first[0].seq, move.seq] == [

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reactor.web.paced import LONGEST_REST, Paced
+from reactor.web.api import LONGEST_PAUSE, RateLimited
 from tests.reactor.web.small_view import HandClock
 
 
@@ -16,13 +16,13 @@ async def test_a_caller_never_gets_a_value_begun_before_it_asked(clock: HandCloc
         computed.append(clock.monotonic())
         return clock.monotonic()
 
-    paced = Paced(compute, clock)
-    assert await paced.get() == 1000.0
-    assert await paced.get() == 1000.0
+    view = RateLimited(compute, clock)
+    assert await view.get() == 1000.0
+    assert await view.get() == 1000.0
     assert len(computed) == 2
 
 
-async def test_a_costly_view_rests_and_is_shared(clock: HandClock) -> None:
+async def test_a_costly_view_pauses_and_is_shared(clock: HandClock) -> None:
     begun: list[float] = []
 
     async def compute() -> int:
@@ -30,11 +30,11 @@ async def test_a_costly_view_rests_and_is_shared(clock: HandClock) -> None:
         await clock.sleep(2.0)
         return len(begun)
 
-    paced = Paced(compute, clock)
-    first = asyncio.create_task(paced.get())
+    view = RateLimited(compute, clock)
+    first = asyncio.create_task(view.get())
     await clock.advance(2.0)
     assert await first == 1
-    others = [asyncio.create_task(paced.get()) for _ in range(5)]
+    others = [asyncio.create_task(view.get()) for _ in range(5)]
     await clock.advance(17.0)
     assert begun == [1000.0]
     await clock.advance(1.0)
@@ -43,22 +43,22 @@ async def test_a_costly_view_rests_and_is_shared(clock: HandClock) -> None:
     assert begun == [1000.0, 1020.0]
 
 
-async def test_a_rest_is_bounded(clock: HandClock) -> None:
+async def test_a_pause_is_bounded(clock: HandClock) -> None:
     async def compute() -> float:
         await clock.sleep(100.0)
         return clock.monotonic()
 
-    paced = Paced(compute, clock)
-    first = asyncio.create_task(paced.get())
+    view = RateLimited(compute, clock)
+    first = asyncio.create_task(view.get())
     await clock.advance(100.0)
     await first
-    second = asyncio.create_task(paced.get())
-    await clock.advance(LONGEST_REST)
+    second = asyncio.create_task(view.get())
+    await clock.advance(LONGEST_PAUSE)
     await clock.advance(100.0)
-    assert await second == 1000.0 + 100.0 + LONGEST_REST + 100.0
+    assert await second == 1000.0 + 100.0 + LONGEST_PAUSE + 100.0
 
 
-async def test_a_failure_is_told_and_the_next_try_is_free(clock: HandClock) -> None:
+async def test_a_failure_is_raised_and_the_next_try_does_not_wait(clock: HandClock) -> None:
     results: Iterator[ValueError | int] = iter([ValueError("broken"), 5])
 
     async def compute() -> int:
@@ -67,7 +67,7 @@ async def test_a_failure_is_told_and_the_next_try_is_free(clock: HandClock) -> N
             raise result
         return result
 
-    paced = Paced(compute, clock)
+    view = RateLimited(compute, clock)
     with pytest.raises(ValueError, match="broken"):
-        await paced.get()
-    assert await paced.get() == 5
+        await view.get()
+    assert await view.get() == 5

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from reactor.web.assets import STATIC
+from reactor.web.static_files import STATIC
 from tests.reactor.web.small_view import Client
 
 LONGEST_SCRIPT = 250
