@@ -9,7 +9,7 @@ import click
 
 from loadtests.tools.catalogue import Group, names
 from loadtests.tools.ensuring import Found, Missing, ensure, survey
-from reactor.cli.tables import table
+from reactor.cli.output import table
 
 
 def main(group: str, *, only_list: bool, output: str) -> None:

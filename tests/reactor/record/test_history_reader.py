@@ -13,7 +13,7 @@ from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
 from reactor.decision.reasons import Reason
 from reactor.execution.outcome import Rematch
 from reactor.record.history import History
-from reactor.record.history_reader import HistoryReader, HistoryTotals
+from reactor.record.history_reader import HistoryEntry, HistoryReader, HistoryTotals
 from reactor.record.stored_problem import decompress, problem_row, read_problem
 from reactor.settings.model import Mode, Planner
 from storage.rows import RevisionRow
@@ -78,7 +78,8 @@ async def test_pages_are_cut_by_id_without_gaps(store: Store) -> None:
         _rematch(history, f"p{number}", NOW)
     await store.flush()
     everything = await reader.entries(100)
-    pages, before = [], None
+    pages: list[HistoryEntry] = []
+    before: int | None = None
     while page := await reader.entries(5, before):
         pages += page
         before = page[-1].id
@@ -92,7 +93,7 @@ async def test_a_move_has_one_entry_with_its_latest_state(store: Store) -> None:
     history.moves("", [make_run(WEB, "n2", "planned")], NOW)
     await store.flush()
     assert await reader.entries(10) == ()
-    seen = []
+    seen: list[tuple[str, str]] = []
     for state, ended in (("evicted", None), ("bound", None), ("late", None), ("failed", NOW + 4)):
         history.moves("c1", [make_run(WEB, "n2", state, ended=ended)], NOW)
         _wait(history, NOW, Reason.COOLDOWN if len(seen) % 2 else Reason.HALTED)

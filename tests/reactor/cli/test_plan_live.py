@@ -12,8 +12,8 @@ import click
 import pytest
 import structlog
 
-from reactor.cli.live_plan import plan_live
-from reactor.cli.planning_session import Request
+from reactor.cli.plan import PlanRequest
+from reactor.cli.plan_live import plan_live
 from storage.store import Store
 from tests.support.shop import Shop, open_shop
 
@@ -35,7 +35,7 @@ def kubeconfig(shop: Shop, tmp_path: Path) -> str:
     return str(shop.cluster.kubeconfig(tmp_path / "kubeconfig"))
 
 
-def request(kubeconfig: str, **options: Any) -> Request:
+def request(kubeconfig: str, **options: Any) -> PlanRequest:
     given: dict[str, Any] = {
         "files": (),
         "settings_file": None,
@@ -53,7 +53,7 @@ def request(kubeconfig: str, **options: Any) -> Request:
         "kubeconfig": kubeconfig,
         "context": None,
     }
-    return Request(**(given | options))
+    return PlanRequest(**(given | options))
 
 
 async def test_a_plan_is_shown_and_nothing_is_touched(

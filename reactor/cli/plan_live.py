@@ -1,4 +1,4 @@
-"""A plan for the live cluster, and with --apply its execution by the controller's own stages."""
+"""`rematch plan` on the live cluster: a plan, and with --apply its execution by the stages of the controller."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import click
 
 from matching.plan import Plan
 from reactor.app import Controller, Options, open_controller
-from reactor.cli.plan_output import Planned, render
-from reactor.cli.planning_session import Request, compared, make_plan, wished_settings
+from reactor.cli.compare import compare, render_comparison
+from reactor.cli.plan import PlanRequest, requested_settings
+from reactor.cli.plan_output import render
+from reactor.cli.planning import Planned, make_plan
 from reactor.cluster.api import ApiRequest
 from reactor.cycle import turn
 from reactor.decision.decide import Trigger
@@ -27,10 +29,10 @@ from reactor.state.snapshot import Needs, Snapshot
 
 SYNC_DEADLINE = 60.0
 ANSWER_DEADLINE = 10.0
-"""A server that is not there is said at once, not after every watch has tried for a minute."""
+"""Report an API server that does not answer at once, not after the watches have tried for a minute."""
 
 
-async def plan_live(request: Request) -> None:
+async def plan_live(request: PlanRequest) -> None:
     configure_logs(level="error")
     with tempfile.TemporaryDirectory(prefix="rematch-plan-") as folder:
         options = Options(
@@ -46,8 +48,8 @@ async def plan_live(request: Request) -> None:
             await _with_background(controller, request)
 
 
-async def _with_background(controller: Controller, request: Request) -> None:
-    """The watches run only as long as the command."""
+async def _with_background(controller: Controller, request: PlanRequest) -> None:
+    """Watch the cluster as long as the command runs."""
     background = asyncio.create_task(controller.background())
     work = asyncio.create_task(_work(controller, request))
     try:
@@ -61,23 +63,23 @@ async def _with_background(controller: Controller, request: Request) -> None:
         await asyncio.gather(work, background, return_exceptions=True)
 
 
-async def _work(controller: Controller, request: Request) -> None:
-    await _synced(controller)
+async def _work(controller: Controller, request: PlanRequest) -> None:
+    await _wait_until_synced(controller)
     await controller.measuring.once()
-    snapshot, settings = _snapshot(controller, request), wished_settings(request)
+    snapshot, settings = _snapshot(controller, request), requested_settings(request)
     if request.compare:
-        click.echo(compared(snapshot, settings, request))
+        click.echo(render_comparison(compare(snapshot, settings), request.output))
         return
     planned = make_plan(snapshot, settings)
-    click.echo(render(planned, request.output))
+    click.echo(render(planned.shown, request.output))
     if not request.apply or not (planned.plan.moves or planned.plan.dumped):
         return
     if not request.yes:
-        click.confirm(_question(planned.plan), abort=True, err=True)
-    await _carry_out(controller, planned, told_apart=request.output in ("json", "yaml"))
+        click.confirm(_confirmation(planned.plan), abort=True, err=True)
+    await _carry_out(controller, planned, to_stderr=request.output in ("json", "yaml"))
 
 
-def _question(plan: Plan) -> str:
+def _confirmation(plan: Plan) -> str:
     running = sum(move.source is not None for move in plan.moves)
     parts = [f"evict {running} pod(s) and bind their replacements"] if running else []
     if running < len(plan.moves):
@@ -87,7 +89,7 @@ def _question(plan: Plan) -> str:
     return " and ".join(parts).capitalize() + " as planned?"
 
 
-async def _synced(controller: Controller) -> None:
+async def _wait_until_synced(controller: Controller) -> None:
     try:
         async with asyncio.timeout(SYNC_DEADLINE):
             await controller.state.until_synced()
@@ -97,22 +99,22 @@ async def _synced(controller: Controller) -> None:
         raise ClusterError(f"not every kind could be listed within {SYNC_DEADLINE:g} s{first}") from error
 
 
-def _snapshot(controller: Controller, request: Request) -> Snapshot:
+def _snapshot(controller: Controller, request: PlanRequest) -> Snapshot:
     snapshot = controller.state.freeze(controller.executor.ongoing())
     return replace(snapshot, needs=Needs(request.needs)) if request.needs else snapshot
 
 
-async def _carry_out(controller: Controller, planned: Planned, *, told_apart: bool) -> None:
-    """The controller's loop until the last move has ended; a late replacement ends the command, too.
+async def _carry_out(controller: Controller, planned: Planned, *, to_stderr: bool) -> None:
+    """Run cycles until the last move has ended. A late replacement ends the command, too.
 
-    `told_apart`: what happens goes to standard error, because a program reads the plan from standard output.
+    `to_stderr`: print the progress to standard error, because a program reads the plan from standard output.
     """
     executor = controller.executor
     executor.adopt(planned.plan, secrets.token_hex(6), planned.snapshot)
     while True:
         outcome = await turn(controller.stages, Trigger.FINISH)
-        for line in _news(outcome):
-            click.echo(line, err=told_apart)
+        for line in _progress(outcome):
+            click.echo(line, err=to_stderr)
         if executor.ongoing().halted:
             raise ClusterError(executor.ongoing().halted)
         if not executor.busy:
@@ -120,9 +122,9 @@ async def _carry_out(controller: Controller, planned: Planned, *, told_apart: bo
         await controller.work_queue.next(1.0)
 
 
-def _news(outcome: Outcome) -> Iterator[str]:
+def _progress(outcome: Outcome) -> Iterator[str]:
     for one in outcome.placement.bound if outcome.placement else ():
         yield f"{one.pod.key}: {one.answer.outcome} ({one.move.target}) {one.answer.message}".rstrip()
-    for run in outcome.moves:
-        if run.state is not MoveState.PLANNED:
-            yield f"{run.move.pod}: {run.state} {run.outcome}".rstrip()
+    for move in outcome.moves:
+        if move.state is not MoveState.PLANNED:
+            yield f"{move.move.pod}: {move.state} {move.outcome}".rstrip()
