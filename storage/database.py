@@ -35,7 +35,7 @@ class Limits:
     queue_rows: int = 200_000
     """Rows of one table that wait while the disk refuses; beyond it the oldest are dropped and counted."""
     busy_seconds: float = 5.0
-    """How long SQLite waits for somebody else's lock."""
+    """How long SQLite waits for the lock of another process."""
     call_seconds: float = 30.0
     """Deadline of one call, for a disk that does not answer at all."""
     retry_seconds: float = 2.0

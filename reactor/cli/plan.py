@@ -51,7 +51,7 @@ def plan_and_show(request: PlanRequest) -> None:
     if not request.files:
         from reactor.cli.plan_live import plan_live
 
-        requested_settings(request)  # what is wrong with them is said before connecting
+        requested_settings(request)  # report errors before connecting
         asyncio.run(plan_live(request))
         return
     data = {path: read_input(path) for path in request.files}

@@ -32,7 +32,7 @@ def render(shown: ShownPlan, output: str) -> str:
 
 
 def document(shown: ShownPlan) -> dict[str, Any]:
-    """The public format of a plan. A plan that was made just now also has what the decision said."""
+    """The public format of a plan. A plan that was made just now also has the decision."""
     found = plan_to_json(shown.plan, stays=shown.staying is None)
     decision = shown.decision
     if decision is None:

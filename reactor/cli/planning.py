@@ -70,5 +70,5 @@ def _other_schedulers(snapshot: Snapshot, settings: Settings) -> Iterator[str]:
     for name, number in others.most_common(1):
         yield (
             f"{number} of {len(names)} managed pods stay because their schedulerName is {name}, not"
-            f" {settings.scheduler_name}; --scheduler-name {name} plans as if they were ours"
+            f" {settings.scheduler_name}; --scheduler-name {name} plans as if we managed them"
         )

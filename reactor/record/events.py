@@ -119,22 +119,24 @@ def _planned_for(one: Unhappy, rematch: Rematch) -> str:
     return f"plan {rematch.plan_id} dumps it" if dumped else "no plan moves it now"
 
 
-def move_event(run: Move, snapshot: Snapshot) -> Announcement | None:
-    """Told on whichever of the two pods is there to be asked about."""
-    if run.state is MoveState.EVICTED and run.replacement is None:
+def move_event(move: Move, snapshot: Snapshot) -> Announcement | None:
+    """On the replacement if there is one, else on the pod that moves."""
+    if move.state is MoveState.EVICTED and move.replacement is None:
         return pod_event(
-            run.pod, "Moving", f"evicted from {run.move.source} for {run.move.target} (plan {run.plan_id})"
+            move.pod, "Moving", f"evicted from {move.move.source} to move to {move.move.target} (plan {move.plan_id})"
         )
-    if run.state is MoveState.DONE and run.dumps:
-        return pod_event(run.pod, "Dumped", f"{run.outcome} (plan {run.plan_id})", warning=True)
-    if run.state is MoveState.DONE:
-        pod = snapshot.cluster.pods.get(run.replacement or "", run.pod)
-        return pod_event(pod, "Moved", f"replaces {run.move.pod} of {run.move.source}: {run.outcome}")
-    if run.state is MoveState.LATE:
-        pod = snapshot.cluster.pods.get(run.replacement or "", run.pod)
+    if move.state is MoveState.DONE and move.dumps:
+        return pod_event(move.pod, "Dumped", f"{move.outcome} (plan {move.plan_id})", warning=True)
+    if move.state is MoveState.DONE:
+        pod = snapshot.cluster.pods.get(move.replacement or "", move.pod)
+        return pod_event(pod, "Moved", f"replaces {move.move.pod} of {move.move.source}: {move.outcome}")
+    if move.state is MoveState.LATE:
+        pod = snapshot.cluster.pods.get(move.replacement or "", move.pod)
         return pod_event(pod, "MoveLate", "not Ready by its deadline; no further move is started", warning=True)
-    if run.state in (MoveState.FAILED, MoveState.SKIPPED):
-        return pod_event(run.pod, f"Move{run.state.capitalize()}", run.outcome, warning=run.state is MoveState.FAILED)
+    if move.state in (MoveState.FAILED, MoveState.SKIPPED):
+        return pod_event(
+            move.pod, f"Move{move.state.capitalize()}", move.outcome, warning=move.state is MoveState.FAILED
+        )
     return None
 
 
@@ -142,7 +144,7 @@ def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Annou
     pods = snapshot.cluster.pods
     for pod in placement.unsupported:
         unsupported = ", ".join(unsupported_constraints(pod, snapshot.cluster))
-        yield pod_event(pod, "FailedScheduling", f"cannot judge {unsupported}", warning=True)
+        yield pod_event(pod, "FailedScheduling", f"unsupported constraints: {unsupported}", warning=True)
     if placement.plan is None:
         return
     for left in placement.plan.unplaced:

@@ -39,7 +39,7 @@ class Record:
         given: dict[str, Any] = {"placement": None, "rematch": None, "moves": ()} | parts
         await self.rig.recorder.record(f"c{self.cycle}", snapshot, Outcome(decision=decision, **given), SETTINGS)
 
-    def said(self) -> list[str]:
+    def events(self) -> list[str]:
         events = []
         while not self.rig.events._queue.empty():
             event = self.rig.events._queue.get_nowait()
@@ -63,7 +63,7 @@ def waiting(reason: Reason, text: str = "for it") -> Decision:
     return Decision(NOW, Trigger.UNHAPPY, waits=(Wait(WEB.uid, WEB.key, reason, text, NOW + 5),))
 
 
-async def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Record) -> None:
+async def test_a_wait_is_recorded_once_and_again_when_its_reason_changes(record: Record) -> None:
     for reason in (Reason.COOLDOWN, Reason.COOLDOWN, Reason.HALTED, Reason.COOLDOWN):
         await record(cluster(WEB), decision=waiting(reason))
 
@@ -75,7 +75,7 @@ async def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Rec
     ]
     assert len({row.id for row in rows}) == 3
     assert record.value("rematch_waits_total", reason="cooldown") == 2
-    assert record.said() == [
+    assert record.events() == [
         "Normal web-1 RematchWaits: cooldown: for it",
         "Normal web-1 RematchWaits: halted: for it",
     ]
@@ -99,7 +99,7 @@ async def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
     (plan,) = record.rig.rows.plans
     assert (plan.id, plan.cycle, plan.mode, plan.trigger, plan.moves) == ("plan-1", "c1", "act", "unhappy", 1)
     assert msgspec.json.decode(plan.document)["moves"][0]["to"] == "n2"
-    (said,) = record.said()
+    (said,) = record.events()
     assert said.startswith("Warning web-1 Unhappy: happiness 0.33 is below 0.8; n1 is crowded; plan plan-1 moves it")
     assert record.value("rematch_plans_total", planner="stable") == 1
     assert record.value("rematch_plan_moves") == 1
@@ -115,10 +115,10 @@ async def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
         (make_run(WEB, "n2", "skipped", ended=NOW, outcome="n2 is full"), "Normal web-1 MoveSkipped: n2 is full"),
     ],
 )
-async def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, run: Move, event: str) -> None:
+async def test_each_state_of_a_move_is_an_event_on_the_pod_that_exists(record: Record, run: Move, event: str) -> None:
     await record(cluster(WEB, DB), moves=(run,))
 
-    (said,) = record.said()
+    (said,) = record.events()
     assert said.startswith(event)
     (row,) = record.rig.rows.moves
     assert (row.id, row.state, row.from_node, row.to_node) == (run.id, run.state, "n1", "n2")
@@ -163,7 +163,7 @@ async def test_only_managed_pods_count_as_unhappy(record: Record) -> None:
     assert record.value("rematch_pod_happiness_ratio", namespace="shop", pod="web-1") is None
 
 
-async def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: Record) -> None:
+async def test_placements_of_pending_pods_and_their_bindings_are_recorded(record: Record) -> None:
     first, second = make_pending("web-2"), make_pending("web-3")
     plan = make_plan(make_move(first, "n1"), make_move(second, "n2"))
     bound = (
@@ -177,7 +177,7 @@ async def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(rec
         ("place", "pending", "shop/web-2"),
         ("place", "pending", "shop/web-3"),
     ]
-    assert record.said() == [
+    assert record.events() == [
         "Normal web-2 Scheduled: Successfully assigned shop/web-2 to n1",
         "Warning web-3 FailedBinding: binding to n2 failed (forbidden): no right to",
     ]
@@ -186,32 +186,32 @@ async def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(rec
     assert texts == ["could not be bound to n2: because", "bound to n1: because"]
 
 
-async def test_a_constraint_that_is_not_judged_is_named_in_an_event(record: Record) -> None:
+async def test_an_unsupported_constraint_is_named_in_an_event(record: Record) -> None:
     pod = make_pending("web-2", unsupported=("podAntiAffinity", "hostPorts"))
 
     await record(cluster(pod), placement=Placement(None, (), (pod,)))
 
-    assert record.said() == ["Warning web-2 FailedScheduling: cannot judge podAntiAffinity, hostPorts"]
+    assert record.events() == ["Warning web-2 FailedScheduling: unsupported constraints: podAntiAffinity, hostPorts"]
 
 
 async def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:
     """As in mode observe, or where a pod fits nowhere."""
-    waiting, homeless = make_pending("web-2"), make_pending("web-3")
-    left = Unplaced(homeless.key, homeless.uid, "fits nowhere", (Rejected("n1", "full"),))
+    waiting, unplaced = make_pending("web-2"), make_pending("web-3")
+    left = Unplaced(unplaced.key, unplaced.uid, "fits nowhere", (Rejected("n1", "full"),))
     to_n1, to_n2 = (msgspec.structs.replace(waiting), "n1"), (waiting, "n2")
 
     for pod, target in (to_n1, to_n1, to_n1, to_n2):
         plan = make_plan(make_move(pod, target))
         plan = type(plan)(plan.planner, plan.moves, (), (left,), plan.certificate, plan.before, plan.after)
-        await record(cluster(waiting, homeless), placement=Placement(plan, (), ()))
+        await record(cluster(waiting, unplaced), placement=Placement(plan, (), ()))
 
     rows = [(row.pod_key, row.reason) for row in record.rig.rows.decisions]
     assert rows == [("shop/web-2", "pending"), ("shop/web-3", "unplaced"), ("shop/web-2", "pending")]
     assert len(record.rig.rows.history) == 3
-    assert "Normal web-2 WouldBind: mode is observe: would bind to n1" in record.said()
+    assert "Normal web-2 WouldBind: mode is observe: would bind to n1" in record.events()
 
 
-async def test_every_listener_hears_of_every_cycle(record: Record) -> None:
+async def test_every_listener_is_called_for_every_cycle(record: Record) -> None:
     heard: list[str] = []
     record.rig.recorder.listen(lambda cycle, _snapshot, _outcome: heard.append(cycle))
 
