@@ -18,7 +18,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.reads import ClusterReader
 from reactor.errors import ClusterError
 from reactor.settings.model import Settings
-from reactor.state.live_state import Hooks, State
+from reactor.state.live_state import State, StateCallbacks
 from reactor.work_queue import WorkQueue
 
 MIB = 1024 * 1024
@@ -58,10 +58,10 @@ async def served(shape: Shape) -> AsyncIterator[KubernetesConnection]:
 
 
 def bare_state(reader: ClusterReader) -> State:
-    """The controller's whole state (mirror, probe ledger, usage book), with nobody who acts on it."""
+    """The controller's whole state (mirror, probe probes, usage book), with nobody who acts on it."""
     clock = SystemClock()
-    hooks = Hooks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
-    return State(reader.kinds, clock, WorkQueue(clock), Settings, hooks)
+    callbacks = StateCallbacks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
+    return State(reader.kinds, clock, WorkQueue(clock), Settings, callbacks)
 
 
 async def _connect(port: int) -> KubernetesConnection:

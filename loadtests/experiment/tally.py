@@ -1,4 +1,4 @@
-"""What the controller did, counted from the outcomes of its turns."""
+"""What the controller did, counted from the outcomes of its cycles."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Tally:
         if outcome.rematch is not None and outcome.rematch.plan.moves:
             dumped = counts.dumped + len(outcome.rematch.plan.unplaced)
             counts = replace(counts, rematches=counts.rematches + 1, dumped=dumped)
-        done = sum(run.state is MoveState.DONE for run in outcome.moves)
+        done = sum(move.state is MoveState.DONE for move in outcome.moves)
         self._counts = replace(counts, moves=counts.moves + done)
-        for run in outcome.moves:
-            self._follow(run)
+        for move in outcome.moves:
+            self._follow(move)
 
     def take(self) -> Counts:
         """What was counted so far; counting starts again."""
@@ -47,10 +47,11 @@ class Tally:
         """Of all moves that were completed or are under way; times are the controller's clock's."""
         return tuple(self._spans.values())
 
-    def _follow(self, run: Move) -> None:
+    def _follow(self, move: Move) -> None:
         """A move that came to nothing is no move."""
-        if run.evicted is not None and (run.active or run.state is MoveState.DONE):
-            ended = math.inf if run.ended is None else run.ended
-            self._spans[run.id] = MoveSpan(run.pod.labels["app"], run.evicted, ended)
+        if move.owner is not None and move.evicted is not None and (move.active or move.state is MoveState.DONE):
+            ended = math.inf if move.ended is None else move.ended
+            app = move.owner.name.rpartition("-")[0]
+            self._spans[move.id] = MoveSpan(app, move.evicted, ended)
         else:
-            self._spans.pop(run.id, None)
+            self._spans.pop(move.id, None)

@@ -12,8 +12,10 @@ from matching.problem import Problem, ProblemError
 from matching.registry import known_planners, load_planner
 from matching.shapes import TOLERANCE
 from reactor.cli.output import table, to_json, to_yaml
+from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Trigger, decide
-from reactor.planning.network import looks_at_network
+from reactor.decision.eligibility import Eligibility
+from reactor.planning.network import uses_network
 from reactor.planning.problems import rematch_problem
 from reactor.settings.model import Planner, Settings
 from reactor.state.snapshot import Snapshot
@@ -43,14 +45,14 @@ class Comparison:
 
 def compare(snapshot: Snapshot, settings: Settings) -> Comparison:
     """Each planner with its defaults. The planner of the settings has the parameters that are set for it."""
-    decision = decide(snapshot, settings, Trigger.DEMAND)
+    decision = decide(Eligibility(snapshot, Cooldowns(), settings), Trigger.DEMAND)
     problems: dict[bool, Problem] = {}
     rows = []
     for name in known_planners():
         wanted = _instead(settings, name)
-        with_network = looks_at_network(wanted.planner)
+        with_network = uses_network(wanted.planner)
         if with_network not in problems:
-            problems[with_network] = rematch_problem(snapshot, decision, wanted)
+            problems[with_network] = rematch_problem(Eligibility(snapshot, Cooldowns(), wanted), decision)
         rows.append(_row(wanted.planner, problems[with_network]))
     return Comparison(len(decision.unhappy), tuple(rows))
 

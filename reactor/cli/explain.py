@@ -9,8 +9,10 @@ from reactor.cli.output import table, to_json
 from reactor.cli.planning import make_plan, settings_for
 from reactor.clock import rfc3339
 from reactor.cluster.dump import read_dump
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
-from reactor.state.from_dump import look_at_dump
+from reactor.state.from_dump import snapshot_from_dump
 from reactor.state.snapshot import Snapshot
 from reactor.web.pod_page import PodDetails, placement_in, placement_now, pod_view
 from reactor.web.view import AxisView, Evidence, PodView
@@ -31,14 +33,15 @@ def explain_from_files(
 ) -> PodView:
     namespace, name = wanted
     settings = settings_for(settings_file, scheduler_name)
-    look = look_at_dump(read_dump(files), settings)
+    look = snapshot_from_dump(read_dump(files), settings)
     snapshot = look.snapshot
     pod = snapshot.cluster.pod_named(namespace, name)
     if pod is None:
         raise InputError(f"{', '.join(files)}: no pod {namespace}/{name}{_similar(snapshot, wanted)}")
     planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
-    placement = planned or placement_now(pod, snapshot, settings)
-    return pod_view(pod, snapshot, settings, PodDetails(look.evidence.get(pod.uid), placement))
+    eligibility = Eligibility(snapshot, Cooldowns(), settings)
+    placement = planned or placement_now(pod, eligibility)
+    return pod_view(pod, eligibility, PodDetails(look.evidence.get(pod.uid), placement))
 
 
 def _similar(snapshot: Snapshot, wanted: PodName) -> str:

@@ -23,7 +23,7 @@ from reactor.record.stored_problem import StoredProblem, is_problem, read_proble
 from reactor.settings.document import read_document
 from reactor.settings.model import Mode, Planner, Settings
 from reactor.settings.planner import planner_problems
-from reactor.state.from_dump import look_at_dump
+from reactor.state.from_dump import snapshot_from_dump
 from reactor.state.snapshot import Needs
 
 
@@ -77,7 +77,7 @@ def _check(request: PlanRequest) -> None:
 
 def _from_dump(request: PlanRequest, data: Mapping[str, bytes]) -> str:
     settings = requested_settings(request)
-    look = look_at_dump(
+    look = snapshot_from_dump(
         read_dump(request.files, data.__getitem__),
         settings,
         now=_time(request.now) if request.now else None,

@@ -12,13 +12,13 @@ from pathlib import Path
 import click
 
 from matching.plan import Plan
-from reactor.app import Controller, Options, open_controller
+from reactor.app import Controller, LiveController, Options, open_controller
 from reactor.cli.compare import compare, render_comparison
 from reactor.cli.plan import PlanRequest, requested_settings
 from reactor.cli.plan_output import render
 from reactor.cli.planning import Planned, make_plan
 from reactor.cluster.api import ApiRequest
-from reactor.cycle import turn
+from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.errors import ClusterError
 from reactor.execution.outcome import Outcome
@@ -43,15 +43,15 @@ async def plan_live(request: PlanRequest) -> None:
             dry_run=not request.apply,
             mode=Mode.ACT if request.apply else Mode.OBSERVE,
         )
-        async with open_controller(options) as controller:
-            await controller.connection.send(ApiRequest("GET", "/version", deadline=ANSWER_DEADLINE))
-            await _with_background(controller, request)
+        async with open_controller(options) as live:
+            await live.connection.send(ApiRequest("GET", "/version", deadline=ANSWER_DEADLINE))
+            await _with_background(live, request)
 
 
-async def _with_background(controller: Controller, request: PlanRequest) -> None:
+async def _with_background(live: LiveController, request: PlanRequest) -> None:
     """Watch the cluster as long as the command runs."""
-    background = asyncio.create_task(controller.background())
-    work = asyncio.create_task(_work(controller, request))
+    background = asyncio.create_task(live.background())
+    work = asyncio.create_task(_work(live, request))
     try:
         await asyncio.wait({background, work}, return_when=asyncio.FIRST_COMPLETED)
         if background.done():
@@ -63,10 +63,10 @@ async def _with_background(controller: Controller, request: PlanRequest) -> None
         await asyncio.gather(work, background, return_exceptions=True)
 
 
-async def _work(controller: Controller, request: PlanRequest) -> None:
-    await _wait_until_synced(controller)
-    await controller.measuring.once()
-    snapshot, settings = _snapshot(controller, request), requested_settings(request)
+async def _work(live: LiveController, request: PlanRequest) -> None:
+    await _wait_until_synced(live)
+    await live.metrics.once()
+    snapshot, settings = _snapshot(live.controller, request), requested_settings(request)
     if request.compare:
         click.echo(render_comparison(compare(snapshot, settings), request.output))
         return
@@ -76,7 +76,7 @@ async def _work(controller: Controller, request: PlanRequest) -> None:
         return
     if not request.yes:
         click.confirm(_confirmation(planned.plan), abort=True, err=True)
-    await _carry_out(controller, planned, to_stderr=request.output in ("json", "yaml"))
+    await _carry_out(live.controller, planned, to_stderr=request.output in ("json", "yaml"))
 
 
 def _confirmation(plan: Plan) -> str:
@@ -89,18 +89,18 @@ def _confirmation(plan: Plan) -> str:
     return " and ".join(parts).capitalize() + " as planned?"
 
 
-async def _wait_until_synced(controller: Controller) -> None:
+async def _wait_until_synced(live: LiveController) -> None:
     try:
         async with asyncio.timeout(SYNC_DEADLINE):
-            await controller.state.until_synced()
+            await live.controller.state.until_synced()
     except TimeoutError as error:
-        broken = [f"{state.kind.value}: {state.last_error}" for state in controller.watch.states if state.last_error]
+        broken = [f"{state.kind.value}: {state.last_error}" for state in live.watch.states if state.last_error]
         first = f"; {broken[0]}" if broken else ""
         raise ClusterError(f"not every kind could be listed within {SYNC_DEADLINE:g} s{first}") from error
 
 
 def _snapshot(controller: Controller, request: PlanRequest) -> Snapshot:
-    snapshot = controller.state.freeze(controller.executor.ongoing())
+    snapshot = controller.state.freeze(controller.executor.active_moves())
     return replace(snapshot, needs=Needs(request.needs)) if request.needs else snapshot
 
 
@@ -112,11 +112,11 @@ async def _carry_out(controller: Controller, planned: Planned, *, to_stderr: boo
     executor = controller.executor
     executor.adopt(planned.plan, secrets.token_hex(6), planned.snapshot)
     while True:
-        outcome = await turn(controller.stages, Trigger.FINISH)
+        outcome = await run_cycle(controller.parts, Trigger.FINISH)
         for line in _progress(outcome):
             click.echo(line, err=to_stderr)
-        if executor.ongoing().halted:
-            raise ClusterError(executor.ongoing().halted)
+        if outcome.active.halted:
+            raise ClusterError(outcome.active.halted)
         if not executor.busy:
             return
         await controller.work_queue.next(1.0)
@@ -127,4 +127,4 @@ def _progress(outcome: Outcome) -> Iterator[str]:
         yield f"{one.pod.key}: {one.answer.outcome} ({one.move.target}) {one.answer.message}".rstrip()
     for move in outcome.moves:
         if move.state is not MoveState.PLANNED:
-            yield f"{move.move.pod}: {move.state} {move.outcome}".rstrip()
+            yield f"{move.pod.key}: {move.state} {move.outcome}".rstrip()

@@ -43,8 +43,8 @@ def document(shown: ShownPlan) -> dict[str, Any]:
             {
                 "pod": one.pod,
                 "uid": one.uid,
-                "happiness": round(one.mood.probability, 4),
-                "threshold": one.mood.threshold.value,
+                "happiness": round(one.happiness.probability, 4),
+                "threshold": one.happiness.threshold.value,
                 "cause": one.cause,
             }
             for one in decision.unhappy

@@ -11,8 +11,9 @@ from matching.plan import Plan, Planner
 from matching.problem import Problem, ProblemError
 from matching.registry import load_planner
 from reactor.cli.plan_output import ShownPlan
+from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Decision, Trigger, decide
-from reactor.decision.managed import Management
+from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
 from reactor.planning.problems import rematch_problem
 from reactor.settings.document import read_file
@@ -40,10 +41,11 @@ def settings_for(file: Path | None, scheduler_name: str | None) -> Settings:
 
 
 def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:
-    decision = decide(snapshot, settings, Trigger.DEMAND)
-    plan = solve(rematch_problem(snapshot, decision, settings), settings.planner)
+    eligibility = Eligibility(snapshot, Cooldowns(), settings)
+    decision = decide(eligibility, Trigger.DEMAND)
+    plan = solve(rematch_problem(eligibility, decision), settings.planner)
     planner = load_planner(settings.planner.name, settings.planner.parameters)
-    notes = (*plan.notes, *_waived(planner), *_other_schedulers(snapshot, settings))
+    notes = (*plan.notes, *_waived(planner), *_other_schedulers(eligibility))
     return Planned(snapshot, decision, replace(plan, notes=notes))
 
 
@@ -62,10 +64,10 @@ def _waived(planner: Planner) -> Iterator[str]:
         yield f"{planner.name} does not promise {waived}; it acts only with planner.allowUnsafe"
 
 
-def _other_schedulers(snapshot: Snapshot, settings: Settings) -> Iterator[str]:
+def _other_schedulers(eligibility: Eligibility) -> Iterator[str]:
     """Most clusters have no managed pod at first: say why nothing moves, and how to see what could."""
-    management = Management.of(settings)
-    names = [pod.scheduler_name for pod in snapshot.cluster.pods.values() if management.covers(pod) and pod.node]
+    settings, pods = eligibility.settings, eligibility.snapshot.cluster.pods.values()
+    names = [pod.scheduler_name for pod in pods if pod.node and eligibility.management.covers(pod)]
     others = Counter(name for name in names if name != settings.scheduler_name)
     for name, number in others.most_common(1):
         yield (

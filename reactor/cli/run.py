@@ -52,9 +52,9 @@ async def _run(options: RunOptions) -> None:
         mode=Mode.OBSERVE if options.dry_run else None,
         own_process=True,
     )
-    async with open_controller(start) as controller, serve(controller, options.bind, options.port) as url:
-        log.info("serving", url=url, cluster=controller.connection.server)
-        if await until_stopped(controller.run()):
+    async with open_controller(start) as live, serve(live, options.bind, options.port) as url:
+        log.info("serving", url=url, cluster=live.connection.server)
+        if await until_stopped(live.run()):
             log.info("stopping")
 
 

@@ -18,7 +18,7 @@ from reactor.cluster.writes import Announcement
 from reactor.decision.decide import Unhappy, Wait
 from reactor.errors import ClusterError, NotFound, format_errors
 from reactor.execution.outcome import Placement, Rematch
-from reactor.state.moves import Move, MoveState
+from reactor.state.moves import Move, MoveState, PodRef
 from reactor.state.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ REMEMBERED_EVENTS = 10_000
 QUEUE_LENGTH = 1_000
 
 
-class EventWriter(Protocol):
+class WritesEvents(Protocol):
     async def create_event(self, announcement: Announcement) -> ObjectName: ...
 
     async def count_event(self, event: ObjectName, count: int) -> None: ...
@@ -45,7 +45,7 @@ class _Written:
 class EventQueue:
     """A bounded queue: `add` never waits and never fails. Without a writer no Event is written."""
 
-    def __init__(self, writer: EventWriter | None, clock: Clock, lost: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, writer: WritesEvents | None, clock: Clock, lost: Callable[[], None] = lambda: None) -> None:
         """`lost` is called for every Event that is not written."""
         self._writer = writer
         self._clock = clock
@@ -86,7 +86,7 @@ class EventQueue:
                 log.warning("event not written", about=event.name, reason=event.reason, error=str(error))
 
     @staticmethod
-    async def _write(writer: EventWriter, event: Announcement, written: _Written) -> None:
+    async def _write(writer: WritesEvents, event: Announcement, written: _Written) -> None:
         if written.event is not None:
             try:
                 return await writer.count_event(written.event, written.count)
@@ -96,7 +96,7 @@ class EventQueue:
         return None
 
 
-def pod_event(pod: Pod, reason: str, message: str, *, warning: bool = False) -> Announcement:
+def pod_event(pod: Pod | PodRef, reason: str, message: str, *, warning: bool = False) -> Announcement:
     kind = "Warning" if warning else "Normal"
     return Announcement("Pod", pod.namespace, pod.name, pod.uid, reason, message, kind)
 
@@ -107,7 +107,7 @@ def wait_event(pod: Pod, wait: Wait) -> Announcement:
 
 def unhappy_event(pod: Pod, one: Unhappy, rematch: Rematch | None) -> Announcement:
     end = _planned_for(one, rematch) if rematch else "no plan moves it now"
-    happiness = f"happiness {one.mood.probability:.2f} is below {one.mood.threshold.value:g}"
+    happiness = f"happiness {one.happiness.probability:.2f} is below {one.happiness.threshold.value:g}"
     return pod_event(pod, "Unhappy", f"{happiness}; {one.cause}; {end}", warning=True)
 
 
@@ -121,22 +121,21 @@ def _planned_for(one: Unhappy, rematch: Rematch) -> str:
 
 def move_event(move: Move, snapshot: Snapshot) -> Announcement | None:
     """On the replacement if there is one, else on the pod that moves."""
+    replacement = snapshot.cluster.pods.get(move.replacement or "", move.pod)
     if move.state is MoveState.EVICTED and move.replacement is None:
         return pod_event(
-            move.pod, "Moving", f"evicted from {move.move.source} to move to {move.move.target} (plan {move.plan_id})"
+            move.pod, "Moving", f"evicted from {move.source} to move to {move.target} (plan {move.plan_id})"
         )
     if move.state is MoveState.DONE and move.dumps:
         return pod_event(move.pod, "Dumped", f"{move.outcome} (plan {move.plan_id})", warning=True)
     if move.state is MoveState.DONE:
-        pod = snapshot.cluster.pods.get(move.replacement or "", move.pod)
-        return pod_event(pod, "Moved", f"replaces {move.move.pod} of {move.move.source}: {move.outcome}")
+        return pod_event(replacement, "Moved", f"replaces {move.pod.key} of {move.source}: {move.outcome}")
     if move.state is MoveState.LATE:
-        pod = snapshot.cluster.pods.get(move.replacement or "", move.pod)
-        return pod_event(pod, "MoveLate", "not Ready by its deadline; no further move is started", warning=True)
+        text = "not Ready by its deadline; no further move is started"
+        return pod_event(replacement, "MoveLate", text, warning=True)
     if move.state in (MoveState.FAILED, MoveState.SKIPPED):
-        return pod_event(
-            move.pod, f"Move{move.state.capitalize()}", move.outcome, warning=move.state is MoveState.FAILED
-        )
+        failed = move.state is MoveState.FAILED
+        return pod_event(move.pod, f"Move{move.state.capitalize()}", move.outcome, warning=failed)
     return None
 
 
@@ -145,9 +144,7 @@ def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Annou
     for pod in placement.unsupported:
         unsupported = ", ".join(unsupported_constraints(pod, snapshot.cluster))
         yield pod_event(pod, "FailedScheduling", f"unsupported constraints: {unsupported}", warning=True)
-    if placement.plan is None:
-        return
-    for left in placement.plan.unplaced:
+    for left in placement.plan.unplaced if placement.plan is not None else ():
         yield pod_event(pods[left.uid], "FailedScheduling", left.reason, warning=True)
     for one in placement.bound:
         if one.succeeded:
@@ -156,7 +153,7 @@ def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Annou
             text = f"binding to {one.move.target} failed ({one.answer.outcome}): {one.answer.message}"
             yield pod_event(one.pod, "FailedBinding", text, warning=True)
     tried = {one.pod.uid for one in placement.bound}
-    for move in placement.plan.moves:
+    for move in placement.moves:
         if move.uid not in tried:
             yield pod_event(pods[move.uid], "WouldBind", f"mode is observe: would bind to {move.target}")
 

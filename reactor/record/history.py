@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from matching.plan import Plan, PlannedMove, Unplaced
+from matching.plan import PlannedMove, Unplaced
 from matching.serialization import plan_to_json
+from reactor.decision.cooldowns import Lineage
 from reactor.decision.decide import Decision, Wait
 from reactor.decision.reasons import Reason
-from reactor.execution.outcome import Rematch
+from reactor.execution.outcome import Placement, Rematch
 from reactor.record.stored_problem import problem_row
 from reactor.settings.model import Mode, Planner
-from reactor.state.moves import Lineage, Move, MoveState
+from reactor.state.moves import Move, MoveState
 from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
 from storage.store import Store
 
@@ -39,11 +40,13 @@ class History:
         self._store.add_decisions(*(self._wait_row(cycle, decision.at, wait) for wait in new))
         return new
 
-    def placements(self, cycle: str, at: float, plan: Plan, bound: Mapping[str, bool]) -> None:
-        """Pending pods: the node of each, or why there is none. `bound` says which bindings succeeded, by UID."""
-        texts = {move.uid: f"{_BINDING[bound.get(move.uid)]} to {move.target}" for move in plan.moves}
-        texts |= {left.uid: left.reason for left in plan.unplaced}
-        entries: list[PlannedMove | Unplaced] = [*plan.moves, *plan.unplaced]
+    def placement(self, cycle: str, at: float, placement: Placement) -> None:
+        """Pending pods: the node of each, or why there is none."""
+        bound = {one.pod.uid: one.succeeded for one in placement.bound}
+        unplaced = placement.plan.unplaced if placement.plan is not None else ()
+        texts = {move.uid: f"{_BINDING[bound.get(move.uid)]} to {move.target}" for move in placement.moves}
+        texts |= {left.uid: left.reason for left in unplaced}
+        entries: list[PlannedMove | Unplaced] = [*placement.moves, *unplaced]
         for entry in entries:
             if self._last_placement.get(entry.uid) != texts[entry.uid]:
                 self._store.add_decisions(self._placement_row(cycle, at, entry, texts[entry.uid]))
@@ -51,7 +54,7 @@ class History:
 
     def plan(self, cycle: str, decision: Decision, rematch: Rematch, mode: Mode) -> None:
         plan, unhappy = rematch.plan, decision.unhappy
-        causes = [f"{one.pod} at {one.mood.probability:.2f}: {one.cause}" for one in unhappy]
+        causes = [f"{one.pod} at {one.happiness.probability:.2f}: {one.cause}" for one in unhappy]
         self._store.add_plan(
             PlanRow(
                 id=rematch.plan_id,
@@ -107,11 +110,11 @@ def _move_row(cycle: str, move: Move, at: float) -> MoveRow:
     return MoveRow(
         id=move.id,
         plan_id=move.plan_id,
-        pod_uid=move.move.uid,
-        pod_key=move.move.pod,
+        pod_uid=move.pod.uid,
+        pod_key=move.pod.key,
         workload=move.workload,
-        from_node=move.move.source,
-        to_node=move.move.target,
+        from_node=move.source,
+        to_node=move.target,
         state=move.state,
         started=move.evicted if move.evicted is not None else at,
         evicted=move.evicted,
@@ -123,7 +126,7 @@ def _move_row(cycle: str, move: Move, at: float) -> MoveRow:
         replacement_uid=move.replacement or "",
         cycle=cycle,
         at=at,
-        reasons=move.move.reasons,
+        reasons=move.reasons,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import structlog
@@ -11,14 +11,14 @@ import structlog
 from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.decision.decide import Decision, Wait
-from reactor.decision.managed import Management
+from reactor.decision.eligibility import Management
 from reactor.errors import ClusterError, Expired
 from reactor.execution.outcome import Outcome, Placement, Rematch
 from reactor.record.events import EventQueue, move_event, placement_events, unhappy_event, wait_event
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
-from reactor.state.moves import Move, MoveState
+from reactor.state.moves import ActiveMoves, Move, MoveState
 from reactor.state.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
@@ -45,7 +45,7 @@ class Recorder:
         yield
         self._instruments.stage_seconds.labels(stage).observe(time.perf_counter() - began)
 
-    async def record(self, cycle: str, snapshot: Snapshot, outcome: Outcome, settings: Settings) -> None:
+    def record(self, cycle: str, snapshot: Snapshot, outcome: Outcome, settings: Settings) -> None:
         decision = outcome.decision
         self._instruments.cycles.labels(decision.trigger).inc()
         if outcome.placement is not None:
@@ -53,13 +53,19 @@ class Recorder:
         self._decision(cycle, snapshot, outcome)
         if outcome.rematch is not None:
             self._rematch(cycle, decision, outcome.rematch, settings)
-        for move in outcome.moves:
-            self._move(cycle, move, snapshot)
-        self._gauges(snapshot, Management.of(settings))
+        self.record_moves(cycle, outcome.executed, snapshot)
+        self._gauges(snapshot, outcome.active, Management.of(settings))
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
-        if outcome.rematch is not None:
-            await self._history.problem(outcome.rematch, settings.planner)
+
+    async def record_problem(self, rematch: Rematch, settings: Settings) -> None:
+        """The problem of a recorded plan. Takes a while for a large cluster, so nothing should wait for it."""
+        await self._history.problem(rematch, settings.planner)
+
+    def record_moves(self, cycle: str, moves: Iterable[Move], snapshot: Snapshot) -> None:
+        """Moves that changed their state."""
+        for move in moves:
+            self._move(cycle, move, snapshot)
 
     async def intend(self, moves: Sequence[Move], at: float) -> None:
         """Store moves before their first eviction, so that a process that is killed then does not lose them."""
@@ -73,7 +79,9 @@ class Recorder:
             self._wait(wait, snapshot)
         for one in decision.unhappy:
             pod = snapshot.cluster.pods[one.uid]
-            log.info("unhappy", pod=one.pod, node=pod.node, happiness=round(one.mood.probability, 3), cause=one.cause)
+            log.info(
+                "unhappy", pod=one.pod, node=pod.node, happiness=round(one.happiness.probability, 3), cause=one.cause
+            )
             self._events.add(unhappy_event(pod, one, outcome.rematch))
 
     def _wait(self, wait: Wait, snapshot: Snapshot) -> None:
@@ -98,11 +106,10 @@ class Recorder:
         )
 
     def _placement(self, cycle: str, snapshot: Snapshot, placement: Placement) -> None:
-        bound = {one.pod.uid: one.succeeded for one in placement.bound}
         for one in placement.bound:
             self._instruments.bindings.labels(one.answer.outcome).inc()
-        if placement.plan is not None:
-            self._history.placements(cycle, snapshot.at, placement.plan, bound)
+        if placement.plan is not None or placement.reserved:
+            self._history.placement(cycle, snapshot.at, placement)
         for event in placement_events(placement, snapshot):
             self._events.add(event)
 
@@ -110,9 +117,9 @@ class Recorder:
         self._history.moves(cycle, [move], snapshot.at)
         log.info(
             "move",
-            pod=move.move.pod,
-            source=move.move.source,
-            target=move.move.target,
+            pod=move.pod.key,
+            source=move.source,
+            target=move.target,
             state=move.state,
             outcome=move.outcome,
         )
@@ -126,15 +133,15 @@ class Recorder:
         if event is not None:
             self._events.add(event)
 
-    def _gauges(self, snapshot: Snapshot, management: Management) -> None:
+    def _gauges(self, snapshot: Snapshot, active: ActiveMoves, management: Management) -> None:
         instruments = self._instruments
-        instruments.moves_in_flight.set(len(snapshot.ongoing.in_flight))
-        instruments.halted.set(1 if snapshot.ongoing.halted else 0)
+        instruments.moves_in_flight.set(len(active.in_flight))
+        instruments.halted.set(1 if active.halted else 0)
         instruments.unhappy.set(sum(management.covers(pod) for pod in snapshot.unhappy_pods()))
         instruments.happiness.clear()
-        for uid, mood in snapshot.happiness.items():
+        for uid, happiness in snapshot.happiness.items():
             pod = snapshot.cluster.pods[uid]
-            instruments.happiness.labels(pod.namespace, pod.name).set(mood.probability)
+            instruments.happiness.labels(pod.namespace, pod.name).set(happiness.probability)
 
 
 class WatchRecorder:

@@ -16,9 +16,9 @@ from reactor.background.metrics_collection import ServiceLevel
 from reactor.clock import Clock
 from reactor.cluster.records import Node, Pod
 from reactor.decision.causes import node_use
-from reactor.decision.managed import Management
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.outcome import Outcome
-from reactor.planning.problems import why_fixed
 from reactor.record.history_reader import HistoryEntry, HistoryReader, HistoryTotals
 from reactor.settings.model import Settings
 from reactor.settings.source import RefusedRevision, SettingsRevision
@@ -63,6 +63,8 @@ class StateReader(Protocol):
     async def snapshot_between_cycles(self) -> Snapshot:
         """A cycle that is due goes first."""
         ...
+
+    def cooldowns(self) -> Cooldowns: ...
 
     def evidence(self, uid: str, at: float) -> ProbeEvidence | None: ...
 
@@ -123,16 +125,17 @@ class LiveView:
             await self._clock.sleep(SAMPLE_EVERY)
 
     async def overview(self) -> Overview:
-        snapshot, settings = self._state.snapshot(), self._settings.get()
         totals = await self._read_totals()
-        chips = _Chips(snapshot, settings)
+        eligibility = self._eligibility()
+        snapshot, settings = eligibility.snapshot, eligibility.settings
+        chips = _Chips(eligibility)
         nodes = sorted(snapshot.cluster.nodes.values(), key=lambda node: node.name)
         pending = [pod for pod in snapshot.cluster.pods.values() if pod.node is None and not pod.finished]
         return Overview(
             title=self._title,
             mode=settings.mode,
             synced=self._state.synced,
-            halted=snapshot.ongoing.halted or None,
+            halted=snapshot.moves.halted or None,
             planner=settings.planner.name,
             threshold=settings.happiness.threshold,
             at=snapshot.at,
@@ -152,25 +155,24 @@ class LiveView:
         return await self._history.entries(limit, before, waits=waits)
 
     async def pod(self, namespace: str, name: str) -> PodView | None:
-        snapshot = self._state.snapshot()
-        pod = snapshot.cluster.pod_named(namespace, name)
+        eligibility = self._eligibility()
+        pod = eligibility.snapshot.cluster.pod_named(namespace, name)
         if pod is None:
             return None
-        settings = self._settings.get()
-        placement = await self._planned(pod, snapshot)
+        placement = await self._planned(pod)
         if placement is None:
-            placement = await asyncio.to_thread(placement_now, pod, snapshot, settings)
-        evidence = self._state.evidence(pod.uid, snapshot.at)
+            placement = await asyncio.to_thread(placement_now, pod, eligibility)
+        evidence = self._state.evidence(pod.uid, eligibility.snapshot.at)
         history = await self._history.entries(POD_HISTORY, pod=pod.key)
-        return pod_view(pod, snapshot, settings, PodDetails(evidence, placement, history))
+        return pod_view(pod, eligibility, PodDetails(evidence, placement, history))
 
-    async def _planned(self, pod: Pod, snapshot: Snapshot) -> PlacementView | None:
+    async def _planned(self, pod: Pod) -> PlacementView | None:
         """From the newest plan, if it moves the pod or the pod that this one replaced."""
         row = await self._history.newest_plan()
         if row is None:
             return None
         plan = plan_from_json(msgspec.json.decode(row.document))
-        lineage = snapshot.ongoing.lineage.get(pod.uid)
+        lineage = self._state.cooldowns().lineage.get(pod.uid)
         found = placement_in(plan, pod.uid, row.id, row.at)
         return found or (placement_in(plan, lineage.predecessor, row.id, row.at) if lineage else None)
 
@@ -191,6 +193,9 @@ class LiveView:
         """Grows with the state, the history and the samples of the charts."""
         return self._state.version + self._history.version + self.samples.version
 
+    def _eligibility(self) -> Eligibility:
+        return Eligibility(self._state.snapshot(), self._state.cooldowns(), self._settings.get())
+
     async def _read_totals(self) -> HistoryTotals:
         """The last known ones while the store does not answer: the rest of the overview is worth showing."""
         with suppress(StorageError):
@@ -200,9 +205,9 @@ class LiveView:
     def _sample(self, snapshot: Snapshot) -> Sample:
         level = self._health.service_level()
         management = Management.of(self._settings.get())
-        moods = snapshot.happiness
+        failing = snapshot.happiness
         happiness = [
-            moods[pod.uid].probability if pod.uid in moods else 1.0
+            failing[pod.uid].probability if pod.uid in failing else 1.0
             for pod in snapshot.cluster.pods.values()
             if pod.node is not None and pod.deleting is None and management.covers(pod)
         ]
@@ -226,30 +231,30 @@ class LiveView:
 
 
 class _Chips:
-    """Makes the chips of pods. Computes once what all of them share."""
+    """Makes the chips of pods."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
-        self._snapshot = snapshot
-        self._settings = settings
-        self._management = Management.of(settings)
+    def __init__(self, eligibility: Eligibility) -> None:
+        self._eligibility = eligibility
 
     def of(self, pod: Pod) -> PodChip:
-        managed = self._management.covers(pod)
-        mood = self._snapshot.happiness.get(pod.uid)
-        threshold = mood.threshold.value if mood else self._settings.happiness.threshold
+        snapshot = self._eligibility.snapshot
+        managed = self._eligibility.management.covers(pod)
+        ineligible = self._eligibility.why_not(pod) if managed else None
+        failing = snapshot.happiness.get(pod.uid)
+        threshold = failing.threshold.value if failing else self._eligibility.settings.happiness.threshold
         probed = any(container.liveness for container in pod.containers)
-        happiness = mood.probability if mood else 1.0 if managed and probed and pod.node else None
+        happiness = failing.probability if failing else 1.0 if managed and probed and pod.node else None
         return PodChip(
             uid=pod.uid,
             key=pod.key,
             happiness=happiness,
             threshold=threshold,
-            happy=mood is None or not mood.unhappy,
+            happy=failing is None or not failing.unhappy,
             managed=managed,
             ready=pod.ready,
             phase="Terminating" if pod.deleting is not None else pod.phase,
-            cpu=self._snapshot.usage.usage(pod.uid).cpu.fresh,
-            fixed=why_fixed(pod, self._snapshot, self._settings, self._management) if managed else "",
+            cpu=snapshot.usage.usage(pod.uid).cpu.fresh,
+            fixed="" if ineligible is None else str(ineligible),
         )
 
 

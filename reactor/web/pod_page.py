@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from matching.explain import explain
 from matching.plan import Plan
 from reactor.cluster.records import Pod
-from reactor.decision.decide import Trigger, Wait, decide, judge
-from reactor.decision.managed import Management
-from reactor.planning.problems import rematch_problem, why_fixed
+from reactor.decision.decide import Trigger, Wait, decide, decide_for
+from reactor.decision.eligibility import Eligibility
+from reactor.planning.problems import rematch_problem
 from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.settings.model import Settings
 from reactor.signals.probes import ProbeEvidence
@@ -36,8 +36,9 @@ class PodDetails:
     history: tuple[HistoryEntry, ...] = ()
 
 
-def pod_view(pod: Pod, snapshot: Snapshot, settings: Settings, details: PodDetails) -> PodView:
-    management = Management.of(settings)
+def pod_view(pod: Pod, eligibility: Eligibility, details: PodDetails) -> PodView:
+    snapshot, settings = eligibility.snapshot, eligibility.settings
+    ineligible = eligibility.why_not(pod)
     workload = snapshot.cluster.workload_of(pod)
     return PodView(
         uid=pod.uid,
@@ -50,24 +51,24 @@ def pod_view(pod: Pod, snapshot: Snapshot, settings: Settings, details: PodDetai
         created=pod.created,
         workload=f"{workload.kind} {workload.name}" if workload else "",
         scheduler=pod.scheduler_name,
-        managed=management.covers(pod),
-        fixed=why_fixed(pod, snapshot, settings, management),
+        managed=eligibility.management.covers(pod),
+        fixed="" if ineligible is None else str(ineligible),
         happiness=_evidence(pod, snapshot, details.evidence, settings),
         resources=_resources(pod, snapshot),
-        decision=_decision(pod, snapshot, settings, management),
+        decision=_decision(pod, eligibility),
         placement=details.placement,
         history=details.history,
     )
 
 
-def placement_now(pod: Pod, snapshot: Snapshot, settings: Settings) -> PlacementView | None:
+def placement_now(pod: Pod, eligibility: Eligibility) -> PlacementView | None:
     """Why the pod is on its node and not on others, as the cluster is now; None if the pod is not in the problem."""
-    problem = rematch_problem(snapshot, decide(snapshot, settings, Trigger.DEMAND), settings)
+    problem = rematch_problem(eligibility, decide(eligibility, Trigger.DEMAND))
     if all(other.uid != pod.uid for other in problem.pods):
         return None
     answer = explain(problem, pod.uid)
     there = tuple(WhyNot(no.node, no.reason) for no in answer.why_not)
-    return PlacementView("now", snapshot.at, settings.planner.name, answer.why_here, there)
+    return PlacementView("now", eligibility.snapshot.at, eligibility.settings.planner.name, answer.why_here, there)
 
 
 def placement_in(plan: Plan, uid: str, plan_id: str, at: float) -> PlacementView | None:
@@ -122,12 +123,13 @@ def _resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
     )
 
 
-def _decision(pod: Pod, snapshot: Snapshot, settings: Settings, management: Management) -> CurrentDecision | None:
+def _decision(pod: Pod, eligibility: Eligibility) -> CurrentDecision | None:
     """What is decided about this pod as the cluster is now."""
-    mood = snapshot.happiness.get(pod.uid)
-    if mood is None or not mood.unhappy or not management.covers(pod) or pod.node is None:
+    snapshot = eligibility.snapshot
+    happiness = snapshot.happiness.get(pod.uid)
+    if happiness is None or not happiness.unhappy or not eligibility.management.covers(pod) or pod.node is None:
         return None
-    judged = judge(pod, snapshot, settings)
-    if isinstance(judged, Wait):
-        return CurrentDecision(HistoryKind.WAIT, judged.reason, judged.text, snapshot.at, judged.until)
-    return CurrentDecision(HistoryKind.REMATCH, "unhappy", judged.cause, snapshot.at)
+    found = decide_for(pod, eligibility)
+    if isinstance(found, Wait):
+        return CurrentDecision(HistoryKind.WAIT, found.reason, found.text, snapshot.at, found.until)
+    return CurrentDecision(HistoryKind.REMATCH, "unhappy", found.cause, snapshot.at)

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from reactor.app import Controller
+from reactor.app import Controller, LiveController
 from reactor.background.metrics_collection import ServiceLevel
+from reactor.decision.cooldowns import Cooldowns
 from reactor.record.history_reader import HistoryReader
 from reactor.settings.model import Settings
 from reactor.settings.source import RefusedRevision, SettingsRevision
@@ -19,9 +20,9 @@ from reactor.web.server import build_app, is_loopback, serving
 
 
 @asynccontextmanager
-async def serve(controller: Controller, host: str, port: int) -> AsyncIterator[str]:
+async def serve(live: LiveController, host: str, port: int) -> AsyncIterator[str]:
     """Yields the URL."""
-    view = live_view(controller)
+    view, controller = live_view(live), live.controller
     app = build_app(view, view, controller.instruments.registry, controller.clock, loopback=is_loopback(host))
     async with serving(app, host, port) as url:
         sampling = asyncio.create_task(view.keep_sampling())
@@ -32,10 +33,11 @@ async def serve(controller: Controller, host: str, port: int) -> AsyncIterator[s
             await asyncio.gather(sampling, return_exceptions=True)
 
 
-def live_view(controller: Controller) -> LiveView:
-    readers = Readers(_State(controller), _Settings(controller), HistoryReader(controller.store), _Health(controller))
-    view = LiveView(readers, controller.clock, controller.connection.server.partition("://")[2])
-    controller.stages.recorder.listen(view.cycle_recorded)
+def live_view(live: LiveController) -> LiveView:
+    controller = live.controller
+    readers = Readers(_State(controller), _Settings(live), HistoryReader(controller.store), _Health(live))
+    view = LiveView(readers, controller.clock, live.connection.server.partition("://")[2])
+    controller.recorder.listen(view.cycle_recorded)
     return view
 
 
@@ -49,18 +51,21 @@ class _State:
 
     @property
     def version(self) -> int:
-        return self.controller.state.version + self.controller.loop.turns
+        return self.controller.state.version + self.controller.loop.cycles
 
     @property
     def cycles(self) -> int:
-        return self.controller.loop.turns
+        return self.controller.loop.cycles
 
     def snapshot(self) -> Snapshot:
-        return self.controller.state.freeze(self.controller.executor.ongoing())
+        return self.controller.state.freeze(self.controller.executor.active_moves())
 
     async def snapshot_between_cycles(self) -> Snapshot:
         await self.controller.work_queue.yield_to_cycle()
         return self.snapshot()
+
+    def cooldowns(self) -> Cooldowns:
+        return self.controller.memory.cooldowns
 
     def evidence(self, uid: str, at: float) -> ProbeEvidence | None:
         return self.controller.state.probes.evidence(uid, at)
@@ -68,28 +73,28 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    controller: Controller
+    live: LiveController
 
     def get(self) -> Settings:
-        return self.controller.settings.get()
+        return self.live.settings.get()
 
     @property
     def current(self) -> SettingsRevision:
-        return self.controller.settings.source.current
+        return self.live.settings.source.current
 
     @property
     def refused(self) -> RefusedRevision | None:
-        return self.controller.settings.source.refused
+        return self.live.settings.source.refused
 
 
 @dataclass(frozen=True, slots=True)
 class _Health:
-    controller: Controller
+    live: LiveController
 
     def problems(self) -> Iterator[str]:
-        controller = self.controller
-        yield from (text for text in controller.measuring.problems.values() if text)
-        for state in controller.watch.states:
+        controller = self.live.controller
+        yield from (text for text in self.live.metrics.problems.values() if text)
+        for state in self.live.watch.states:
             if state.last_error:
                 yield f"{state.kind.value}: {state.last_error}"
         if controller.events.problem:
@@ -98,11 +103,11 @@ class _Health:
             yield f"store: {controller.store.health.error}"
 
     def unready(self) -> Iterator[str]:
-        missing = self.controller.state.mirror.missing
-        for state in self.controller.watch.states:
+        missing = self.live.controller.state.mirror.missing
+        for state in self.live.watch.states:
             if state.kind in missing or state.denied:
                 problem = "not listed yet" if state.kind in missing else "not watched"
                 yield f"{problem}: {state.kind.value}" + (f" ({state.last_error})" if state.last_error else "")
 
     def service_level(self) -> ServiceLevel:
-        return self.controller.measuring.service_level
+        return self.live.metrics.service_level

@@ -32,11 +32,11 @@ async def running(paper: PaperCluster, folder: Path, mode: str) -> AsyncIterator
     settings.write_text(SETTINGS.format(mode=mode))
     kubeconfig = paper.cluster.kubeconfig(folder / "kubeconfig")
     options = Options(store=folder / "rematch.db", kubeconfig=str(kubeconfig), settings_file=settings)
-    async with open_controller(options) as controller:
-        job = asyncio.create_task(controller.run())
+    async with open_controller(options) as live:
+        job = asyncio.create_task(live.run())
         try:
-            await until(lambda: measured(controller))
-            yield controller
+            await until(lambda: measured(live.controller))
+            yield live.controller
         finally:
             job.cancel()
             await asyncio.gather(job, return_exceptions=True)
@@ -45,7 +45,7 @@ async def running(paper: PaperCluster, folder: Path, mode: str) -> AsyncIterator
 def measured(controller: Controller) -> bool:
     if not controller.state.synced:
         return False
-    view = controller.state.freeze(controller.executor.ongoing())
+    view = controller.state.freeze(controller.executor.active_moves())
     return all(view.usage.node_usage(name).known for name in view.cluster.nodes)
 
 

@@ -19,7 +19,7 @@ from loadtests.nodes.apps import PORT, App, deployment
 from loadtests.nodes.lab import Lab
 from loadtests.workloads.conditions import has_condition
 from loadtests.workloads.query_windows import queries_over
-from reactor.decision.protection import DO_NOT_MOVE
+from reactor.decision.eligibility import DO_NOT_MOVE
 from reactor.errors import ClusterError
 from reactor.web.view import PodView
 

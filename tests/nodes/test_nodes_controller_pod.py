@@ -16,7 +16,7 @@ import pytest_asyncio
 from loadtests.nodes.apps import App, ProbeTimes
 from loadtests.nodes.in_cluster import NAMESPACE, deploy_controller, remove_controller
 from loadtests.workloads.conditions import has_condition
-from reactor.decision.protection import DO_NOT_MOVE
+from reactor.decision.eligibility import DO_NOT_MOVE
 from tests.nodes.stage import Stage, hog, settings_for
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]

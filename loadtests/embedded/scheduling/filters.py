@@ -26,7 +26,7 @@ def refusal(pod: Json, wanted: Amounts, state: NodeState) -> str:
     return _lack(wanted, state)
 
 
-def unjudged(pod: Json) -> str:
+def unsupported(pod: Json) -> str:
     """The first hard constraint that this scheduler does not know; such a pod is left alone, never placed wrongly."""
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}

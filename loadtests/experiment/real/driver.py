@@ -24,12 +24,13 @@ from loadtests.nodes.errors import LabError
 from loadtests.tools import ensure
 from loadtests.tools.catalogue import program
 from loadtests.workloads.load_summary import Outcome as RequestOutcome
-from reactor.app import Controller, Options, open_controller
+from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import Kind
 from reactor.execution.outcome import Outcome
 from reactor.record.recorder import Listener
 from reactor.settings.load import dump_settings
 from reactor.settings.model import Settings
+from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Snapshot
 
 TOOLS = ("vegeta", "k6")
@@ -147,7 +148,7 @@ class RealDriver:
         raise LabError(f"the apps were not reachable through their Services in {_TRIALS} trials")
 
     @asynccontextmanager
-    async def _controller(self, settings: Settings, tally: Tally) -> AsyncIterator[Controller]:
+    async def _controller(self, settings: Settings, tally: Tally) -> AsyncIterator[LiveController]:
         """In this process, so that its every outcome can be counted; it talks to the cluster as anywhere."""
         folder = self.lab.folder / "controller"
         folder.mkdir(exist_ok=True)
@@ -156,12 +157,12 @@ class RealDriver:
         written = folder / "settings.yaml"
         written.write_text(dump_settings(settings))
         options = Options(folder / "rematch.db", str(self.lab.plane.kubeconfig), settings_file=written)
-        async with open_controller(options) as controller:
-            controller.stages.recorder.listen(_counting(tally))
-            job = asyncio.create_task(controller.run())
+        async with open_controller(options) as live:
+            live.controller.recorder.listen(_counting(tally))
+            job = asyncio.create_task(live.run())
             try:
-                await _measured(controller)
-                yield controller
+                await _measured(live)
+                yield live
                 if job.done():
                     job.result()
             finally:
@@ -231,12 +232,13 @@ def _counting(tally: Tally) -> Listener:
     return listen
 
 
-async def _measured(controller: Controller) -> None:
+async def _measured(live: LiveController) -> None:
     """The load waits until the controller has seen the cluster and measured every node."""
+    state = live.controller.state
     async with asyncio.timeout(_SYNC_SECONDS):
         while True:
-            if controller.state.synced:
-                view = controller.state.freeze(controller.executor.ongoing())
-                if all(view.usage.node_usage(name).known for name in controller.state.mirror.records(Kind.NODES)):
+            if state.synced:
+                view = state.freeze(ActiveMoves())
+                if all(view.usage.node_usage(name).known for name in state.mirror.records(Kind.NODES)):
                     return
             await asyncio.sleep(0.2)

@@ -1,4 +1,4 @@
-"""The reactor in simulated time: its own state, decision, planner and executor; only the loop's waiting is ours."""
+"""The reactor in simulated time: the controller itself on a virtual clock."""
 
 from __future__ import annotations
 
@@ -16,28 +16,17 @@ from loadtests.experiment.simulated.wire import (
     pod_record,
 )
 from loadtests.experiment.tally import Tally
-from matching.registry import load_planner
+from reactor.app import Borders, wire
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.cluster.writes import ClusterWriter
-from reactor.cycle import Stages, turn
-from reactor.decision.decide import Trigger
-from reactor.execution.executor import Executor
-from reactor.record.events import EventQueue
-from reactor.record.history import History
-from reactor.record.metrics import Instruments
-from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource, ProbeCounter
-from reactor.state.live_state import Hooks, State
-from reactor.work_queue import WorkQueue
 from storage.store import Store
-
-_SHORTEST_PAUSE = 0.05
 
 
 class SimulatedController:
-    """Hears of the cluster as a watcher would; `turn_if_due` is to be called after every event of the agenda."""
+    """Hears of the cluster as a watcher would; `step_if_due` is to be called after every event of the agenda."""
 
     def __init__(self, cluster: SimulatedCluster, spec: SessionSpec, parameters: Parameters, store: Store) -> None:
         assert spec.settings is not None
@@ -45,13 +34,9 @@ class SimulatedController:
         self._cluster, self._agenda = cluster, cluster.agenda
         self._period = float(spec.pace.probe_period)
         self._window = max(parameters.usage_seconds, self._settings.metrics.metrics_api.interval)
-        self._work_queue = WorkQueue(self._agenda)
-        self._executor = Executor(ClusterWriter(SimulatedConnection(cluster), self._agenda))
-        hooks = Hooks(lambda: self._executor.busy, lambda _: None)
-        self._state = State(CLUSTER_KINDS, self._agenda, self._work_queue, lambda: self._settings, hooks)
-        instruments = Instruments()
-        recorder = Recorder(History(store), EventQueue(None, self._agenda), instruments)
-        self._stages = Stages(self._state, load_planner, self._executor, recorder, lambda: self._settings)
+        writer = ClusterWriter(SimulatedConnection(cluster), self._agenda)
+        self._controller = wire(Borders(self._agenda, writer, store, lambda: self._settings))
+        self._state, self._loop = self._controller.state, self._controller.loop
         self._version = 0
         self._events: dict[str, int] = {}
         self._used: dict[str, float] = {}
@@ -78,20 +63,19 @@ class SimulatedController:
     def container_killed(self, pod: SimulatedPod) -> None:
         self._tell(pod, "Killing")
 
-    async def turn_if_due(self) -> None:
-        """On a signal, at each evaluation interval, and when a wait ends: as the controller's own loop."""
-        called = False
+    async def step_if_due(self) -> None:
+        """On a signal, or when the controller's loop is due."""
+        keys: dict[str, float] = {}
         if self._woken:
             self._woken = False
-            called = bool(await self._work_queue.next(0.0))
-        if not called and self._agenda.time < self._due:
+            keys = await self._controller.work_queue.next(0.0)
+        if not keys and self._agenda.time < self._due:
             return
-        outcome = await turn(self._stages, Trigger.UNHAPPY)
-        waits = [wait.until - self._agenda.now() for wait in outcome.decision.waits if wait.until is not None]
-        pause = min([self._settings.triggers.evaluation_interval, *waits])
-        self._due = self._agenda.time + max(_SHORTEST_PAUSE, pause)
+        outcome = await self._loop.step(keys)
+        self._due = self._agenda.time + self._loop.due_at - self._agenda.now()
         self._agenda.at(self._due, lambda: None)
-        self.tally.count(outcome)
+        if outcome is not None:
+            self.tally.count(outcome)
 
     def _sync(self, spec: SessionSpec) -> None:
         mirror = self._state.mirror

@@ -94,7 +94,7 @@ class SimulatedSession:
         until = self._agenda.time + seconds
         while self._agenda.step(until):
             if self._controller is not None:
-                await self._controller.turn_if_due()
+                await self._controller.step_if_due()
 
     def _schedule(self, rate: float, seconds: float, samples: list[Sample]) -> int:
         apps = [app.name for app in self._spec.apps]

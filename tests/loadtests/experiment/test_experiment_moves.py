@@ -11,13 +11,13 @@ from reactor.decision.decide import Decision, Trigger
 from reactor.execution.outcome import Outcome
 from reactor.state.moves import Move
 from tests.support.cluster import make_pod
-from tests.support.moves import make_run
+from tests.support.moves import make_move
 
 POD = make_pod("a-1")
 
 
-def outcome_of(*runs: Move) -> Outcome:
-    return Outcome(None, Decision(0.0, Trigger.UNHAPPY), None, runs)
+def outcome_of(*moves: Move) -> Outcome:
+    return Outcome(Decision(0.0, Trigger.UNHAPPY), executed=moves)
 
 
 def failures(began: float, *starts: float) -> Observation:
@@ -30,10 +30,10 @@ def lost(seen: Observation, *spans: MoveSpan) -> int:
 
 def test_a_move_is_counted_in_the_step_in_which_it_ends_and_its_span_is_kept() -> None:
     tally = Tally()
-    tally.count(outcome_of(make_run(POD, "n2", "evicted", evicted=108.0)))
+    tally.count(outcome_of(make_move(POD, "n2", "evicted", evicted=108.0)))
     assert tally.take() == Counts()
     assert tally.spans() == (MoveSpan("a", 108.0, math.inf),)
-    tally.count(outcome_of(make_run(POD, "n2", "done", evicted=108.0, ended=112.0)))
+    tally.count(outcome_of(make_move(POD, "n2", "done", evicted=108.0, ended=112.0)))
     assert tally.take() == Counts(moves=1)
     assert tally.take() == Counts()
     assert tally.spans() == (MoveSpan("a", 108.0, 112.0),)
@@ -41,9 +41,9 @@ def test_a_move_is_counted_in_the_step_in_which_it_ends_and_its_span_is_kept() -
 
 def test_a_move_that_came_to_nothing_has_no_span() -> None:
     tally = Tally()
-    tally.count(outcome_of(make_run(POD, "n2", "evicted", evicted=108.0)))
-    tally.count(outcome_of(make_run(POD, "n2", "failed", evicted=108.0, ended=112.0)))
-    tally.count(outcome_of(make_run(POD, "n3", "skipped", ended=113.0)))
+    tally.count(outcome_of(make_move(POD, "n2", "evicted", evicted=108.0)))
+    tally.count(outcome_of(make_move(POD, "n2", "failed", evicted=108.0, ended=112.0)))
+    tally.count(outcome_of(make_move(POD, "n3", "skipped", ended=113.0)))
     assert (tally.take(), tally.spans()) == (Counts(), ())
 
 

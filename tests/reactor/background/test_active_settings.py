@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reactor.background.active_settings import SettingsInForce, Surroundings
+from reactor.background.active_settings import ActiveSettings, RevisionReport
 from reactor.cluster.records import ConfigMap
 from reactor.errors import SettingsError
-from reactor.record.history import History
 from reactor.settings.model import Mode
 from tests.support.rig import Rig
 
@@ -19,9 +18,10 @@ def rig() -> Rig:
     return Rig()
 
 
-def in_force(rig: Rig, file: Path | None = None, mode: Mode | None = None) -> SettingsInForce:
-    around = Surroundings(History(rig.rows.store), rig.events, rig.instruments, rig.work_queue)
-    return SettingsInForce(file, mode, rig.clock, around)
+def in_force(rig: Rig, file: Path | None = None, mode: Mode | None = None) -> ActiveSettings:
+    settings = ActiveSettings(file, mode, rig.clock)
+    settings.report_to(RevisionReport(rig.controller.history, rig.events, rig.instruments, rig.work_queue))
+    return settings
 
 
 def config_map(text: str | None, version: str = "1") -> ConfigMap:
@@ -34,8 +34,8 @@ def revisions(rig: Rig, result: str) -> float | None:
 
 
 def said(rig: Rig) -> list[str]:
-    notes = [rig.events._queue.get_nowait() for _ in range(rig.events._queue.qsize())]
-    return [f"{note.type} {note.object_kind}/{note.name} {note.reason}: {note.message}" for note in notes]
+    events = [rig.events._queue.get_nowait() for _ in range(rig.events._queue.qsize())]
+    return [f"{event.type} {event.object_kind}/{event.name} {event.reason}: {event.message}" for event in events]
 
 
 def test_without_a_source_the_defaults_only_observe(rig: Rig) -> None:

@@ -19,8 +19,8 @@ from reactor.settings.model import Mode, Planner
 from storage.rows import RevisionRow
 from storage.store import Store
 from tests.support.clock import NOW
-from tests.support.cluster import make_mood, make_pod
-from tests.support.moves import make_move, make_plan, make_run
+from tests.support.cluster import make_happiness, make_pod
+from tests.support.moves import make_move, make_plan, plan_move
 
 WEB, DB = make_pod("web-1"), make_pod("db-1")
 
@@ -32,8 +32,8 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 def _rematch(history: History, plan_id: str, at: float, mode: Mode = Mode.ACT) -> None:
-    unhappy = Unhappy(WEB.uid, WEB.key, make_mood(10.0), "n1 is crowded")
-    rematch = Rematch(plan_id, make_plan(make_move(WEB, "n2")), random_problem(0))
+    unhappy = Unhappy(WEB.uid, WEB.key, make_happiness(10.0), "n1 is crowded")
+    rematch = Rematch(plan_id, make_plan(plan_move(WEB, "n2")), random_problem(0))
     history.plan("c1", Decision(at, Trigger.UNHAPPY, (unhappy,)), rematch, mode)
 
 
@@ -50,7 +50,7 @@ async def test_a_restart_changes_nothing(tmp_path: Path) -> None:
         history.revision(RevisionRow("r2", NOW + 1, "file", "abd", False, (("mode", "fly is no mode"),)))
         _rematch(history, "p1", NOW + 2)
         await store.flush()
-        history.moves("c1", [make_run(WEB, "n2", "done", ended=NOW + 3, outcome="is Ready")], NOW + 3)
+        history.moves("c1", [make_move(WEB, "n2", "done", ended=NOW + 3, outcome="is Ready")], NOW + 3)
         _wait(history, NOW + 4)
         await store.flush()
         before = await HistoryReader(store).entries(10)
@@ -90,12 +90,12 @@ async def test_pages_are_cut_by_id_without_gaps(store: Store) -> None:
 
 async def test_a_move_has_one_entry_with_its_latest_state(store: Store) -> None:
     history, reader = History(store), HistoryReader(store)
-    history.moves("", [make_run(WEB, "n2", "planned")], NOW)
+    history.moves("", [make_move(WEB, "n2", "planned")], NOW)
     await store.flush()
     assert await reader.entries(10) == ()
     seen: list[tuple[str, str]] = []
     for state, ended in (("evicted", None), ("bound", None), ("late", None), ("failed", NOW + 4)):
-        history.moves("c1", [make_run(WEB, "n2", state, ended=ended)], NOW)
+        history.moves("c1", [make_move(WEB, "n2", state, ended=ended)], NOW)
         _wait(history, NOW, Reason.COOLDOWN if len(seen) % 2 else Reason.HALTED)
         await store.flush()
         (entry,) = await reader.entries(10, waits=False)
@@ -118,7 +118,7 @@ async def test_totals_count_carried_out_plans_and_finished_moves(store: Store) -
     assert await reader.totals() == HistoryTotals(0, 0)
     _rematch(history, "plan-1", NOW)
     _rematch(history, "plan-2", NOW + 1, Mode.OBSERVE)
-    history.moves("c1", [make_run(WEB, "n2", "done", ended=NOW), make_run(DB, "n2", "failed", ended=NOW)], NOW)
+    history.moves("c1", [make_move(WEB, "n2", "done", ended=NOW), make_move(DB, "n2", "failed", ended=NOW)], NOW)
     await store.flush()
     assert await reader.totals() == HistoryTotals(rematches=1, moves=1)
 

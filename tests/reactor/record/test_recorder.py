@@ -13,13 +13,13 @@ from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
 from reactor.decision.reasons import Reason
-from reactor.execution.executor import Bound
+from reactor.execution.binder import Bound
 from reactor.execution.outcome import Outcome, Placement, Rematch
-from reactor.state.moves import Move, Ongoing
+from reactor.state.moves import Move
 from reactor.state.snapshot import Snapshot
 from tests.support.clock import NOW
-from tests.support.cluster import make_mood, make_node, make_pending, make_pod, make_settings, make_snapshot
-from tests.support.moves import make_move, make_plan, make_run
+from tests.support.cluster import make_happiness, make_node, make_pending, make_pod, make_settings, make_snapshot
+from tests.support.moves import active_moves, make_move, make_plan, plan_move
 from tests.support.rig import Rig
 
 WEB, DB = make_pod("web-1"), make_pod("db-1")
@@ -33,11 +33,11 @@ class Record:
         self.rig = Rig()
         self.cycle = 0
 
-    async def __call__(self, snapshot: Snapshot, **parts: Any) -> None:
+    def __call__(self, snapshot: Snapshot, **parts: Any) -> None:
         self.cycle += 1
         decision = parts.pop("decision", Decision(snapshot.at, Trigger.UNHAPPY))
-        given: dict[str, Any] = {"placement": None, "rematch": None, "moves": ()} | parts
-        await self.rig.recorder.record(f"c{self.cycle}", snapshot, Outcome(decision=decision, **given), SETTINGS)
+        outcome = Outcome(decision, executed=parts.pop("moves", ()), active=snapshot.moves, **parts)
+        self.rig.recorder.record(f"c{self.cycle}", snapshot, outcome, SETTINGS)
 
     def events(self) -> list[str]:
         events = []
@@ -63,9 +63,9 @@ def waiting(reason: Reason, text: str = "for it") -> Decision:
     return Decision(NOW, Trigger.UNHAPPY, waits=(Wait(WEB.uid, WEB.key, reason, text, NOW + 5),))
 
 
-async def test_a_wait_is_recorded_once_and_again_when_its_reason_changes(record: Record) -> None:
+def test_a_wait_is_recorded_once_and_again_when_its_reason_changes(record: Record) -> None:
     for reason in (Reason.COOLDOWN, Reason.COOLDOWN, Reason.HALTED, Reason.COOLDOWN):
-        await record(cluster(WEB), decision=waiting(reason))
+        record(cluster(WEB), decision=waiting(reason))
 
     rows = record.rig.rows.decisions
     assert [(row.kind, row.reason, row.until) for row in rows] == [
@@ -86,11 +86,11 @@ async def test_a_wait_is_recorded_once_and_again_when_its_reason_changes(record:
     ]
 
 
-async def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
-    unhappy = Unhappy(WEB.uid, WEB.key, make_mood(10.0), "n1 is crowded")
-    rematch = Rematch("plan-1", make_plan(make_move(WEB, "n2")), random_problem(0))
+def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
+    unhappy = Unhappy(WEB.uid, WEB.key, make_happiness(10.0), "n1 is crowded")
+    rematch = Rematch("plan-1", make_plan(plan_move(WEB, "n2")), random_problem(0))
 
-    await record(cluster(WEB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,)), rematch=rematch)
+    record(cluster(WEB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,)), rematch=rematch)
 
     (entry,) = record.rig.rows.history
     assert (entry.kind, entry.reason, entry.pod, entry.plan) == ("rematch", "unhappy", "shop/web-1", "plan-1")
@@ -106,34 +106,37 @@ async def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "event"),
+    ("move", "event"),
     [
-        (make_run(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED), "Normal web-1 Moving"),
-        (make_run(WEB, "n2", "done", evicted=NOW - 9, ended=NOW, replacement=DB.uid), "Normal db-1 Moved"),
-        (make_run(WEB, "n2", "late", evicted=NOW - 200, replacement=DB.uid), "Warning db-1 MoveLate"),
-        (make_run(WEB, "n2", "failed", ended=NOW, answer=Eviction.FORBIDDEN, outcome="no"), "Warning web-1 MoveFailed"),
-        (make_run(WEB, "n2", "skipped", ended=NOW, outcome="n2 is full"), "Normal web-1 MoveSkipped: n2 is full"),
+        (make_move(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED), "Normal web-1 Moving"),
+        (make_move(WEB, "n2", "done", evicted=NOW - 9, ended=NOW, replacement=DB.uid), "Normal db-1 Moved"),
+        (make_move(WEB, "n2", "late", evicted=NOW - 200, replacement=DB.uid), "Warning db-1 MoveLate"),
+        (
+            make_move(WEB, "n2", "failed", ended=NOW, answer=Eviction.FORBIDDEN, outcome="no"),
+            "Warning web-1 MoveFailed",
+        ),
+        (make_move(WEB, "n2", "skipped", ended=NOW, outcome="n2 is full"), "Normal web-1 MoveSkipped: n2 is full"),
     ],
 )
-async def test_each_state_of_a_move_is_an_event_on_the_pod_that_exists(record: Record, run: Move, event: str) -> None:
-    await record(cluster(WEB, DB), moves=(run,))
+def test_each_state_of_a_move_is_an_event_on_the_pod_that_exists(record: Record, move: Move, event: str) -> None:
+    record(cluster(WEB, DB), moves=(move,))
 
     (said,) = record.events()
     assert said.startswith(event)
     (row,) = record.rig.rows.moves
-    assert (row.id, row.state, row.from_node, row.to_node) == (run.id, run.state, "n1", "n2")
-    assert (row.ended is None) == run.active
+    assert (row.id, row.state, row.from_node, row.to_node) == (move.id, move.state, "n1", "n2")
+    assert (row.ended is None) == move.active
     assert len(record.rig.rows.history) == 1
 
 
-async def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
-    flying = make_run(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED)
-    done = make_run(WEB, "n2", "done", evicted=NOW, ended=NOW + 7, answer=Eviction.ACCEPTED, replacement=DB.uid)
-    refused = make_run(DB, "n2", "failed", ended=NOW, answer=Eviction.PDB)
+def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
+    flying = make_move(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED)
+    done = make_move(WEB, "n2", "done", evicted=NOW, ended=NOW + 7, answer=Eviction.ACCEPTED, replacement=DB.uid)
+    refused = make_move(DB, "n2", "failed", ended=NOW, answer=Eviction.PDB)
 
-    await record(cluster(WEB, DB, ongoing=Ongoing((flying,))), moves=(flying, refused))
+    record(cluster(WEB, DB, moves=active_moves({flying: WEB})), moves=(flying, refused))
     assert record.value("rematch_moves_in_flight") == 1
-    await record(cluster(DB), moves=(done,))
+    record(cluster(DB), moves=(done,))
 
     assert record.value("rematch_evictions_total", answer="accepted") == 1
     assert record.value("rematch_evictions_total", answer="budget") == 1
@@ -143,35 +146,35 @@ async def test_evictions_and_ended_moves_are_counted_once(record: Record) -> Non
     assert record.value("rematch_moves_in_flight") == 0
 
 
-async def test_halting_shows_as_a_metric(record: Record) -> None:
-    late = make_run(WEB, "n2", "late", evicted=NOW - 500)
+def test_halting_shows_as_a_metric(record: Record) -> None:
+    late = make_move(WEB, "n2", "late", evicted=NOW - 500)
 
-    await record(cluster(ongoing=Ongoing((late,))))
+    record(cluster(moves=active_moves({late: WEB})))
     assert record.value("rematch_halted") == 1
-    await record(cluster())
+    record(cluster())
     assert record.value("rematch_halted") == 0
 
 
-async def test_only_managed_pods_count_as_unhappy(record: Record) -> None:
+def test_only_managed_pods_count_as_unhappy(record: Record) -> None:
     system = make_pod("dns-1", namespace="kube-system")
 
-    await record(cluster(WEB, DB, system, failures={"web-1": 10.0, "db-1": 0.1, "dns-1": 10.0}))
+    record(cluster(WEB, DB, system, failures={"web-1": 10.0, "db-1": 0.1, "dns-1": 10.0}))
 
     assert record.value("rematch_pods_unhappy") == 1
     assert record.value("rematch_pod_happiness_ratio", namespace="shop", pod="web-1") == pytest.approx(1 / 3)
-    await record(cluster(DB))
+    record(cluster(DB))
     assert record.value("rematch_pod_happiness_ratio", namespace="shop", pod="web-1") is None
 
 
-async def test_placements_of_pending_pods_and_their_bindings_are_recorded(record: Record) -> None:
+def test_placements_of_pending_pods_and_their_bindings_are_recorded(record: Record) -> None:
     first, second = make_pending("web-2"), make_pending("web-3")
-    plan = make_plan(make_move(first, "n1"), make_move(second, "n2"))
+    plan = make_plan(plan_move(first, "n1"), plan_move(second, "n2"))
     bound = (
         Bound(first, plan.moves[0], BindingAnswer(Binding.BOUND)),
         Bound(second, plan.moves[1], BindingAnswer(Binding.FORBIDDEN, "no right to")),
     )
 
-    await record(cluster(first, second), placement=Placement(plan, bound, ()))
+    record(cluster(first, second), placement=Placement(plan, bound, ()))
 
     assert [(row.kind, row.reason, row.pod_key) for row in record.rig.rows.decisions] == [
         ("place", "pending", "shop/web-2"),
@@ -186,24 +189,24 @@ async def test_placements_of_pending_pods_and_their_bindings_are_recorded(record
     assert texts == ["could not be bound to n2: because", "bound to n1: because"]
 
 
-async def test_an_unsupported_constraint_is_named_in_an_event(record: Record) -> None:
+def test_an_unsupported_constraint_is_named_in_an_event(record: Record) -> None:
     pod = make_pending("web-2", unsupported=("podAntiAffinity", "hostPorts"))
 
-    await record(cluster(pod), placement=Placement(None, (), (pod,)))
+    record(cluster(pod), placement=Placement(None, (), (pod,)))
 
     assert record.events() == ["Warning web-2 FailedScheduling: unsupported constraints: podAntiAffinity, hostPorts"]
 
 
-async def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:
+def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:
     """As in mode observe, or where a pod fits nowhere."""
     waiting, unplaced = make_pending("web-2"), make_pending("web-3")
     left = Unplaced(unplaced.key, unplaced.uid, "fits nowhere", (Rejected("n1", "full"),))
     to_n1, to_n2 = (msgspec.structs.replace(waiting), "n1"), (waiting, "n2")
 
     for pod, target in (to_n1, to_n1, to_n1, to_n2):
-        plan = make_plan(make_move(pod, target))
+        plan = make_plan(plan_move(pod, target))
         plan = type(plan)(plan.planner, plan.moves, (), (left,), plan.certificate, plan.before, plan.after)
-        await record(cluster(waiting, unplaced), placement=Placement(plan, (), ()))
+        record(cluster(waiting, unplaced), placement=Placement(plan, (), ()))
 
     rows = [(row.pod_key, row.reason) for row in record.rig.rows.decisions]
     assert rows == [("shop/web-2", "pending"), ("shop/web-3", "unplaced"), ("shop/web-2", "pending")]
@@ -211,18 +214,18 @@ async def test_what_is_pending_for_long_is_not_written_every_cycle(record: Recor
     assert "Normal web-2 WouldBind: mode is observe: would bind to n1" in record.events()
 
 
-async def test_every_listener_is_called_for_every_cycle(record: Record) -> None:
+def test_every_listener_is_called_for_every_cycle(record: Record) -> None:
     heard: list[str] = []
     record.rig.recorder.listen(lambda cycle, _snapshot, _outcome: heard.append(cycle))
 
-    await record(cluster())
-    await record(cluster())
+    record(cluster())
+    record(cluster())
 
     assert heard == ["c1", "c2"]
     assert record.value("rematch_cycles_total", trigger="unhappy") == 2
 
 
-async def test_the_time_of_a_stage_is_measured(record: Record) -> None:
+def test_the_time_of_a_stage_is_measured(record: Record) -> None:
     with record.rig.recorder.timed("plan"):
         pass
 
