@@ -100,7 +100,10 @@ async def test_no_url_no_question() -> None:
         (lambda: web.json_response({"status": "error", "error": "boom"}), "no data.result"),
         (lambda: web.json_response({"status": "success", "data": {"result": "x"}}), "not an instant vector"),
         (lambda: web.json_response({"status": "success", "data": {"result": [3]}}), "not an instant vector"),
-        (lambda: web.json_response({"status": "success", "data": {"result": [{"metric": {}}]}}), "not an instant vector"),
+        (
+            lambda: web.json_response({"status": "success", "data": {"result": [{"metric": {}}]}}),
+            "not an instant vector",
+        ),
         (lambda: web.json_response(vector(({}, "many"))), "not a number"),
         (lambda: web.json_response([]), "no data.result"),
         (lambda: web.Response(status=503, text="try later"), "503"),
