@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from matching.problem import Requirement
+from matching.selectors import matches
 from reactor.cluster.records import Pod
 from reactor.settings.model import Settings
-from reactor.settings.selector import matches, parse_selector
+from reactor.settings.selector import parse_selector
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from matching.selectors import matches
 from reactor.cluster.records import Pod, PodDisruptionBudget
 from reactor.cluster.view import ClusterView
-from reactor.settings.selector import matches
 
 
 def pdbs_of(pod: Pod, view: ClusterView) -> list[PodDisruptionBudget]:
