@@ -10,7 +10,6 @@ from pathlib import Path
 
 import structlog
 
-from matching.registry import load_planner
 from reactor.background.active_settings import SettingsInForce, Surroundings
 from reactor.background.heap import settle_heap
 from reactor.background.kernel_compilation import Warming
@@ -31,6 +30,7 @@ from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.record.watch_report import WatchReport
 from reactor.settings.model import Mode
+from reactor.settings.planner import make_planner
 from reactor.settings.source import watch_file
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
@@ -135,7 +135,7 @@ async def _join(
     )
     await _remember(store, state, clock)
     recorder = Recorder(history, notes, instruments)
-    stages = Stages(state, load_planner, executor, recorder, settings.get)
+    stages = Stages(state, make_planner, executor, recorder, settings.get)
     loop = Loop(stages, work_queue, clock, instruments)
     watch = ClusterWatch(reader, state.mirror, WatchReport(instruments), Pace(clock))
     return Controller(

@@ -16,23 +16,31 @@ RematchError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 
 class RematchError(Exception):
     """Root of everything we raise on purpose."""
 
 
+class FieldError(NamedTuple):
+    """What is wrong with a setting and what to write instead. An error of the whole document has no path."""
+
+    path: str
+    message: str
+
+
 def format_errors(problems: Iterable[tuple[str, str]]) -> str:
-    """(path, message) pairs as one line; a problem of the whole has no path."""
+    """As one line."""
     return "; ".join(f"{path}: {message}" if path else message for path, message in problems)
 
 
 class SettingsError(RematchError):
-    """`problems` is a list of (path, message); `source` says which file or ConfigMap they are in."""
+    """`source` is the file or ConfigMap."""
 
-    def __init__(self, problems: list[tuple[str, str]], source: str = "") -> None:
-        self.problems = problems
+    def __init__(self, problems: Sequence[tuple[str, str]], source: str = "") -> None:
+        self.problems = [FieldError(*problem) for problem in problems]
         self.source = source
         text = format_errors(problems)
         super().__init__(f"{source}: {text}" if source else text)

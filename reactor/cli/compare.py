@@ -11,13 +11,14 @@ import msgspec
 
 from matching.plan import Plan
 from matching.problem import Problem, ProblemError
-from matching.registry import known_planners, load_planner
+from matching.registry import known_planners
 from matching.shapes import TOLERANCE
 from reactor.cli.tables import table
 from reactor.decision.decide import Trigger, decide
 from reactor.planning.network import looks_at_network
 from reactor.planning.problems import rematch_problem
 from reactor.settings.model import Planner, Settings
+from reactor.settings.planner import make_planner
 from reactor.state.snapshot import Snapshot
 
 
@@ -88,7 +89,7 @@ def _instead(settings: Settings, name: str) -> Settings:
 
 def _row(wanted: Planner, problem: Problem) -> Compared | NotCompared:
     try:
-        planner = load_planner(wanted.name, wanted.parameters)
+        planner = make_planner(wanted.name, wanted.parameters)
         begin = time.perf_counter()
         plan = planner.plan(problem)
     except ProblemError as error:

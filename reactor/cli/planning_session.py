@@ -15,7 +15,6 @@ import click
 
 from matching.plan import Planner
 from matching.problem import ProblemError
-from matching.registry import load_planner
 from reactor.cli.compare import compare, render_comparison
 from reactor.cli.plan_output import Planned, render
 from reactor.cluster.dump import read_dump
@@ -26,7 +25,7 @@ from reactor.planning.problems import rematch_problem
 from reactor.settings.document import read_document, read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode, Settings
-from reactor.settings.planner import planner_problems
+from reactor.settings.planner import make_planner, planner_errors
 from reactor.state.from_dump import Look, look_at_dump
 from reactor.state.snapshot import Needs, Snapshot
 
@@ -97,7 +96,7 @@ def look_at_files(request: Request) -> tuple[Look, Settings]:
 
 def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:
     decision = decide(snapshot, settings, Trigger.DEMAND)
-    planner = load_planner(settings.planner.name, settings.planner.parameters)
+    planner = make_planner(settings.planner.name, settings.planner.parameters)
     try:
         plan = planner.plan(rematch_problem(snapshot, decision, settings))
     except ProblemError as error:
@@ -136,7 +135,7 @@ def wished_settings(request: Request) -> Settings:
     if request.apply:
         update["mode"] = Mode.ACT
     wished = settings.model_copy(update=update)
-    if problems := planner_problems(wished):
+    if problems := planner_errors(wished):
         raise SettingsError(problems)
     return wished
 

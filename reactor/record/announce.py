@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import ConfigMap, Pod
@@ -77,7 +77,7 @@ def about_placement(placement: Placement, snapshot: Snapshot) -> Iterator[Announ
             yield about_pod(pods[move.uid], "WouldBind", f"mode is observe: would bind to {move.target}")
 
 
-def about_refused_settings(config_map: ConfigMap, problems: list[tuple[str, str]]) -> Announcement:
+def about_refused_settings(config_map: ConfigMap, problems: Sequence[tuple[str, str]]) -> Announcement:
     return Announcement(
         "ConfigMap",
         config_map.namespace,

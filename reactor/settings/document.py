@@ -11,10 +11,7 @@ from typing import Any
 import yaml
 from pydantic.alias_generators import to_camel
 
-from reactor.errors import SettingsError
-
-FieldError = tuple[str, str]
-"""(path, what is wrong and what to write instead)"""
+from reactor.errors import FieldError, SettingsError
 
 MAX_CHARACTERS = 256 * 1024
 """Far more than settings need, and little enough to be read without a noticeable pause."""
@@ -27,6 +24,12 @@ def nearest(word: str, known: Sequence[str]) -> str:
     """A hint: what was probably meant, else what there is."""
     close = difflib.get_close_matches(to_camel(word), known, n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(known))}"
+
+
+def path_of(steps: Sequence[str | int]) -> str:
+    """Such as `metrics.queries[0]`."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return path.removeprefix(".")
 
 
 class _Loader(yaml.SafeLoader):
@@ -131,12 +134,14 @@ class _Reader:
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                self._problems.append((path, f"line {line}: a key must be plain text"))
+                self._problems.append(FieldError(path, f"line {line}: a key must be plain text"))
                 continue
             key = key_node.value
             place = f"{path}.{key}" if path else key
             if key in values:
-                self._problems.append((place, f"is there twice, in lines {lines[key]} and {line}; remove one"))
+                self._problems.append(
+                    FieldError(place, f"is there twice, in lines {lines[key]} and {line}; remove one")
+                )
             lines[key] = line
             values[key] = self._value(value_node, place)
         return values
@@ -158,7 +163,7 @@ class _Reader:
             pass
         line = node.start_mark.line + 1
         self._problems.append(
-            (path, f"line {line}: {node.value[:40]!r} cannot be read as {node.tag.removeprefix(_TAG)}")
+            FieldError(path, f"line {line}: {node.value[:40]!r} cannot be read as {node.tag.removeprefix(_TAG)}")
         )
         return None
 

@@ -11,10 +11,10 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from reactor.errors import SettingsError
-from reactor.settings.document import FieldError, Writer, nearest, read_document
+from reactor.errors import FieldError, SettingsError
+from reactor.settings.document import Writer, nearest, path_of, read_document
 from reactor.settings.model import Settings
-from reactor.settings.planner import planner_problems
+from reactor.settings.planner import planner_errors
 
 CONFIG_MAP_KEY = "settings.yaml"
 
@@ -64,7 +64,7 @@ def _validated(tree: dict[str, Any]) -> Settings:
         settings = Settings.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         raise SettingsError([*explain(error), *_planner_of_the_rest(tree, error)]) from None
-    if problems := planner_problems(settings):
+    if problems := planner_errors(settings):
         raise SettingsError(problems)
     return settings
 
@@ -93,7 +93,7 @@ def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[F
         if isinstance(inner, dict):
             inner.pop(name, None)
     try:
-        return planner_problems(Settings.model_validate(rest, by_alias=True, by_name=False))
+        return planner_errors(Settings.model_validate(rest, by_alias=True, by_name=False))
     except ValidationError:
         return []
 
@@ -117,12 +117,7 @@ def explain(error: ValidationError) -> list[FieldError]:
 
 def _problem(details: ErrorDetails, schema: dict[str, Any]) -> FieldError:
     steps = [step for step in details["loc"] if step != _KEY_MARK]
-    return path_of(steps), _message(details, steps, schema)
-
-
-def path_of(steps: Sequence[str | int]) -> str:
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return path.removeprefix(".")
+    return FieldError(path_of(steps), _message(details, steps, schema))
 
 
 def _message(details: ErrorDetails, steps: list[str | int], schema: dict[str, Any]) -> str:

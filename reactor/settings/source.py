@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Self
 
 from reactor.clock import Clock
-from reactor.errors import SettingsError
-from reactor.settings.document import FieldError, read_file
+from reactor.errors import FieldError, SettingsError
+from reactor.settings.document import read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
 
@@ -90,7 +90,7 @@ class SettingsSource:
 
     def lost(self, source: str, reason: str) -> None:
         """The file or ConfigMap is gone or unreadable: what is in force stays, and that is reported once."""
-        problems = (("", f"{reason}; the settings read before stay in force"),)
+        problems = (FieldError("", f"{reason}; the settings read before stay in force"),)
         if self._refused is None or self._refused.problems != problems:
             self._refuse(RefusedRevision(problems, "", source, self._clock.now(), ""))
 

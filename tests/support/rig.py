@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from matching.registry import load_planner
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import (
     ConfigMap,
@@ -30,6 +29,7 @@ from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
+from reactor.settings.planner import make_planner
 from reactor.signals.measurements import MetricsSource
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
@@ -61,7 +61,7 @@ class Rig:
         self.config_maps: list[ConfigMap | None] = []
         self.state = self.new_state()
         self.recorder = Recorder(History(self.rows.store), self.notes, self.instruments)
-        self.stages = Stages(self.state, load_planner, self.executor, self.recorder, lambda: self.settings)
+        self.stages = Stages(self.state, make_planner, self.executor, self.recorder, lambda: self.settings)
         self.loop = Loop(self.stages, self.work_queue, self.clock, self.instruments)
 
     def new_state(self) -> State:

@@ -16,7 +16,6 @@ from loadtests.experiment.simulated.wire import (
     pod_record,
 )
 from loadtests.experiment.tally import Tally
-from matching.registry import load_planner
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.cluster.writes import ClusterWriter
@@ -28,6 +27,7 @@ from reactor.record.metrics import Instruments
 from reactor.record.notes import Notes
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
+from reactor.settings.planner import make_planner
 from reactor.signals.measurements import MetricsSource, ProbeCounter
 from reactor.state.live_state import Hooks, State
 from reactor.work_queue import WorkQueue
@@ -51,7 +51,7 @@ class SimulatedController:
         self._state = State(CLUSTER_KINDS, self._agenda, self._work_queue, lambda: self._settings, hooks)
         instruments = Instruments()
         recorder = Recorder(History(store), Notes(None, self._agenda), instruments)
-        self._stages = Stages(self._state, load_planner, self._executor, recorder, lambda: self._settings)
+        self._stages = Stages(self._state, make_planner, self._executor, recorder, lambda: self._settings)
         self._version = 0
         self._events: dict[str, int] = {}
         self._used: dict[str, float] = {}

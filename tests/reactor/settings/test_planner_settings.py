@@ -25,7 +25,7 @@ def test_parameters_are_read_and_written_back() -> None:
 
 def test_a_wrong_parameter_is_named_by_its_path() -> None:
     assert problems("planner: {name: refine, parameters: {overlod: 2}}") == {
-        "planner.parameters.overlod": "is unknown; the parameters here are: overload, weights"
+        "planner.parameters.overlod": "is unknown; the parameters here are: overload, weights; did you mean overload?"
     }
     assert problems("planner: {name: refine, parameters: {weights: {cpu: much}}}") == {
         "planner.parameters.weights.cpu": "is 'much'; it must be a number"
