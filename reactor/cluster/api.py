@@ -21,6 +21,9 @@ Body = Mapping[str, object]
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 
+_DEFAULT_RETRY_AFTER = 1.0
+"""Seconds to wait after a 429 that does not say how long."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
@@ -54,10 +57,6 @@ class Connection(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-_DEFAULT_RETRY_AFTER = 1.0
-"""Seconds to wait after a 429 that does not say how long."""
 
 
 class StatusCause(Struct, frozen=True, gc=False):

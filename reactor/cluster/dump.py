@@ -33,6 +33,37 @@ _RAW = msgspec.json.Decoder(Raw)
 _TRAILING = "trailing characters"
 _TRUNCATED = "ends too early: the file is truncated"
 
+_EXPECTED = "expected what `kubectl get ... -o json` prints"
+_OUR_GROUPS = frozenset({"", "apps", "batch", "policy", "extensions", "events.k8s.io", "metrics.k8s.io"})
+"""Kinds of other groups may have the same names. Every version of these groups is read."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """`view.at` is the newest timestamp in the files."""
+
+    view: ClusterView
+    events: tuple[Event, ...]
+    pod_usage: tuple[PodUsageSample, ...]
+    node_usage: tuple[NodeUsageSample, ...]
+    ignored: Mapping[str, int]
+    """The number of ignored objects by kind."""
+
+
+def read_dump(paths: Iterable[str]) -> Dump:
+    """Raises InputError with one line that names the file and the position. `-` is standard input."""
+    reader = _DumpReader()
+    for path in paths:
+        data = read_input(path)
+        for start, document in documents(path, data):
+            try:
+                reader.take(Raw(document))
+            except _DocumentError as error:
+                byte = data.find(error.text.strip(), start)
+                raise error_at(path, data, byte, error.problem) from error
+    return reader.dump()
+
 
 def read_input(path: str) -> bytes:
     """`-` is standard input. Gzip is recognised by its first bytes, not by the name."""
@@ -91,39 +122,6 @@ def _explain(data: bytes, start: int, problem: str) -> str:
     if start == 0 and _YAML.match(data):
         return "looks like YAML; only JSON is read (kubectl get ... -o json)"
     return f"not JSON: {problem}"
-
-
-_EXPECTED = "expected what `kubectl get ... -o json` prints"
-T = TypeVar("T")
-
-_OUR_GROUPS = frozenset({"", "apps", "batch", "policy", "extensions", "events.k8s.io", "metrics.k8s.io"})
-"""Kinds of other groups may have the same names. Every version of these groups is read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dump:
-    """`view.at` is the newest timestamp in the files."""
-
-    view: ClusterView
-    events: tuple[Event, ...]
-    pod_usage: tuple[PodUsageSample, ...]
-    node_usage: tuple[NodeUsageSample, ...]
-    ignored: Mapping[str, int]
-    """The number of ignored objects by kind."""
-
-
-def read_dump(paths: Iterable[str]) -> Dump:
-    """Raises InputError with one line that names the file and the position. `-` is standard input."""
-    reader = _DumpReader()
-    for path in paths:
-        data = read_input(path)
-        for start, document in documents(path, data):
-            try:
-                reader.take(Raw(document))
-            except _DocumentError as error:
-                byte = data.find(error.text.strip(), start)
-                raise error_at(path, data, byte, error.problem) from error
-    return reader.dump()
 
 
 class _DocumentError(InputError):

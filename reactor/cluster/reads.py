@@ -15,6 +15,12 @@ from reactor.cluster.kinds import CLUSTER_KINDS, Kind, Listing, ObjectName, conf
 from reactor.cluster.records import Record
 from reactor.errors import Expired, Unreachable
 
+PAGE_SIZE = 500
+_PAGE_DEADLINE = 60.0
+_RESTARTS = 3
+"""How often a list starts again because its pages expired before the last one was read."""
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
@@ -52,12 +58,6 @@ class Unreadable(Unreachable):
     """The response is not what the API specifies."""
 
 
-PAGE_SIZE = 500
-_PAGE_DEADLINE = 60.0
-_RESTARTS = 3
-"""How often a list starts again because its pages expired before the last one was read."""
-
-
 class _ListMeta(Struct, rename={"resource_version": "resourceVersion", "token": "continue"}, gc=False):
     resource_version: str = ""
     token: str | None = None
@@ -80,8 +80,6 @@ class _VersionMeta(Struct, rename="camel", gc=False):
 class _Versioned(Struct, gc=False):
     metadata: _VersionMeta
 
-
-_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _LIST = msgspec.json.Decoder(_List)
 _LINE = msgspec.json.Decoder(_Line)

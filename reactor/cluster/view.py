@@ -20,6 +20,9 @@ from reactor.cluster.records import (
     Workload,
 )
 
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""A label that every namespace has, so it is known even when the namespace was not read."""
+
 
 @dataclass(frozen=True)
 class ClusterView:
@@ -117,10 +120,6 @@ class ClusterView:
     @cached_property
     def _pods_by_name(self) -> Mapping[tuple[str, str], Pod]:
         return {(pod.namespace, pod.name): pod for pod in self.pods.values()}
-
-
-NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""A label that every namespace has, so it is known even when the namespace was not read."""
 
 
 def seen_by_rules(pods: Iterable[Pod]) -> tuple[Pod, ...]:

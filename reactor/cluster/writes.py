@@ -36,6 +36,11 @@ _UNCERTAIN = frozenset({502, 503, 504})
 """The request may or may not have been carried out."""
 _SEVERAL_PDBS = "more than one PodDisruptionBudget"
 
+COMPONENT = "rematch"
+_EVENT_DEADLINE = 10.0
+_LONGEST_STEM = 253 - 17
+"""An Event's name starts with the object's name, and a name has at most 253 characters."""
+
 
 class Eviction(StrEnum):
     ACCEPTED = "accepted"
@@ -216,12 +221,6 @@ def _binding_result(response: ApiResponse) -> BindingAnswer:
         **dict.fromkeys(_UNCERTAIN, Binding.UNKNOWN),
     }
     return BindingAnswer(outcomes.get(response.code, Binding.FAILED), status.message, status.retry_after)
-
-
-COMPONENT = "rematch"
-_EVENT_DEADLINE = 10.0
-_LONGEST_STEM = 253 - 17
-"""An Event's name starts with the object's name, and a name has at most 253 characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,17 @@ from reactor.settings.planner import planner_errors
 
 CONFIG_MAP_KEY = "settings.yaml"
 
+_NOUNS = {
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "string": "text",
+    "array": "a list",
+    "object": "a mapping of keys to values",
+}
+_KEY_STEP = "[key]"
+"""pydantic's last step of a path when the error is in the key of a mapping, not in its value."""
+
 
 def parse_settings(text: str, source: str) -> Settings:
     """A settings document or the manifest of a ConfigMap with one, in YAML or JSON. `source` is for error messages."""
@@ -96,18 +107,6 @@ def _planner_errors_of_the_rest(tree: dict[str, Any], error: ValidationError) ->
         return planner_errors(Settings.model_validate(rest, by_alias=True, by_name=False))
     except ValidationError:
         return []
-
-
-_NOUNS = {
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "string": "text",
-    "array": "a list",
-    "object": "a mapping of keys to values",
-}
-_KEY_STEP = "[key]"
-"""pydantic's last step of a path when the error is in the key of a mapping, not in its value."""
 
 
 def field_errors(error: ValidationError) -> list[FieldError]:

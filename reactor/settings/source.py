@@ -15,6 +15,9 @@ from reactor.settings.document import read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
 
+POLL_SECONDS = 0.5
+"""A change is seen at the next poll and in force at the one after it: within 2 s."""
+
 
 @dataclass(frozen=True, slots=True)
 class SettingsRevision:
@@ -105,10 +108,6 @@ def _revision(text: str, source: str, at: float) -> SettingsRevision:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-
-
-POLL_SECONDS = 0.5
-"""A change is seen at the next poll and in force at the one after it: within 2 s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,12 @@ from matching.problem import HostPort, PodTerm, Preferred, Requirement, Rules, S
 from reactor.cluster.decoding.common import WrongField, decode_strings, inside
 from reactor.cluster.decoding.pod_json import WirePodSpec
 
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_CACHE_SIZE = 16384
+V = TypeVar("V")
+Labels = Mapping[str, str]
+
 
 class WireRequirement(Struct, gc=False):
     key: str
@@ -53,11 +59,6 @@ def node_term(wire: WireTerm) -> Term:
 
 def node_terms(wire: WireNodeSelector) -> tuple[Term, ...]:
     return tuple(node_term(term) for term in wire.node_selector_terms or ())
-
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-Labels = Mapping[str, str]
 
 
 class _WeightedNode(Struct, gc=False):
@@ -180,11 +181,6 @@ def _with_keys(
     merged = [Requirement(key, "In", (labels[key],)) for key in match if key in labels and key not in known]
     merged += [Requirement(key, "NotIn", (labels[key],)) for key in mismatch if key in labels and key not in known]
     return Selector((*stated, *merged))
-
-
-V = TypeVar("V")
-
-_CACHE_SIZE = 16384
 
 
 class _Toleration(Struct, gc=False):

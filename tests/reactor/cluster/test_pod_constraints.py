@@ -51,7 +51,7 @@ def test_pods_without_claims_keep_the_shared_rules() -> None:
         ((claim(deleting=True),), {"pv": PersistentVolume("pv", "v", "1")}, "it is being deleted"),
     ],
 )
-def test_claims_that_cannot_be_judged(
+def test_pvcs_that_cannot_be_used(
     found: tuple[PersistentVolumeClaim, ...], volumes: dict[str, PersistentVolume], why: str
 ) -> None:
     using = pod(pvcs=("data",), unsupported=("resourceClaims",))

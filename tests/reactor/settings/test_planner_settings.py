@@ -67,7 +67,7 @@ def test_what_a_planner_waives_is_known_by_its_name() -> None:
     assert waived_by("stable") == frozenset() == waived_by("nobody")
 
 
-def test_what_is_wrong_with_the_planner_is_told_along_with_the_rest() -> None:
+def test_errors_of_the_planner_are_reported_with_the_rest() -> None:
     found = problems("mode: act\nhapiness: {}\nplanner: {name: stable-paper, maxMovesPerNode: 0, inertia: low}")
     assert set(found) == {"hapiness", "planner.maxMovesPerNode", "planner.inertia", "planner.name"}
     assert "nobodyLeftOut" in found["planner.name"]
