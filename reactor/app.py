@@ -10,7 +10,6 @@ from pathlib import Path
 
 import structlog
 
-from matching.registry import load_planner
 from reactor.background.active_settings import ActiveSettings, RevisionReport
 from reactor.background.metrics_collection import MetricsCollector
 from reactor.background.start_up import KernelCompilation, freeze_heap
@@ -31,6 +30,7 @@ from reactor.record.history import History, lineage_from
 from reactor.record.metrics import Instruments
 from reactor.record.recorder import Recorder, WatchRecorder
 from reactor.settings.model import Mode, Settings
+from reactor.settings.planner import make_planner
 from reactor.settings.source import watch_file
 from reactor.state.live_state import State, StateCallbacks
 from reactor.work_queue import WorkQueue
@@ -104,7 +104,7 @@ def wire(borders: Borders) -> Controller:
     memory = DecisionMemory(Cooldowns(borders.lineage))
     history = History(borders.store)
     recorder = Recorder(history, events, instruments)
-    parts = CycleParts(state, memory, load_planner, executor, recorder, settings)
+    parts = CycleParts(state, memory, make_planner, executor, recorder, settings)
     return Controller(
         clock=clock,
         store=borders.store,

@@ -9,7 +9,7 @@ from typing import Any
 
 from matching.plan import Plan
 from matching.problem import Problem, ProblemError
-from matching.registry import known_planners, load_planner
+from matching.registry import known_planners
 from matching.shapes import TOLERANCE
 from reactor.cli.output import table, to_json, to_yaml
 from reactor.decision.cooldowns import Cooldowns
@@ -18,6 +18,7 @@ from reactor.decision.eligibility import Eligibility
 from reactor.planning.network import uses_network
 from reactor.planning.problems import rematch_problem
 from reactor.settings.model import Planner, Settings
+from reactor.settings.planner import make_planner
 from reactor.state.snapshot import Snapshot
 
 
@@ -94,7 +95,7 @@ def _instead(settings: Settings, name: str) -> Settings:
 
 def _row(wanted: Planner, problem: Problem) -> Compared | NotCompared:
     try:
-        planner = load_planner(wanted.name, wanted.parameters)
+        planner = make_planner(wanted.name, wanted.parameters)
         begin = time.perf_counter()
         plan = planner.plan(problem)
     except ProblemError as error:

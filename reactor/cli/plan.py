@@ -16,13 +16,12 @@ from matching.problem import Problem
 from reactor.cli.compare import compare, compare_on, render_comparison
 from reactor.cli.plan_output import ShownPlan, render
 from reactor.cli.planning import make_plan, settings_for, solve
-from reactor.cluster.dump import read_dump
-from reactor.cluster.dump import read_file as read_input
+from reactor.cluster.dump import read_dump, read_input
 from reactor.errors import InputError, SettingsError
 from reactor.record.stored_problem import StoredProblem, is_problem, read_problem
 from reactor.settings.document import read_document
 from reactor.settings.model import Mode, Planner, Settings
-from reactor.settings.planner import planner_problems
+from reactor.settings.planner import planner_errors
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.state.snapshot import Needs
 
@@ -78,7 +77,7 @@ def _check(request: PlanRequest) -> None:
 def _from_dump(request: PlanRequest, data: Mapping[str, bytes]) -> str:
     settings = requested_settings(request)
     look = snapshot_from_dump(
-        read_dump(request.files, data.__getitem__),
+        read_dump(request.files, data),
         settings,
         now=_time(request.now) if request.now else None,
         needs=Needs(request.needs) if request.needs else None,
@@ -120,7 +119,7 @@ def requested_settings(request: PlanRequest, planner: Planner | None = None) -> 
     if request.apply:
         update["mode"] = Mode.ACT
     requested = settings.model_copy(update=update)
-    if problems := planner_problems(requested):
+    if problems := planner_errors(requested):
         raise SettingsError(problems)
     return requested
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from matching.plan import Plan, Planner
 from matching.problem import Problem, ProblemError
-from matching.registry import load_planner
 from reactor.cli.plan_output import ShownPlan
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Decision, Trigger, decide
@@ -20,6 +19,7 @@ from reactor.settings.document import read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Planner as PlannerSettings
 from reactor.settings.model import Settings
+from reactor.settings.planner import make_planner
 from reactor.state.snapshot import Snapshot
 
 
@@ -44,14 +44,14 @@ def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:
     eligibility = Eligibility(snapshot, Cooldowns(), settings)
     decision = decide(eligibility, Trigger.DEMAND)
     plan = solve(rematch_problem(eligibility, decision), settings.planner)
-    planner = load_planner(settings.planner.name, settings.planner.parameters)
+    planner = make_planner(settings.planner.name, settings.planner.parameters)
     notes = (*plan.notes, *_waived(planner), *_other_schedulers(eligibility))
     return Planned(snapshot, decision, replace(plan, notes=notes))
 
 
 def solve(problem: Problem, settings: PlannerSettings) -> Plan:
     """Raise InputError for a problem that the planner refuses."""
-    planner = load_planner(settings.name, settings.parameters)
+    planner = make_planner(settings.name, settings.parameters)
     try:
         return planner.plan(problem)
     except ProblemError as error:

@@ -21,10 +21,13 @@ Body = Mapping[str, object]
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 
+_DEFAULT_RETRY_AFTER = 1.0
+"""Seconds to wait after a 429 that does not say how long."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One request. `deadline` is for all of it: connecting, waiting and reading the body."""
+    """`deadline` in seconds covers the whole request: connecting, waiting and reading the body."""
 
     method: str
     path: str
@@ -36,7 +39,7 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """What the server said, whatever the code. `retry_after` is the header's, in seconds."""
+    """A response with any status code. `retry_after` is the Retry-After header in seconds."""
 
     code: int
     body: bytes
@@ -44,20 +47,16 @@ class ApiResponse:
 
 
 class Connection(Protocol):
-    async def send(self, call: ApiRequest) -> ApiResponse:
-        """Raises Unreachable when no whole answer came in time; any answer, good or bad, is returned."""
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Returns the response, whatever its code. Raises Unreachable when there is no complete one in time."""
         ...
 
     def stream(self, path: str, query: Query, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The lines of a long answer. Ends when the server ends it; raises our errors for everything else:
+        """The lines of a long response, until the server ends it. Raises a ClusterError for everything else:
         refusals, resets, silence longer than `idle_timeout`, an end in the middle of a line."""
         ...
 
     async def close(self) -> None: ...
-
-
-_PATIENCE = 1.0
-"""Seconds to wait after a 429 that does not say how long."""
 
 
 class StatusCause(Struct, frozen=True, gc=False):
@@ -90,19 +89,19 @@ class Status(Struct, frozen=True, gc=False):
 _STATUS = msgspec.json.Decoder(_Status)
 
 
-def status_of(answer: ApiResponse) -> Status:
-    """Proxies on the way answer with plain text or nothing: then the code has to do."""
+def status_of(response: ApiResponse) -> Status:
+    """Proxies respond with plain text or nothing; then only the code is known."""
     try:
-        found = _STATUS.decode(answer.body)
+        found = _STATUS.decode(response.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        found = _Status(message=answer.body[:200].decode("utf-8", "replace").strip())
+        found = _Status(message=response.body[:200].decode("utf-8", "replace").strip())
     details = found.details or _Details()
-    wait = answer.retry_after if answer.retry_after is not None else details.retry_after_seconds
-    return Status(answer.code, found.message or "no message", tuple(details.causes or ()), wait)
+    wait = response.retry_after if response.retry_after is not None else details.retry_after_seconds
+    return Status(response.code, found.message or "no message", tuple(details.causes or ()), wait)
 
 
 def status_in_stream(body: bytes) -> Status:
-    """The object of a watch's ERROR line: the code is inside."""
+    """From the object of a watch's ERROR line, which contains the code."""
     try:
         code = _STATUS.decode(body).code
     except (msgspec.ValidationError, UnicodeDecodeError):
@@ -111,11 +110,13 @@ def status_in_stream(body: bytes) -> Status:
 
 
 def error_of(status: Status, what: str) -> ClusterError:
-    """`what` is the verb and the place, such as `GET /api/v1/pods`: so a missing permission can be named."""
+    """`what` is the verb and the path, such as `GET /api/v1/pods`; it shows which permission is missing."""
     code = status.code
     message = f"{what}: {code} {status.message}"
     if code == 429:
-        return Throttled(message, retry_after=_PATIENCE if status.retry_after is None else status.retry_after)
+        return Throttled(
+            message, retry_after=_DEFAULT_RETRY_AFTER if status.retry_after is None else status.retry_after
+        )
     if code == 401:
         return Forbidden(
             f"{message} (the credentials are not accepted: is the token or certificate expired?)", status=code
@@ -128,8 +129,8 @@ def error_of(status: Status, what: str) -> ClusterError:
     return kinds.get(code, Refused)(message, status=code)
 
 
-def checked(answer: ApiResponse, what: str) -> bytes:
-    """The body of a success; anything else raises."""
-    if 200 <= answer.code < 300:
-        return answer.body
-    raise error_of(status_of(answer), what)
+def checked(response: ApiResponse, what: str) -> bytes:
+    """The body of a successful response. Raises a ClusterError for any other."""
+    if 200 <= response.code < 300:
+        return response.body
+    raise error_of(status_of(response), what)

@@ -1,4 +1,4 @@
-"""Reading the cluster: pages of lists, changes of watches, single objects; all as records."""
+"""Reading the cluster: lists and watches as records, other paths as bytes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ from reactor.cluster.kinds import CLUSTER_KINDS, Kind, Listing, ObjectName, conf
 from reactor.cluster.records import Record
 from reactor.errors import Expired, Unreachable
 
+PAGE_SIZE = 500
+_PAGE_DEADLINE = 60.0
+_RESTARTS = 3
+"""How often a list starts again because its pages expired before the last one was read."""
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """The object as it is now, new or changed."""
+    """A new or changed object."""
 
     record: Record
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """`key` as `key_of` gives it."""
+    """A deleted object; `key` as in `key_of`."""
 
     key: str
     resource_version: str
@@ -33,14 +39,14 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Nothing changed for us up to this version."""
+    """There are no changes up to this version."""
 
     resource_version: str
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """An object that could not be read; what was known of it before stays."""
+    """An object that could not be decoded; its last known record stays."""
 
     malformed: MalformedObject
 
@@ -49,13 +55,7 @@ Change = Upsert | Remove | Bookmark | Skipped
 
 
 class Unreadable(Unreachable):
-    """An answer came, but it is not what the API promises."""
-
-
-PAGE_SIZE = 500
-_PAGE_DEADLINE = 60.0
-_RESTARTS = 3
-"""Times that a listing starts again because its pages expired before the last one was read."""
+    """The response is not what the API specifies."""
 
 
 class _ListMeta(Struct, rename={"resource_version": "resourceVersion", "token": "continue"}, gc=False):
@@ -81,8 +81,6 @@ class _Versioned(Struct, gc=False):
     metadata: _VersionMeta
 
 
-_NOT_OURS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
 _LIST = msgspec.json.Decoder(_List)
 _LINE = msgspec.json.Decoder(_Line)
 _VERSIONED = msgspec.json.Decoder(_Versioned)
@@ -96,7 +94,7 @@ class Page:
 
 
 class ClusterReader:
-    """One per cluster: its decoder shares what the records have in common."""
+    """Use one per cluster: its decoder shares equal parts of the records."""
 
     def __init__(self, connection: Connection, config_map: ObjectName | None = None) -> None:
         self._connection = connection
@@ -107,11 +105,11 @@ class ClusterReader:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Everything that is to be watched."""
+        """All kinds to watch."""
         return tuple(self._listings)
 
     async def list_pages(self, kind: Kind) -> AsyncGenerator[Page, None]:
-        """Raises Expired when the pages became too old between two requests: what was read is then void."""
+        """Raises Expired when the list became too old between two pages: then the pages before are void."""
         listing = self._listings[kind]
         token: str | None = ""
         while token is not None:
@@ -121,18 +119,18 @@ class ClusterReader:
             yield page
 
     async def list_all(self, kind: Kind) -> Page:
-        """All pages as one; starts again when they expire on the way."""
+        """All pages as one. Starts again when they expire in between."""
         for _ in range(_RESTARTS):
             try:
-                return await self._read_through(kind)
+                return await self._all_pages(kind)
             except Expired:
                 continue
-        return await self._read_through(kind)
+        return await self._all_pages(kind)
 
     async def watch(
         self, kind: Kind, resource_version: str, *, timeout: float, idle_timeout: float
     ) -> AsyncGenerator[Change, None]:
-        """Changes after `resource_version`, until the server ends the watch (it is asked to after `timeout`)."""
+        """Changes after `resource_version`, until the server ends the watch (`timeout` is requested from it)."""
         listing = self._listings[kind]
         query = _selection(listing) | {
             "watch": "true",
@@ -147,14 +145,14 @@ class ClusterReader:
                     yield change
 
     async def get_raw(self, path: str, deadline: float = 30.0) -> bytes:
-        """For what is no watched kind, such as metrics.k8s.io."""
+        """For resources that are not watched, such as metrics.k8s.io."""
         return await self._get(path, {}, deadline)
 
     async def _get(self, path: str, query: dict[str, str], deadline: float) -> bytes:
-        answer = await self._connection.send(ApiRequest("GET", path, query, deadline=deadline))
-        return checked(answer, f"GET {path}")
+        response = await self._connection.send(ApiRequest("GET", path, query, deadline=deadline))
+        return checked(response, f"GET {path}")
 
-    async def _read_through(self, kind: Kind) -> Page:
+    async def _all_pages(self, kind: Kind) -> Page:
         records: list[Record] = []
         malformed: list[MalformedObject] = []
         version = ""
@@ -168,7 +166,7 @@ class ClusterReader:
     def _page(self, kind: Kind, body: bytes, path: str) -> tuple[Page, str | None]:
         try:
             found = _LIST.decode(body)
-        except _NOT_OURS as error:
+        except _UNDECODABLE as error:
             raise Unreadable(f"GET {path}: not a list: {error}") from error
         records: list[Record] = []
         malformed: list[MalformedObject] = []
@@ -181,12 +179,12 @@ class ClusterReader:
         return Page(records, tuple(malformed), found.metadata.resource_version), found.metadata.token or None
 
     def _change(self, kind: Kind, text: bytes) -> Change | None:
-        """None for types of lines that may be invented later."""
+        """None for types of watch events that we do not know."""
         what = f"watch of {kind.value}"
         try:
             line = _LINE.decode(text)
-        except _NOT_OURS as error:
-            raise Unreadable(f"{what}: not a change: {error}") from error
+        except _UNDECODABLE as error:
+            raise Unreadable(f"{what}: not a watch event: {error}") from error
         if line.type in ("ADDED", "MODIFIED"):
             record = self._decoder.decode(kind, line.object)
             return Skipped(record) if isinstance(record, MalformedObject) else Upsert(record)
@@ -204,7 +202,7 @@ def _selection(listing: Listing) -> dict[str, str]:
 
 
 def _version(text: Raw) -> str:
-    """Empty when not legible: then the last known one stays in force."""
+    """Empty when it cannot be decoded; then the last known version stays."""
     try:
         return _VERSIONED.decode(text).metadata.resource_version
     except (msgspec.ValidationError, UnicodeDecodeError):

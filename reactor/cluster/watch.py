@@ -1,4 +1,4 @@
-"""List and watch one kind for ever, whatever the server does; the mirror follows."""
+"""Watches: each kind is listed and watched until cancelled, whatever the server does."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from reactor.cluster.records import Record
 from reactor.errors import ClusterError, Expired, Forbidden, Throttled
 
 GIVE_UP_RESUMING = 3
-"""Refused or unreadable watches in a row before the list is read again: the server may not have our version
-(restored from a backup), or the next change may be one that nobody can read."""
+"""Failed watches in a row before the kind is listed again: the server may not have our version (restored from a
+backup), or the next change may be undecodable."""
 
 _LONGEST_RETRY_AFTER = 300.0
 
 
 class ListWatcher(Protocol):
-    """The part of the reader that a watcher needs."""
+    """The part of ClusterReader that a watcher needs."""
 
     async def list_all(self, kind: Kind) -> Page: ...
 
@@ -35,7 +35,7 @@ class ListWatcher(Protocol):
 
 
 class RecordSink(Protocol):
-    """Where records go: the mirror."""
+    """Receives the records: the mirror."""
 
     def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str]) -> None: ...
 
@@ -45,7 +45,7 @@ class RecordSink(Protocol):
 
 
 class WatchReporter(Protocol):
-    """Told what a log or a metric should know."""
+    """Receives what is logged and counted in metrics."""
 
     def malformed(self, malformed: MalformedObject) -> None: ...
 
@@ -54,18 +54,18 @@ class WatchReporter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How watchers keep time, in seconds. `draw` gives numbers in [0, 1)."""
+    """The timing of watchers in seconds. `draw` returns random numbers in [0, 1)."""
 
     clock: Clock
     draw: Callable[[], float] = random.random
     watch: float = 60.0
-    """The server is asked to end each watch after this to twice this; not all watchers at once."""
+    """Requested duration of a watch: from this to twice this, so that watches do not end together."""
     grace: float = 15.0
-    """A watch that is silent for so much longer is dead, even if nobody said so."""
+    """A watch that is silent for this much longer is considered dead."""
     first_delay: float = 0.2
     longest_delay: float = 30.0
     settled: float = 60.0
-    """What held for so long was no failure: the next attempt starts with the first delay again."""
+    """After a watch of this duration the backoff starts again with the first delay."""
 
     def backoff(self) -> Backoff:
         return Backoff(self.draw, self.first_delay, self.longest_delay)
@@ -83,7 +83,7 @@ class WatchState:
     last_error: str
     """Empty once it works again."""
     denied: bool
-    """The last error was a permission that is missing, or a credential that is not accepted."""
+    """The last error was a missing permission or rejected credentials."""
 
 
 class Watcher:
@@ -98,7 +98,7 @@ class Watcher:
         self._relists = pace.backoff()
         self._version: str | None = None
         self._listed_at = 0.0
-        self._fruitless = 0
+        self._failed_watches = 0
         self._lists = 0
         self._errors = 0
         self._malformed = 0
@@ -118,12 +118,12 @@ class Watcher:
         )
 
     async def run(self) -> None:
-        """Until cancelled. There is a pause after every watch, however it ended: this is never a hot loop."""
+        """Runs until cancelled. It pauses after every watch, so this is never a hot loop."""
         while True:
-            await self._clock.sleep(await self._turn())
+            await self._clock.sleep(await self._list_and_watch())
 
-    async def _turn(self) -> float:
-        """One watch, after a list where needed. Returns the seconds to wait before the next turn."""
+    async def _list_and_watch(self) -> float:
+        """One watch, after a list where needed. Returns the seconds to wait before the next one."""
         began = self._clock.monotonic()
         try:
             if self._version is None:
@@ -132,7 +132,7 @@ class Watcher:
         except Expired as error:
             return self._list_again(error)
         except ClusterError as error:
-            return self._after(error)
+            return self._after_error(error)
         self._contact()
         if self._clock.monotonic() - began >= self._pace.settled:
             self._reconnects.reset()
@@ -173,7 +173,7 @@ class Watcher:
     def _advance(self, version: str) -> None:
         if version:
             self._version = version
-            self._fruitless = 0
+            self._failed_watches = 0
 
     def _skip(self, malformed: MalformedObject) -> None:
         self._malformed += 1
@@ -184,24 +184,24 @@ class Watcher:
         self._denied = False
 
     def _list_again(self, error: Expired) -> float:
-        """Expiry is ordinary after a long silence; only when it comes again and again the pauses grow."""
+        """Expiry is normal after a long silence; the pauses grow only when it repeats."""
         self._version = None
         if self._clock.monotonic() - self._listed_at >= self._pace.settled:
             self._relists.reset()
-        return self._note(error, self._relists.next())
+        return self._report(error, self._relists.next())
 
-    def _after(self, error: ClusterError) -> float:
+    def _after_error(self, error: ClusterError) -> float:
         if error.status is not None or isinstance(error, Unreadable):
-            self._fruitless += 1
-            if self._fruitless >= GIVE_UP_RESUMING:
-                self._fruitless = 0
+            self._failed_watches += 1
+            if self._failed_watches >= GIVE_UP_RESUMING:
+                self._failed_watches = 0
                 self._version = None
         delay = self._reconnects.next()
         if isinstance(error, Throttled):
             delay = max(delay, min(error.retry_after, _LONGEST_RETRY_AFTER))
-        return self._note(error, delay)
+        return self._report(error, delay)
 
-    def _note(self, error: ClusterError, delay: float) -> float:
+    def _report(self, error: ClusterError, delay: float) -> float:
         self._errors += 1
         self._last_error = str(error)
         self._denied = isinstance(error, Forbidden)
@@ -210,7 +210,7 @@ class Watcher:
 
 
 class ClusterWatch:
-    """Keeps the mirror like the cluster for as long as `run` runs."""
+    """The watchers of all kinds, which keep the mirror up to date while `run` runs."""
 
     def __init__(self, reader: ClusterReader, sink: RecordSink, reporter: WatchReporter, pace: Pace) -> None:
         self._watchers = [Watcher(kind, reader, sink, reporter, pace) for kind in reader.kinds]

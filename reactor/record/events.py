@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -158,7 +158,7 @@ def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Annou
             yield pod_event(pods[move.uid], "WouldBind", f"mode is observe: would bind to {move.target}")
 
 
-def refused_settings_event(config_map: ConfigMap, problems: list[tuple[str, str]]) -> Announcement:
+def refused_settings_event(config_map: ConfigMap, problems: Sequence[tuple[str, str]]) -> Announcement:
     return Announcement(
         "ConfigMap",
         config_map.namespace,

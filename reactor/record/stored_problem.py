@@ -15,9 +15,9 @@ from msgspec import Raw, Struct
 
 from matching.plan import Plan
 from matching.problem import Problem, ProblemError
-from matching.registry import load_planner
 from matching.serialization import problem_from_json, problem_to_json
 from reactor.settings.model import Planner
+from reactor.settings.planner import make_planner
 from storage.rows import ProblemRow
 
 KIND = "RematchStoredProblem"
@@ -58,7 +58,7 @@ def problem_row(plan_id: str, problem: Problem, plan: Plan, planner: Planner) ->
 
 
 def _encode(problem: Problem, plan: Plan, planner: Planner) -> bytes:
-    seed = getattr(load_planner(planner.name, planner.parameters), "seed", None)
+    seed = getattr(make_planner(planner.name, planner.parameters), "seed", None)
     stored = {
         "kind": KIND,
         "version": VERSION,

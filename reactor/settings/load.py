@@ -1,4 +1,4 @@
-"""Settings from text and back. Everything that is wrong is found at once and raised as one SettingsError."""
+"""Settings from text and back. All errors are found at once and raised as one SettingsError."""
 
 from __future__ import annotations
 
@@ -11,16 +11,27 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from reactor.errors import SettingsError
-from reactor.settings.document import FieldError, Writer, nearest, read_document
+from reactor.errors import FieldError, SettingsError
+from reactor.settings.document import Writer, nearest, path_of, read_document
 from reactor.settings.model import Settings
-from reactor.settings.planner import planner_problems
+from reactor.settings.planner import planner_errors
 
 CONFIG_MAP_KEY = "settings.yaml"
 
+_NOUNS = {
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "string": "text",
+    "array": "a list",
+    "object": "a mapping of keys to values",
+}
+_KEY_STEP = "[key]"
+"""pydantic's last step of a path when the error is in the key of a mapping, not in its value."""
+
 
 def parse_settings(text: str, source: str) -> Settings:
-    """A settings document, or the manifest of a ConfigMap that holds one; YAML or JSON. `source` is for the message."""
+    """A settings document or the manifest of a ConfigMap with one, in YAML or JSON. `source` is for error messages."""
     try:
         return _validated(_settings_tree(text))
     except SettingsError as error:
@@ -28,7 +39,7 @@ def parse_settings(text: str, source: str) -> Settings:
 
 
 def dump_settings(settings: Settings) -> str:
-    """YAML that `parse_settings` reads as the same settings, defaults written out."""
+    """YAML that `parse_settings` reads as the same settings, including defaults."""
     tree = settings.model_dump(mode="json", by_alias=True)
     return yaml.dump(tree, Dumper=Writer, sort_keys=False, allow_unicode=True)
 
@@ -63,14 +74,14 @@ def _validated(tree: dict[str, Any]) -> Settings:
     try:
         settings = Settings.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise SettingsError([*explain(error), *_planner_of_the_rest(tree, error)]) from None
-    if problems := planner_problems(settings):
+        raise SettingsError([*field_errors(error), *_planner_errors_of_the_rest(tree, error)]) from None
+    if problems := planner_errors(settings):
         raise SettingsError(problems)
     return settings
 
 
 def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """A known key with nothing after it is unset, as in Kubernetes; an unknown one stays, to be reported."""
+    """A known key without a value is unset, as in Kubernetes; an unknown one stays, to be reported."""
     types = {field.alias: field.annotation for field in model.model_fields.values()}
     kept = {}
     for key, value in tree.items():
@@ -82,8 +93,8 @@ def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, An
     return kept
 
 
-def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[FieldError]:
-    """What is wrong with the planner is told along with what is wrong elsewhere: the wrong values are left out."""
+def _planner_errors_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[FieldError]:
+    """Errors of the planner are reported together with the others: they are found without the invalid values."""
     rest = deepcopy(tree)
     for wrong in error.errors():
         *sections, name = wrong["loc"]
@@ -93,36 +104,19 @@ def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[F
         if isinstance(inner, dict):
             inner.pop(name, None)
     try:
-        return planner_problems(Settings.model_validate(rest, by_alias=True, by_name=False))
+        return planner_errors(Settings.model_validate(rest, by_alias=True, by_name=False))
     except ValidationError:
         return []
 
 
-_NOUNS = {
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "string": "text",
-    "array": "a list",
-    "object": "a mapping of keys to values",
-}
-_KEY_MARK = "[key]"
-"""How pydantic says that the error is in the key of a mapping, not in its value."""
-
-
-def explain(error: ValidationError) -> list[FieldError]:
+def field_errors(error: ValidationError) -> list[FieldError]:
     schema = Settings.model_json_schema()
-    return [_problem(details, schema) for details in error.errors(include_url=False)]
+    return [_field_error(details, schema) for details in error.errors(include_url=False)]
 
 
-def _problem(details: ErrorDetails, schema: dict[str, Any]) -> FieldError:
-    steps = [step for step in details["loc"] if step != _KEY_MARK]
-    return path_of(steps), _message(details, steps, schema)
-
-
-def path_of(steps: Sequence[str | int]) -> str:
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return path.removeprefix(".")
+def _field_error(details: ErrorDetails, schema: dict[str, Any]) -> FieldError:
+    steps = [step for step in details["loc"] if step != _KEY_STEP]
+    return FieldError(path_of(steps), _message(details, steps, schema))
 
 
 def _message(details: ErrorDetails, steps: list[str | int], schema: dict[str, Any]) -> str:
@@ -138,7 +132,7 @@ def _message(details: ErrorDetails, steps: list[str | int], schema: dict[str, An
 
 
 def _find(schema: dict[str, Any], steps: Sequence[str | int]) -> dict[str, Any]:
-    """The part of the JSON schema that a path leads to."""
+    """The part of the JSON schema at a path."""
     part = schema
     for step in steps:
         if isinstance(step, int):
@@ -175,7 +169,7 @@ def _bounds(part: dict[str, Any]) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """NaN and the infinities are none that anybody would want to set."""
+    """NaN and the infinities are refused."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 

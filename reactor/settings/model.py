@@ -1,4 +1,4 @@
-"""The settings schema: one for the file and the ConfigMap, camelCase keys, every default safe."""
+"""The schema of the settings, the same for file and ConfigMap. Keys are camelCase, and every default is safe."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ def _selector(text: str) -> str:
     try:
         parse_selector(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no label selector: {error}; write e.g. app=web,tier in (a,b),!canary") from None
+        raise ValueError(
+            f"{text!r} is not a label selector: {error}; write e.g. app=web,tier in (a,b),!canary"
+        ) from None
     return text
 
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text):
-        raise ValueError(f"{text!r} is no namespace name; write at most 63 lowercase letters, digits or '-'")
+        raise ValueError(f"{text!r} is not a namespace name; write at most 63 lowercase letters, digits or '-'")
     return text
 
 
 def _url(text: str) -> str:
     if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
-        raise ValueError(f"{text!r} is no URL; write http://HOST:PORT or https://HOST:PORT")
+        raise ValueError(f"{text!r} is not a URL; write http://HOST:PORT or https://HOST:PORT")
     return text
 
 
@@ -65,10 +67,10 @@ class Mode(StrEnum):
 
 
 class Managed(_Section):
-    """Which pods we look after."""
+    """The pods that Rematch manages."""
 
     namespaces: tuple[NamespaceName, ...] = ()
-    """Empty means every namespace; kube-system is never touched."""
+    """Empty means every namespace. Pods in kube-system are never moved."""
     label_selector: Annotated[str, AfterValidator(_selector)] = ""
     """As kubectl's -l: `app=web,tier in (a,b),!canary`; empty selects all."""
     scheduler_name: str | None = None
@@ -77,33 +79,33 @@ class Managed(_Section):
 
 class Happiness(_Section):
     threshold: Share = 0.9
-    """A pod below it is unhappy. A pod's annotation wins over its namespace's, that over this."""
+    """A pod with a lower happiness is unhappy. An annotation of the pod takes precedence, then one of its namespace."""
     namespaces: dict[NamespaceName, Share] = {}
-    """Thresholds by namespace; a namespace's own annotation wins."""
+    """Thresholds by namespace; an annotation of the namespace takes precedence."""
     half_life: PositiveSeconds = 300.0
-    """After this long an observed probe counts half."""
+    """After this time an observed probe counts half."""
     goodwill: Annotated[float, Field(ge=0)] = 5.0
-    """Pseudo-probes of success every pod starts with (m in Pr = (m+S)/(m+S+F))."""
+    """Successful pseudo-probes that every pod starts with (m in Pr = (m+S)/(m+S+F))."""
 
 
 class Triggers(_Section):
     evaluation_interval: PositiveSeconds = 10.0
-    """How often every managed pod is looked at again."""
+    """How often every managed pod is evaluated."""
     rematch_interval: Seconds = 0.0
-    """Rematch every so often whatever the happiness (KSE's cycle); 0 is off."""
+    """Rematch at this interval whatever the happiness (KSE's cycle); 0 is off."""
 
 
 class Decision(_Section):
     minimum_failures: Annotated[float, Field(ge=0)] = 2.0
-    """Decayed failed probes needed before a pod counts as evidence for a rematch."""
+    """Decayed failed probes that a pod needs before it can cause a rematch."""
     cooldown: Seconds = 60.0
-    """A pod that was just moved is left alone for so long; doubled each time the move did not help."""
+    """A pod that was moved is not moved again for this time; doubled each time the move did not help."""
     settle: Seconds = 60.0
-    """A node that a pod was just moved away from is given so long before another one leaves it."""
+    """After a pod was moved away from a node, no other pod leaves the node for this time."""
     node_pressure: Share = 0.8
-    """Use of CPU or memory from which a node counts as crowded, so placement can be the cause."""
+    """Usage of CPU or memory from which a node counts as crowded, so that placement can be the cause."""
     clearly_better: Share = 0.25
-    """Or: another feasible node is less used by at least this share of capacity."""
+    """Placement can also be the cause when another feasible node is less used by at least this share of capacity."""
 
 
 class Scope(StrEnum):
@@ -116,47 +118,46 @@ class Planner(_Section):
     name: str = "stable"
     """An installed planner (entry-point group rematch.planners)."""
     parameters: dict[str, Any] = {}
-    """What this planner takes besides the settings below that all share, such as `overload: 1.1` for refine or
-    `dumping: allow` for stable."""
+    """Parameters of this planner, such as `overload: 1.1` for refine or `dumping: allow` for stable."""
     allow_unsafe: bool = False
-    """Let a planner act that waives a promise, such as one that follows a source to the letter."""
+    """Allow a planner to act that waives a promise, such as one that follows a published algorithm exactly."""
     scope: Scope = Scope.CLUSTER
-    """`cluster` may give every managed pod another node, `unhappy` only the unhappy ones; `affected` looks for the
-    fewest moves that make the unhappy pods happy, happy ones make room where they have to (only `stable` does that, the
-    others take it as `unhappy`)."""
+    """`cluster` may move every managed pod, `unhappy` only the unhappy ones. `affected` looks for the fewest moves that
+    make the unhappy pods happy, and moves happy ones where that makes room (only `stable`; for the other planners it
+    is the same as `unhappy`)."""
     inertia: Annotated[float, Field(ge=0)] = 0.5
-    """How much nearer (in normalised distance, 0 to 1.4) another node has to be before a happy pod leaves its own."""
+    """How much nearer (in normalised distance, 0 to 1.4) another node must be before a happy pod leaves its node."""
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.15
-    """Share of a node that peaks leave free; given up step by step when the pods do not fit otherwise."""
+    """Share of a node that peaks leave free; reduced step by step when the pods do not fit otherwise."""
     soft_weight: Annotated[float, Field(ge=0)] = 0.05
-    """What breaking all soft wishes of a pod (preferred affinity, ScheduleAnyway) adds to a distance; 0 is off."""
+    """Added to a distance when all soft constraints (preferred affinity, ScheduleAnyway) are broken; 0 is off."""
     max_moves: Annotated[int, Field(ge=1)] | None = None
-    """Most moves of running pods in one plan."""
+    """Maximum number of moves of running pods in one plan."""
     max_moves_per_workload: Annotated[int, Field(ge=1)] | None = None
-    """Most of them among the replicas of one workload."""
+    """Maximum per workload."""
     max_moves_per_node: Annotated[int, Field(ge=1)] | None = None
-    """What leaves the node and what enters it together."""
+    """Maximum per node, counting pods that leave and pods that enter it."""
     max_moves_per_namespace: Annotated[int, Field(ge=1)] | None = None
-    """Most of them in one namespace."""
+    """Maximum per namespace."""
 
 
 class Execution(_Section):
     max_moves_in_flight: Annotated[int, Field(ge=1)] = 1
-    """Moves under way at once; never two of one workload."""
+    """Maximum number of moves at the same time; never two of one workload."""
     ready_deadline: PositiveSeconds = 180.0
-    """A replacement that is not Ready by then stops all further moves until it is Ready or gone."""
+    """A replacement that is not Ready after this time stops all further moves until it is Ready or gone."""
     reservation: PositiveSeconds = 120.0
-    """How long the planned node is held for the replacement."""
+    """How long the planned node is reserved for the replacement."""
     allow_local_data: bool = False
-    """Move pods with emptyDir or hostPath volumes; their data does not come along."""
+    """Move pods with emptyDir or hostPath volumes; their data is lost."""
 
 
 class Queries(_Section):
     """PromQL instant queries. An empty string turns a query off.
 
-    `$namespaces` stands for a matcher on the label `namespace`; a query that has it is split when there are many pods.
-    A container may be told by cAdvisor and by /metrics/resource: the larger counts, not the sum. Windows are 2 minutes
-    because cAdvisor looks at a container only every 11 to 19 s, and because nothing older than that is fresh.
+    `$namespaces` is replaced by a matcher on the label `namespace`; a query with it is split when there are many pods.
+    A container may be measured by cAdvisor and by /metrics/resource: the larger value counts, not the sum. Windows are
+    2 minutes because cAdvisor measures a container only every 11 to 19 s, and because older samples are not fresh.
     """
 
     pod_cpu: str = (
@@ -176,7 +177,7 @@ class Queries(_Section):
         " or on () sum by (node, kubernetes_node, nodename, instance)"
         ' (rate(node_cpu_seconds_total{mode!~"idle|iowait|steal|guest|guest_nice"}[2m]))'
     )
-    """The first of /metrics/resource, cAdvisor and node-exporter that tells anything."""
+    """Cores by node, from the first of /metrics/resource, cAdvisor and node-exporter that has samples."""
     node_memory: str = (
         "max by (node, kubernetes_node, nodename, instance) (last_over_time(node_memory_working_set_bytes[2m]))"
         " or on () max by (node, kubernetes_node, nodename, instance)"
@@ -184,7 +185,7 @@ class Queries(_Section):
         " or on () max by (node, kubernetes_node, nodename, instance)"
         " (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes)"
     )
-    """The same for memory."""
+    """Bytes by node, from the same sources."""
     probes: str = 'prober_probe_total{probe_type="Liveness",$namespaces}'
     """The kubelets' exact counters of liveness probes (/metrics/probes)."""
     throttled: str = (
@@ -193,17 +194,17 @@ class Queries(_Section):
         " / (sum by (namespace, pod) (rate(container_cpu_cfs_periods_total"
         '{container!="",$namespaces}[2m])) > 0)'
     )
-    """Share of the scheduling periods in which a pod ran into its CPU limit; nothing for pods without limits."""
+    """Share of the scheduling periods in which a pod was throttled by its CPU limit."""
     pod_network: str = (
         '8 * sum by (namespace, pod) (rate(container_network_receive_bytes_total{pod!="",$namespaces}[2m])'
         ' + rate(container_network_transmit_bytes_total{pod!="",$namespaces}[2m]))'
     )
-    """Bits per second of a pod; asked only while the planner looks at the network."""
+    """Bits per second of a pod; queried only for planners that use the network."""
     node_bandwidth: str = (
         "8 * max by (node, kubernetes_node, nodename, instance)"
         ' (node_network_speed_bytes{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"} > 0)'
     )
-    """Bits per second of a node's fastest link; asked only while the planner looks at the network."""
+    """Bits per second of a node's fastest link; queried only for planners that use the network."""
     availability: str = ""
     """Share of requests that succeeded; shown on the dashboard."""
     latency_p95: str = ""
@@ -212,15 +213,15 @@ class Queries(_Section):
 
 class Prometheus(_Section):
     url: Annotated[str, AfterValidator(_url)] = ""
-    """Empty: Prometheus is not asked."""
+    """Empty: Prometheus is not used."""
     timeout: PositiveSeconds = 10.0
-    """Deadline of one whole query, connection, retries and body together."""
+    """Deadline of one query, including connection and body."""
     interval: PositiveSeconds = 15.0
     """Pause between two rounds of queries."""
     token_file: str = ""
-    """Bearer token, read again when the file changes."""
+    """File with a bearer token; it is read for every query."""
     ca_file: str = ""
-    """Certificate authority of an https URL, when it is not a public one."""
+    """File with the certificate authority of an https URL, if it is not a public one."""
     series_per_query: Annotated[int, Field(ge=100)] = 20000
     """Above this many pods a per-pod query is split by namespace."""
     queries: Queries = Queries()
@@ -228,7 +229,7 @@ class Prometheus(_Section):
 
 class MetricsApi(_Section):
     enabled: bool = True
-    """Ask metrics.k8s.io (metrics-server) for what Prometheus did not tell."""
+    """Use metrics.k8s.io (metrics-server) for pods and nodes that Prometheus has no samples of."""
     interval: PositiveSeconds = 15.0
     """Pause between two rounds."""
     timeout: PositiveSeconds = 10.0
@@ -238,25 +239,25 @@ class MetricsApi(_Section):
 class Metrics(_Section):
     prometheus: Prometheus = Prometheus()
     metrics_api: MetricsApi = MetricsApi()
-    """metrics.k8s.io: the second source, used for what Prometheus did not tell."""
+    """metrics.k8s.io: the second source, used where Prometheus has no samples."""
     freshness: PositiveSeconds = 120.0
-    """A sample older than this is stale: neither zero nor usable."""
+    """A sample older than this is stale and not used."""
     peak_window: PositiveSeconds = 900.0
-    """Usage history that a peak is estimated from."""
+    """Length of the usage history from which a peak is estimated."""
 
 
 class History(_Section):
     keep: PositiveSeconds = 7 * 24 * 3600.0
-    """Samples and finished records older than this are removed."""
+    """Samples and finished records older than this are deleted."""
 
 
 class Settings(_Section):
     api_version: Literal["rematch/v1alpha1"] = "rematch/v1alpha1"
     kind: Literal["Settings"] = "Settings"
     mode: Mode = Mode.OBSERVE
-    """`observe` plans and records and touches nothing; `act` carries the plans out."""
+    """`observe` plans and records but changes nothing; `act` carries the plans out."""
     scheduler_name: str = "rematch"
-    """Pods with this spec.schedulerName are bound by us, and for now only they are moved."""
+    """Pods with this spec.schedulerName are bound by Rematch. For now only they are moved."""
     managed: Managed = Managed()
     happiness: Happiness = Happiness()
     triggers: Triggers = Triggers()

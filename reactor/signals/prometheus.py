@@ -37,6 +37,12 @@ from reactor.signals.prometheus_samples import (
 _THREADS = 4
 _SHOWN = 200
 
+PLACEHOLDER = "$namespaces"
+"""Stands in a query for a matcher on the label `namespace`, so that a large query can be split."""
+_ALL_NAMESPACES = 'namespace!=""'
+_LONGEST_MATCHER = 3000
+"""Characters of names in one matcher: a query is part of the URL, and proxies refuse long URLs."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrometheusRound:
@@ -165,13 +171,6 @@ def _token(path: str) -> str:
         return Path(path).read_text().strip()
     except (OSError, ValueError) as error:
         raise MetricsError(f"tokenFile cannot be read: {error}") from error
-
-
-PLACEHOLDER = "$namespaces"
-"""Stands in a query for a matcher on the label `namespace`, so that a large query can be split."""
-_ALL_NAMESPACES = 'namespace!=""'
-_LONGEST_MATCHER = 3000
-"""Characters of names in one matcher: a query is part of the URL, and proxies refuse long URLs."""
 
 
 def namespace_matchers(pods: Mapping[str, int], limit: int) -> list[str]:

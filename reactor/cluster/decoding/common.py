@@ -1,4 +1,4 @@
-"""What the decoders of all kinds share: metadata, owners, nested parts that are decoded once and reused."""
+"""Shared by all decoders: metadata, owners, errors, and the cache for parts that many objects have in common."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ KEPT_PREFIXES = (
     "descheduler.alpha.kubernetes.io/",
     "kubernetes.io/config.mirror",
 )
-"""Annotations that can matter to a decision; all others (last-applied configurations above all) are dropped."""
+"""Annotations that Rematch reads. All others are dropped, last-applied configurations above all."""
 
 _AT = re.compile(r"^(?P<problem>.*?) - at `\$(?P<path>.*)`$", re.DOTALL)
-_NOTHING = (b"", b"null")
+_ABSENT = (b"", b"null")
 _NO_STRINGS: Mapping[str, str] = {}
 
 
 class WrongField(ValueError):
-    """A field of an object does not hold what its kind allows."""
+    """A field with an invalid value."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
@@ -63,7 +63,7 @@ class WireMeta(Struct, rename="camel", gc=False):
 class Memo(Generic[V]):
     """Decodes each distinct piece of JSON once, so that pods of one template share one value.
 
-    Bounded by starting afresh when full: neighbours in a list mostly belong to one template anyway.
+    A full cache is cleared: adjacent objects in a list mostly belong to the same template anyway.
     """
 
     __slots__ = ("_known", "_limit", "_make")
@@ -88,7 +88,7 @@ class Memo(Generic[V]):
 
 
 def inside(path: str, error: WrongField | msgspec.ValidationError) -> WrongField:
-    """The same complaint, seen from the object that `path` leads into."""
+    """The same error, with `path` before its own path."""
     wrong = error if isinstance(error, WrongField) else wrong_field(error)
     return WrongField(f"{path}{wrong.path}" if wrong.path.startswith("[") else join(path, wrong.path), wrong.problem)
 
@@ -104,8 +104,8 @@ def join(path: str, tail: str) -> str:
     return f"{path}.{tail}" if path and tail else path or tail
 
 
-def given(raw: Raw) -> bool:
-    return bytes(raw) not in _NOTHING
+def is_given(raw: Raw) -> bool:
+    return bytes(raw) not in _ABSENT
 
 
 def seconds(time: datetime | None) -> float | None:
@@ -122,7 +122,7 @@ def decode_strings(text: bytes) -> Mapping[str, str]:
 
 
 def decode_amounts(text: bytes) -> Mapping[str, float]:
-    """A resource list; negative amounts are refused, as the API does."""
+    """A resource list; negative amounts are refused, as by the API."""
     amounts = {}
     for name, quantity in (_AMOUNTS.decode(text) or {}).items():
         try:
@@ -136,7 +136,7 @@ def decode_amounts(text: bytes) -> Mapping[str, float]:
 
 
 class MetaDecoder:
-    """Labels, annotations and owners are shared by the objects of one template."""
+    """Decodes labels, annotations and owners; equal ones are shared."""
 
     def __init__(self) -> None:
         self._labels = Memo(decode_strings)
@@ -146,8 +146,8 @@ class MetaDecoder:
         return self._labels.of(meta.labels, "metadata.labels")
 
     def annotations(self, meta: WireMeta) -> Mapping[str, str]:
-        """Not remembered by their text: networks write each pod's own address into it."""
-        if not given(meta.annotations):
+        """Not cached by their text: network plugins write each pod's address into it."""
+        if not is_given(meta.annotations):
             return _NO_STRINGS
         try:
             found = _STRINGS.decode(meta.annotations) or {}
@@ -172,7 +172,7 @@ class MetaDecoder:
 
 
 def uid_of(meta: WireMeta) -> str:
-    """Objects written by hand into a dump have none; their name is as good there."""
+    """Objects in a hand-written dump have no UID; there the name is used."""
     return meta.uid or (f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name)
 
 

@@ -1,4 +1,8 @@
-"""What a pod's spec demands of its node and its neighbours, and the names of demands that we cannot judge."""
+"""Scheduling constraints in a pod's spec: selectors, affinity, topology spread, tolerations, host ports.
+
+matchLabelKeys and mismatchLabelKeys refer to labels of the pod itself. The API server writes them into the selector
+when a pod is created; where it has not (an older version, or a file written by hand) it is done here.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,12 @@ from msgspec import Raw, Struct
 from matching.problem import HostPort, PodTerm, Preferred, Requirement, Rules, Selector, Spread, Term, Toleration
 from reactor.cluster.decoding.common import WrongField, decode_strings, inside
 from reactor.cluster.decoding.pod_json import WirePodSpec
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_CACHE_SIZE = 16384
+V = TypeVar("V")
+Labels = Mapping[str, str]
 
 
 class WireRequirement(Struct, gc=False):
@@ -51,19 +61,14 @@ def node_terms(wire: WireNodeSelector) -> tuple[Term, ...]:
     return tuple(node_term(term) for term in wire.node_selector_terms or ())
 
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-Labels = Mapping[str, str]
-
-
-class _WeighedNode(Struct, gc=False):
+class _WeightedNode(Struct, gc=False):
     preference: WireTerm | None = None
     weight: int = 1
 
 
 class _NodeAffinity(Struct, gc=False, rename={"required": _REQUIRED, "preferred": _PREFERRED}):
     required: WireNodeSelector | None = None
-    preferred: list[_WeighedNode] | None = None
+    preferred: list[_WeightedNode] | None = None
 
 
 class _PodTerm(Struct, rename="camel", gc=False):
@@ -75,14 +80,14 @@ class _PodTerm(Struct, rename="camel", gc=False):
     mismatch_label_keys: list[str] | None = None
 
 
-class _WeighedPods(Struct, rename="camel", gc=False):
+class _WeightedPods(Struct, rename="camel", gc=False):
     pod_affinity_term: _PodTerm | None = None
     weight: int = 1
 
 
 class _PodAffinity(Struct, gc=False, rename={"required": _REQUIRED, "preferred": _PREFERRED}):
     required: list[_PodTerm] | None = None
-    preferred: list[_WeighedPods] | None = None
+    preferred: list[_WeightedPods] | None = None
 
 
 class _Affinity(Struct, rename="camel", gc=False):
@@ -102,8 +107,8 @@ class _Spread(Struct, rename="camel", gc=False):
     node_taints_policy: str | None = None
 
 
-class Demands(Struct, frozen=True, gc=False):
-    """Affinity and spread of a pod, taken apart."""
+class Affinity(Struct, frozen=True, gc=False):
+    """The affinity of a pod, by kind."""
 
     node_affinity: tuple[Term, ...] | None = None
     pod_affinity: tuple[PodTerm, ...] = ()
@@ -116,30 +121,30 @@ _AFFINITY = msgspec.json.Decoder(_Affinity | None)
 _SPREADS = msgspec.json.Decoder(list[_Spread] | None)
 
 
-def decode_affinity(text: bytes, labels: Labels) -> Demands:
+def decode_affinity(text: bytes, labels: Labels) -> Affinity:
     found = _AFFINITY.decode(text) or _Affinity()
     node = found.node_affinity or _NodeAffinity()
     near, apart = found.pod_affinity or _PodAffinity(), found.pod_anti_affinity or _PodAffinity()
-    return Demands(
+    return Affinity(
         None if node.required is None else node_terms(node.required),
         tuple(_pod_term(term, labels) for term in near.required or ()),
         tuple(_pod_term(term, labels) for term in apart.required or ()),
         preferred=Preferred(
             tuple((each.weight, node_term(each.preference)) for each in node.preferred or () if each.preference),
-            _weighed(near.preferred, labels),
-            _weighed(apart.preferred, labels),
+            _weighted(near.preferred, labels),
+            _weighted(apart.preferred, labels),
         ),
     )
 
 
 def decode_spreads(text: bytes, labels: Labels) -> tuple[tuple[Spread, ...], tuple[Spread, ...]]:
-    """DoNotSchedule and ScheduleAnyway."""
+    """The hard ones (DoNotSchedule) and the soft ones (ScheduleAnyway)."""
     found = _SPREADS.decode(text) or []
     hard = tuple(_spread(each, labels) for each in found if each.when_unsatisfiable == "DoNotSchedule")
     return hard, tuple(_spread(each, labels) for each in found if each.when_unsatisfiable != "DoNotSchedule")
 
 
-def _weighed(found: list[_WeighedPods] | None, labels: Labels) -> tuple[tuple[int, PodTerm], ...]:
+def _weighted(found: list[_WeightedPods] | None, labels: Labels) -> tuple[tuple[int, PodTerm], ...]:
     return tuple(
         (each.weight, _pod_term(each.pod_affinity_term, labels)) for each in found or () if each.pod_affinity_term
     )
@@ -168,7 +173,7 @@ def _spread(spread: _Spread, labels: Labels) -> Spread:
 def _with_keys(
     wire: WireSelector | None, labels: Labels, match: Iterable[str], mismatch: Iterable[str] = ()
 ) -> Selector | None:
-    """The same key is forbidden in selector and matchLabelKeys, so one that is there was written by the API server."""
+    """The API forbids a key in both selector and matchLabelKeys, so one that is in both was added by the API server."""
     if wire is None:
         return None
     stated = selector(wire).requirements
@@ -176,11 +181,6 @@ def _with_keys(
     merged = [Requirement(key, "In", (labels[key],)) for key in match if key in labels and key not in known]
     merged += [Requirement(key, "NotIn", (labels[key],)) for key in mismatch if key in labels and key not in known]
     return Selector((*stated, *merged))
-
-
-V = TypeVar("V")
-
-_MOST_KEPT = 16384
 
 
 class _Toleration(Struct, gc=False):
@@ -195,33 +195,33 @@ _NO_RULES = Rules()
 
 
 class ConstraintsDecoder:
-    """Pods with the same statements share one Rules value, and so do pods whose rules come out equal."""
+    """Pods with equal constraints share one Rules value."""
 
     def __init__(self) -> None:
-        self._stated: dict[tuple[object, ...], Rules] = {}
+        self._by_key: dict[tuple[object, ...], Rules] = {}
         self._equal: dict[Rules, Rules] = {_NO_RULES: _NO_RULES}
 
     def rules(self, spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
-        statements = _statements(spec, labels)
-        known = self._stated.get(statements)
+        key = _rules_key(spec, labels)
+        known = self._by_key.get(key)
         if known is None:
-            if len(self._stated) >= _MOST_KEPT:
-                self._stated.clear()
+            if len(self._by_key) >= _CACHE_SIZE:
+                self._by_key.clear()
                 self._equal.clear()
             rules = _rules(spec, labels)
-            known = self._stated[statements] = self._equal.setdefault(rules, rules)
+            known = self._by_key[key] = self._equal.setdefault(rules, rules)
         return known
 
 
-def _statements(spec: WirePodSpec, labels: Mapping[str, str]) -> tuple[object, ...]:
-    """All that the rules depend on. The pod's own labels do only where its rules refer to them."""
+def _rules_key(spec: WirePodSpec, labels: Mapping[str, str]) -> tuple[object, ...]:
+    """All that the rules depend on: the pod's own labels only where its rules refer to them."""
     affinity, spreads = bytes(spec.affinity), bytes(spec.topology_spread_constraints)
     own = tuple(sorted(labels.items())) if b"LabelKeys" in affinity or b"LabelKeys" in spreads else ()
     return bytes(spec.tolerations), bytes(spec.node_selector), affinity, spreads, own, _host_ports(spec)
 
 
 def _rules(spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
-    demands = _part(spec.affinity, "spec.affinity", lambda text: decode_affinity(text, labels))
+    affinity = _part(spec.affinity, "spec.affinity", lambda text: decode_affinity(text, labels))
     hard, soft = _part(
         spec.topology_spread_constraints,
         "spec.topologySpreadConstraints",
@@ -230,12 +230,12 @@ def _rules(spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
     return Rules(
         tolerations=_part(spec.tolerations, "spec.tolerations", _decode_tolerations),
         node_selector=_part(spec.node_selector, "spec.nodeSelector", _decode_node_selector),
-        node_affinity=demands.node_affinity,
-        pod_affinity=demands.pod_affinity,
-        pod_anti_affinity=demands.pod_anti_affinity,
+        node_affinity=affinity.node_affinity,
+        pod_affinity=affinity.pod_affinity,
+        pod_anti_affinity=affinity.pod_anti_affinity,
         spread=hard,
         ports=_host_ports(spec),
-        preferred=replace(demands.preferred, spread=soft),
+        preferred=replace(affinity.preferred, spread=soft),
     )
 
 
@@ -258,7 +258,7 @@ def _decode_tolerations(text: bytes) -> tuple[Toleration, ...]:
 
 
 def _host_ports(spec: WirePodSpec) -> tuple[HostPort, ...]:
-    """Of containers that run with the pod. On the host's network every port is a host port, stated or not."""
+    """Ports of containers that run with the pod. On the host's network every port is a host port."""
     running = (*spec.containers, *(each for each in spec.init_containers or () if each.sidecar))
     ports = []
     for container in running:

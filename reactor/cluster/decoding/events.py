@@ -50,7 +50,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 def decode_event(text: bytes | Raw) -> Event:
-    """Both spellings: core/v1 (involvedObject, message) and events.k8s.io/v1 (regarding, note)."""
+    """Both formats: core/v1 (involvedObject, message) and events.k8s.io/v1 (regarding, note)."""
     wire = _EVENT.decode(text)
     meta = wire.metadata
     involved = wire.involved_object or wire.regarding or _Involved()

@@ -13,7 +13,7 @@ from reactor.cluster.decoding.common import (
     WireMeta,
     created,
     decode_amounts,
-    given,
+    is_given,
     seconds,
     uid_of,
 )
@@ -70,7 +70,7 @@ _BEAT_NODE = msgspec.json.Decoder(_BeatNode)
 
 
 def last_heartbeat(text: bytes | Raw) -> float:
-    """When the kubelet last wrote the node's status; 0 when it never did, or when that is not legible."""
+    """When the kubelet last wrote the node's status; 0 when it never did, or when that cannot be decoded."""
     try:
         status = _BEAT_NODE.decode(text).status
     except msgspec.ValidationError:
@@ -88,7 +88,7 @@ class NodeDecoder:
         wire = _NODE.decode(text)
         meta, spec, status = wire.metadata, wire.spec or _Spec(), wire.status or _Status()
         capacity = self._amounts.of(status.capacity, "status.capacity")
-        stated = given(status.allocatable)
+        stated = is_given(status.allocatable)
         trues = {condition.type for condition in status.conditions or () if condition.status == "True"}
         return Node(
             name=meta.name,

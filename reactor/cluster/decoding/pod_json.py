@@ -1,4 +1,4 @@
-"""The part of a pod's JSON that we read. Pieces that pods of one template share are kept raw, to be decoded once."""
+"""The JSON of a pod, as far as it is read. Parts that pods of one template share stay raw and are decoded once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WireContainer(Struct, rename="camel", gc=False):
 
     @property
     def sidecar(self) -> bool:
-        """Of an init container: it goes on running beside the others."""
+        """For init containers: it runs as long as the other containers."""
         return self.restart_policy == "Always"
 
 
@@ -49,7 +49,7 @@ class WireVolume(
     },
     gc=False,
 ):
-    """Every volume has one source; one with none of these has a source that we do not judge."""
+    """Every volume has one source; one without any of these has a source that is not supported."""
 
     name: str
     empty_dir: Raw = Raw(b"")
@@ -101,7 +101,7 @@ class WireContainerStatus(Struct, rename="camel", gc=False):
     restart_count: int = 0
     state: WireState | None = None
     started: bool | None = None
-    """False until a startup probe succeeded: liveness probes do not run before."""
+    """False until the startup probe succeeded; liveness probes do not run before."""
 
 
 class WireCondition(Struct, rename="camel", gc=False):

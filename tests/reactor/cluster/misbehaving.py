@@ -63,9 +63,9 @@ class MisbehavingServer:
     list_faults: deque[Fault] = field(default_factory=deque)
     watch_faults: deque[Fault] = field(default_factory=deque)
     token: str | None = None
-    """When set, other tokens are told 401."""
+    """When set, other tokens get 401."""
     close_after_lines: bool = False
-    """Every watch ends as soon as it has told what there is."""
+    """Every watch ends as soon as it has sent all changes."""
     seen: list[Seen] = field(default_factory=list)
     url: str = ""
 

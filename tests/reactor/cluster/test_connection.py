@@ -67,7 +67,7 @@ async def test_a_reset_is_unreachable(
 
 async def test_a_silent_server_meets_the_deadline(server: MisbehavingServer, connection: KubernetesConnection) -> None:
     server.list_faults.append(Fault.SILENT)
-    with pytest.raises(Unreachable, match=r"no answer within 0\.05 s"):
+    with pytest.raises(Unreachable, match=r"no response within 0\.05 s"):
         await connection.send(ApiRequest("GET", "/api/v1/pods", {"limit": "1"}, deadline=0.05))
 
 
@@ -108,9 +108,7 @@ async def test_an_end_within_a_line_is_no_end(server: MisbehavingServer, connect
         await read(connection)
 
 
-async def test_a_refused_stream_raises_what_it_was_told(
-    server: MisbehavingServer, connection: KubernetesConnection
-) -> None:
+async def test_a_refused_stream_raises_the_status(server: MisbehavingServer, connection: KubernetesConnection) -> None:
     server.watch_faults.extend([Fault.EXPIRED, Fault.THROTTLED, Fault.UNAVAILABLE])
     with pytest.raises(Expired):
         await read(connection)

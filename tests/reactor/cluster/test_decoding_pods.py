@@ -149,7 +149,7 @@ def test_effective_requests_as_kube_scheduler_counts(spec: dict[str, Any], expec
         ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
     ],
 )
-def test_hard_constraints_that_are_not_judged_are_named(spec: dict[str, Any], name: str) -> None:
+def test_hard_constraints_that_are_not_supported_are_named(spec: dict[str, Any], name: str) -> None:
     assert decode(spec=spec).unsupported == (name,)
 
 

@@ -112,7 +112,7 @@ async def test_errors_within_the_stream(server: MisbehavingServer, connection: K
         await watch(reader)
     with pytest.raises(Unreachable, match="unable to decode"):
         await watch(reader)
-    with pytest.raises(Unreadable, match="not a change"):
+    with pytest.raises(Unreadable, match="not a watch event"):
         await watch(reader)
 
 

@@ -12,7 +12,7 @@ from tests.reactor.cluster.helpers import FakeClock
 from tests.reactor.cluster.truth import Truth, status_json
 
 POD = Pod("uid-1", "ns", "web-1", "1", {}, {}, 0.0)
-LATE = Unreachable("no answer within 15 s")
+LATE = Unreachable("no response within 15 s")
 
 
 def pod_now(uid: str, node: str | None = None) -> ApiResponse:
@@ -58,7 +58,7 @@ async def test_an_eviction_names_the_uid_it_means() -> None:
         (ApiResponse(422, status_json(422, "invalid")), Eviction.FAILED),
     ],
 )
-async def test_refused_evictions_are_told_apart(answer: ApiResponse, outcome: Eviction) -> None:
+async def test_refused_evictions_are_distinguished(answer: ApiResponse, outcome: Eviction) -> None:
     writing, connection = writer(answer)
     got = await writing.evict(POD)
     assert got.outcome is outcome
@@ -125,7 +125,7 @@ async def test_a_binding_names_pod_uid_and_node() -> None:
         ([LATE, LATE, LATE], Binding.UNKNOWN),
     ],
 )
-async def test_bindings_are_told_apart(answers: list[ApiResponse | Exception], outcome: Binding) -> None:
+async def test_bindings_are_distinguished(answers: list[ApiResponse | Exception], outcome: Binding) -> None:
     writing, _ = writer(*answers)
     assert (await writing.bind(POD, "node1")).outcome is outcome
 

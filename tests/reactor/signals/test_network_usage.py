@@ -18,7 +18,7 @@ def test_series_become_samples() -> None:
     assert link_speeds([node]) == [LinkSample("10.0.0.1", 1e9, 10.0)]
 
 
-def test_the_book_keeps_rates_and_speeds_while_they_are_fresh() -> None:
+def test_rates_and_speeds_are_kept_while_they_are_fresh() -> None:
     history = UsageHistory(60.0, 900.0, SigmaOrPercentile())
     history.observe_pod(Pod("u1", "shop", "web-1", "1", {}, {}, created=0.0))
     history.observe_node("n1", ["10.0.0.1"])
@@ -28,7 +28,7 @@ def test_the_book_keeps_rates_and_speeds_while_they_are_fresh() -> None:
     assert view.network("u1").fresh == 8e6
     assert view.link_speed("n1").fresh == 1e9
     assert history.freeze(200.0).network("u1").fresh is None
-    assert view.usage("u1").cpu.fresh is None, "nothing else was told"
+    assert view.usage("u1").cpu.fresh is None, "nothing else was measured"
 
 
 def test_prometheus_is_asked_only_while_the_planner_looks_at_the_network() -> None:

@@ -202,7 +202,7 @@ def test_events_missing_counters_go_on(history: ProbeHistory) -> None:
     assert (counts.failures, counts.successes) == pytest.approx((3, 12))
 
 
-def test_counters_settle_what_events_told_sooner(history: ProbeHistory, make_event: MakeEvent) -> None:
+def test_counters_settle_what_events_reported_sooner(history: ProbeHistory, make_event: MakeEvent) -> None:
     history.observe_counters([counter(0)], 1000.0)
     history.observe_event(make_event(3, 1030.0, first=1010.0), 1030.0, listed=False)
     history.observe_counters([counter(1)], 1031.0)
@@ -218,7 +218,7 @@ def test_kubelet_restart_starts_the_counters_again(history: ProbeHistory) -> Non
     assert history.counts("u1", 1200.0).successes == pytest.approx(21)
 
 
-def test_a_kill_stands_for_the_failures_nobody_told(
+def test_a_kill_stands_for_the_failures_that_were_not_reported(
     history: ProbeHistory, make_event: MakeEvent, make_kill: MakeEvent
 ) -> None:
     history.observe_event(make_event(2, 1020.0, first=1010.0), 1020.0, listed=False)
@@ -277,7 +277,7 @@ def test_nothing_is_counted_again_after_a_restart(
     assert failures(after, 1080.0) == pytest.approx(stored.failures * decay(1080.0 - stored.at, 300.0) + 1, rel=1e-5)
 
 
-def test_a_stored_ledger_of_another_version_is_history_again(make_pod: MakePod, make_event: MakeEvent) -> None:
+def test_a_stored_history_of_another_version_is_not_used(make_pod: MakePod, make_event: MakeEvent) -> None:
     history = ProbeHistory(FOREVER)
     history.restore([HappinessRow("u1", "default", "web-1", 1.0, 9.0, 1050.0, '{"other": 1}')])
     history.observe_pod(make_pod(started=1000.0), 1060.0)

@@ -41,15 +41,15 @@ class Kubelet:
         self.failures += 1
         self.counted += 1
         self.run += 1
-        told: list[Event] = []
+        sent: list[Event] = []
         self.tokens, self.tokens_at = min(25.0, self.tokens + (now - self.tokens_at) / 300), now
         if self.tokens >= 1:
             self.tokens -= 1
-            told.append(self._tell(f"m{message}", "Unhealthy", f"Liveness probe failed: {MESSAGES[message]}", now))
+            sent.append(self._send(f"m{message}", "Unhealthy", f"Liveness probe failed: {MESSAGES[message]}", now))
         if self.run == THRESHOLD:
             self.run = 0
-            told.append(self._tell("kill", "Killing", "Container srv failed liveness probe, will be restarted", now))
-        return told
+            sent.append(self._send("kill", "Killing", "Container srv failed liveness probe, will be restarted", now))
+        return sent
 
     def restart(self) -> None:
         self.counted = self.succeeded = self.run = 0
@@ -59,7 +59,7 @@ class Kubelet:
     def read(self, now: float) -> ProbeCounter:
         return ProbeCounter("default", "web-1", "srv", float(self.succeeded), float(self.counted), now, "u1")
 
-    def _tell(self, key: str, reason: str, message: str, now: float) -> Event:
+    def _send(self, key: str, reason: str, message: str, now: float) -> Event:
         name = f"web-1.{key}.{self.generation}"
         old = self.events.get(name)
         dated = float(int(now + self.skew))
@@ -110,8 +110,8 @@ class Scene:
             self.history.observe_event(event, self.now, listed=True)
 
     def check(self) -> None:
-        told = self.history.counts("u1", self.now).failures
-        assert told <= self.kubelet.failures + 1e-6, f"{told} told, {self.kubelet.failures} happened"
+        counted = self.history.counts("u1", self.now).failures
+        assert counted <= self.kubelet.failures + 1e-6, f"{counted} counted, {self.kubelet.failures} happened"
 
 
 Step = tuple[str, float, int]
@@ -185,7 +185,7 @@ def test_never_more_than_happened_by_events_alone(script: list[Step], delay: flo
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.booleans(), max_size=24), st.floats(0.0, 8.0))
-def test_every_failure_told_by_an_event_counts(probes: list[bool], delay: float) -> None:
+def test_every_failure_reported_by_an_event_counts(probes: list[bool], delay: float) -> None:
     script: list[Step] = [("ok" if ok else "fail", 10.0, 0) for ok in probes]
     scene = run(script, delay, 0.0, counters=False)
     assert scene.history.counts("u1", scene.now).failures == pytest.approx(scene.kubelet.failures)

@@ -79,7 +79,7 @@ def test_recorded_probe_counters(kubelet_data: Path) -> None:
     assert counters["sick"].uid == "8b4e8d8c-dbb7-4ed7-8bd0-c6c080bf1142"
 
 
-def test_probe_counters_told_twice() -> None:
+def test_probe_counters_reported_twice() -> None:
     twice = [
         series(3, container="srv", result="failed", pod_uid="u"),
         series(4, container="srv", result="failed", pod_uid="u"),

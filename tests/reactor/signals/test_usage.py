@@ -185,14 +185,14 @@ def test_a_rate_over_more_than_the_pods_life_is_not_taken(make_pod: MakePod) -> 
 
 
 def test_asking_of_many_pods_at_once_says_the_same_as_asking_of_each(history: UsageHistory, make_pod: MakePod) -> None:
-    told = {"a": (0.5, 1e9, 1000.0), "b": (0.2, 1e9, 850.0), "c": (math.nan, 1e9, 1000.0), "d": (None, 2e9, 1000.0)}
-    for name, values in told.items():
+    samples = {"a": (0.5, 1e9, 1000.0), "b": (0.2, 1e9, 850.0), "c": (math.nan, 1e9, 1000.0), "d": (None, 2e9, 1000.0)}
+    for name, values in samples.items():
         history.observe_pod(make_pod(uid=name, name=name))
         history.record_pods([sample(*values, name=name)], METRICS_API, 1000.0)
     history.freeze(1000.0)
     history.observe_pod(make_pod(uid="new", name="new"))
     view = history.freeze(1000.0)
-    uids = [*told, "new", "nobody"]
+    uids = [*samples, "new", "nobody"]
 
     usage, peak = view.needs(uids)
 

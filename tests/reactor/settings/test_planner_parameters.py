@@ -1,23 +1,19 @@
-"""Parameters by their public names, and planners of other packages."""
+"""Planner parameters by their public names: names, types, and values that a planner refuses."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, EntryPoints
-from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
 
-from matching import registry
-from matching.parameters import ParameterError, make
+from matching.parameters import ParameterError
 from matching.plan import Plan, Promise
 from matching.planners.genetic import GeneticPlanner
 from matching.planners.refine import RefinePlanner
 from matching.problem import Problem, ProblemError
-from matching.registry import known_planners, load_planner
+from reactor.settings.planner import checked_parameters, make_planner, parameter_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +34,18 @@ class Foreign:
 
 
 def test_defaults_and_given_values() -> None:
-    assert load_planner("refine") == RefinePlanner()
-    given = load_planner("refine", {"overload": 2, "weights": {"cpu": 1, "memory": 0.5}})
+    assert make_planner("refine", {}) == RefinePlanner()
+    given = make_planner("refine", {"overload": 2, "weights": {"cpu": 1, "memory": 0.5}})
     assert given == RefinePlanner(overload=2.0, weights={"cpu": 1.0, "memory": 0.5})
-    assert load_planner("genetic", {"nodeWeights": {"big": {"cpu": 0.5}}, "cMax": 1}) == GeneticPlanner(
+    assert make_planner("genetic", {"nodeWeights": {"big": {"cpu": 0.5}}, "cMax": 1}) == GeneticPlanner(
         node_weights={"big": {"cpu": 0.5}}, c_max=1.0
     )
 
 
 def test_every_kind_of_value() -> None:
     given = {"patience": 5, "waitFor": ["a", "b"], "limits": {"cpu": 1}, "label": None, "eager": True}
-    assert make(Foreign, given) == Foreign(5, ("a", "b"), {"cpu": 1.0}, None, True)
+    values: dict[str, Any] = checked_parameters(Foreign, given)
+    assert Foreign(**values) == Foreign(5, ("a", "b"), {"cpu": 1.0}, None, True)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +67,20 @@ def test_every_kind_of_value() -> None:
 )
 def test_a_wrong_parameter_is_named_with_the_fix(given: dict[str, Any], parameter: str, says: str) -> None:
     with pytest.raises(ParameterError, match=says) as wrong:
-        make(Foreign, given)
+        checked_parameters(Foreign, given)
     assert wrong.value.parameter == parameter
     assert str(wrong.value).startswith(f"parameter {parameter}: ")
+
+
+def test_every_wrong_parameter_is_reported() -> None:
+    errors = parameter_errors(Foreign, {"patience": 1.5, "limits": {"cpu": "x", "memory": True}, "pateince": 1})
+    assert [error.path for error in errors] == ["patience", "limits.cpu", "limits.memory", "pateince"]
+    assert errors[-1].message.endswith("; did you mean patience?")
+
+
+def test_numbers_must_be_finite_and_no_booleans() -> None:
+    for value in (float("inf"), float("-inf"), float("nan"), True, "1"):
+        assert [error.path for error in parameter_errors(Foreign, {"limits": {"cpu": value}})] == ["limits.cpu"]
 
 
 @pytest.mark.parametrize(
@@ -93,37 +101,12 @@ def test_a_wrong_parameter_is_named_with_the_fix(given: dict[str, Any], paramete
 )
 def test_values_that_make_no_sense_are_refused(planner: str, given: dict[str, Any], parameter: str) -> None:
     with pytest.raises(ParameterError) as wrong:
-        load_planner(planner, given)
+        make_planner(planner, given)
     assert wrong.value.parameter == parameter
 
 
 def test_an_axis_that_the_problem_does_not_have_is_named() -> None:
     with pytest.raises(ProblemError, match=r"weights.*'disk'.*cpu, memory"):
-        load_planner("greedy", {"weights": {"disk": 1}}).plan(Problem(("cpu", "memory"), (), ()))
+        make_planner("greedy", {"weights": {"disk": 1}}).plan(Problem(("cpu", "memory"), (), ()))
     with pytest.raises(ProblemError, match=r"metric.*'disk'.*cpu"):
-        load_planner("refine-published", {"metric": "disk"}).plan(Problem(("cpu",), (), ()))
-
-
-def _register(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
-    points = EntryPoints([EntryPoint("foreign", target, registry.GROUP)])
-    monkeypatch.setattr(registry, "entry_points", points.select)
-
-
-def test_another_package_adds_a_planner(monkeypatch: pytest.MonkeyPatch) -> None:
-    package = ModuleType("another_package")
-    package.Foreign = Foreign  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "another_package", package)
-    _register(monkeypatch, "another_package:Foreign")
-    assert known_planners() == ("foreign",)
-    assert load_planner("foreign", {"patience": 9}) == Foreign(patience=9)
-
-
-def test_what_is_no_planner_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    _register(monkeypatch, "matching.problem:Pod")
-    with pytest.raises(ProblemError, match=r"matching.problem:Pod.*lacks name, waives, plan"):
-        load_planner("foreign")
-    _register(monkeypatch, "matching.nowhere:Pod")
-    with pytest.raises(ProblemError, match="cannot be loaded"):
-        load_planner("foreign")
-    with pytest.raises(ProblemError, match=r"unknown planner 'grady'.*foreign"):
-        load_planner("grady")
+        make_planner("refine-published", {"metric": "disk"}).plan(Problem(("cpu",), (), ()))
