@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 from matching.latency import Latency, Measurement, Role
@@ -142,3 +143,105 @@ def _with_pod_rule(rules: Rules, pick: random.Random) -> Rules:
 
 def _triples(pod: Pod, demand: float) -> list[tuple[tuple[float, ...], float]]:
     return [(pod.usage, demand), (pod.request, 0.0), (pod.peak, demand)]
+
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+_NAMESPACES = {"shop": {"team": "a"}, "bank": {"team": "b"}}
+
+
+def _app(*names: str) -> Selector:
+    return Selector((Requirement("app", "In", names),))
+
+
+_SELECTORS = (
+    _app("web"),
+    _app("db"),
+    _app("web", "db"),
+    Selector((Requirement("app", "NotIn", ("db",)),)),
+    Selector((Requirement("tier", "Exists"),)),
+    Selector((Requirement("app", "Exists"), Requirement("tier", "DoesNotExist"))),
+    Selector(),
+    None,
+)
+
+
+def _random_term(pick: random.Random) -> PodTerm:
+    namespaces, selector = pick.choice(
+        [
+            ((), None),
+            ((), None),
+            (("shop",), None),
+            ((), Selector()),
+            (("bank",), Selector((Requirement("team", "In", ("a",)),))),
+        ]
+    )
+    return PodTerm(pick.choice([ZONE, HOST]), pick.choice(_SELECTORS), namespaces, selector)
+
+
+def _random_spread(pick: random.Random) -> Spread:
+    return Spread(
+        pick.choice([ZONE, ZONE, HOST]),
+        pick.choice(_SELECTORS),
+        max_skew=pick.choice([1, 1, 2]),
+        min_domains=pick.choice([1, 1, 3]),
+        honor_affinity=pick.random() < 0.7,
+        honor_taints=pick.random() < 0.3,
+    )
+
+
+def _random_rules(pick: random.Random) -> Rules:
+    def some(make: Callable[[random.Random], object], chance: float) -> tuple[object, ...]:
+        return tuple(make(pick) for _ in range(pick.choice([1, 1, 2]))) if pick.random() < chance else ()
+
+    return Rules(
+        tolerations=pick.choice([(), (Toleration("k", "Exists"),)]),
+        node_selector=pick.choice([(), (), (("disk", "ssd"),)]),
+        pod_affinity=some(_random_term, 0.3),  # type: ignore[arg-type]
+        pod_anti_affinity=some(_random_term, 0.3),  # type: ignore[arg-type]
+        spread=some(_random_spread, 0.3),  # type: ignore[arg-type]
+        ports=pick.choice(
+            [(), (), (HostPort(80),), (HostPort(80, ip="10.0.0.1"),), (HostPort(80, "UDP"), HostPort(81))]
+        ),
+    )
+
+
+def problem_with_pod_rules(seed: int, pods: int = 7, nodes: int = 4) -> Problem:
+    """Room enough for all pods, so that only the rules between them matter."""
+    pick = random.Random(seed)
+    names = [f"n{number}" for number in range(nodes)]
+    labels = [{"app": "web"}, {"app": "web", "tier": "front"}, {"app": "db"}, {}]
+    templates = [_random_rules(pick) for _ in range(3)] + [Rules()]
+    return Problem(
+        ("cpu",),
+        tuple(
+            Pod(
+                key=f"{pick.choice(['shop', 'shop', 'bank'])}/p{number}",
+                uid=f"u{number}",
+                usage=(pick.randint(0, 3),),
+                request=(0,),
+                peak=(0,),
+                node=pick.choice([None, *names, *names]),
+                happy=pick.random() < 0.7,
+                fixed=pick.choice(["", "", "", "DaemonSet"]),
+                rules=pick.choice(templates),
+                labels=pick.choice(labels),
+                leaving=pick.random() < 0.1,
+            )
+            for number in range(pods)
+        ),
+        tuple(
+            Node(
+                name,
+                (pick.randint(5, 10),),
+                labels={
+                    HOST: name,
+                    **pick.choice([{ZONE: "a"}, {ZONE: "b"}, {ZONE: "c"}, {}]),
+                    **pick.choice([{"disk": "ssd"}, {}]),
+                },
+                taints=pick.choice([(), (), (Taint("k", "PreferNoSchedule"),), (Taint("k", "NoSchedule"),)]),
+            )
+            for name in names
+        ),
+        Options(inertia=pick.choice([0.0, 0.2]), only_if_better=False),
+        namespaces=_NAMESPACES,
+    )

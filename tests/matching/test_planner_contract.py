@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from matching.certificate.rules import may_come
 from matching.latency import Role
 from matching.plan import Plan, Planner, Promise
 from matching.problem import (
@@ -30,6 +29,7 @@ from matching.problem import (
 )
 from matching.registry import known_planners, load_planner, planner_class
 from matching.testing import AXES, with_more
+from matching.verify.node_rules import may_come
 
 CONTRACT_MODULE = "rematch_contract_function"
 PARAMETERS: dict[str, dict[str, object]] = {

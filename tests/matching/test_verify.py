@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from matching.certificate import certify
 from matching.plan import Cause, PlannedMove, Stay, Unplaced
 from matching.problem import Rules, Scope
+from matching.verify import certify
 
 Make = Callable[..., Any]
 
