@@ -9,7 +9,7 @@ from enum import StrEnum
 from statistics import median
 
 from loadtests.experiments.statistics import paired_interval
-from reactor.cli.tables import table
+from reactor.cli.output import table
 
 LEAST_EFFECT = 0.02
 """A difference below this share is noise, however often it was seen: code and data land elsewhere in memory."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from loadtests.benchmarks.sync_server import Shape
 from reactor.clock import SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
-from reactor.cluster.decoding.decoder import Malformed
-from reactor.cluster.gateway import Gateway
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
+from reactor.cluster.reads import ClusterReader
 from reactor.errors import ClusterError
 from reactor.settings.model import Settings
 from reactor.state.live_state import State, StateCallbacks
@@ -67,11 +67,11 @@ def write_kubeconfig(path: Path, port: int) -> Path:
     return path
 
 
-def bare_state(gateway: Gateway) -> State:
-    """The controller's whole state (mirror, probe ledger, usage book), with nobody who acts on it."""
+def bare_state(reader: ClusterReader) -> State:
+    """The controller's whole state (mirror, probe probes, usage book), with nobody who acts on it."""
     clock = SystemClock()
     callbacks = StateCallbacks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
-    return State(gateway.kinds, clock, WorkQueue(clock), Settings, callbacks)
+    return State(reader.kinds, clock, WorkQueue(clock), Settings, callbacks)
 
 
 async def _connect(port: int) -> KubernetesConnection:
@@ -93,7 +93,7 @@ async def _end(server: asyncio.subprocess.Process) -> None:
 class FailOnTrouble:
     """A benchmark whose server or objects are wrong measures nothing."""
 
-    def malformed(self, malformed: Malformed) -> None:
+    def malformed(self, malformed: MalformedObject) -> None:
         raise AssertionError(str(malformed))
 
     def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None:

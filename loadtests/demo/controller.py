@@ -16,7 +16,8 @@ import msgspec
 
 from loadtests.tools.processes import ends_with_us
 from reactor.errors import ClusterError
-from reactor.web.view import DecisionView, Overview, Series
+from reactor.record.history_reader import HistoryEntry
+from reactor.web.view import Overview, Series
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ LOG_TAIL = 2000
 
 
 class _Decisions(msgspec.Struct):
-    decisions: tuple[DecisionView, ...]
+    decisions: tuple[HistoryEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class RunningController:
     async def series(self) -> Series:
         return await self.ask("series", Series)
 
-    async def decisions(self, limit: int = 50) -> tuple[DecisionView, ...]:
+    async def decisions(self, limit: int = 50) -> tuple[HistoryEntry, ...]:
         return (await self.ask(f"decisions?limit={limit}&waits=true", _Decisions)).decisions
 
     async def synced(self) -> bool:

@@ -108,7 +108,7 @@ def arm_document(result: ArmResult) -> dict[str, Any]:
 
 
 def _table(arms: dict[str, dict[str, Any]]) -> str:
-    from reactor.cli.tables import table
+    from reactor.cli.output import table
 
     keys = [key for key in next(iter(arms.values())) if key != "happiness"]
     rows = [(key, *(_cell(arm[key]) for arm in arms.values())) for key in keys]

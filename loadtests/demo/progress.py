@@ -9,7 +9,8 @@ from typing import TextIO
 import aiohttp
 
 from loadtests.demo.arm import Arm
-from reactor.web.view import DecisionKind, DecisionView, Overview
+from reactor.record.history_reader import HistoryEntry, HistoryKind
+from reactor.web.view import Overview
 
 LOOK_EVERY = 1.0
 SUMMARY_EVERY = 10
@@ -37,8 +38,8 @@ def _say(out: TextIO, text: str) -> None:
     print(f"{datetime.now().astimezone():%H:%M:%S}  {text}", file=out, flush=True)
 
 
-def _line(decision: DecisionView) -> str:
-    if decision.kind is DecisionKind.REMATCH:
+def _line(decision: HistoryEntry) -> str:
+    if decision.kind is HistoryKind.REMATCH:
         moves = ", ".join(f"{move.pod} {move.source or 'pending'} -> {move.target}" for move in decision.moves)
         return f"REMATCH  {decision.text}; plan: {moves or 'nobody moves'}"
     return f"{decision.kind.upper():<8} {decision.text if decision.pod is None else f'{decision.pod}: {decision.text}'}"

@@ -9,7 +9,8 @@ from loadtests.embedded.api_errors import bad_request
 from loadtests.embedded.objects import labels_of
 from loadtests.embedded.resources import Json, Resource
 from matching.problem import Requirement
-from reactor.settings.selector import matches, parse_selector
+from matching.selectors import matches
+from reactor.settings.selector import parse_selector
 
 Labels = Mapping[str, str]
 LabelTest = Callable[[Labels], bool]

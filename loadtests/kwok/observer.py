@@ -13,12 +13,12 @@ from typing import cast
 
 from reactor.clock import SystemClock
 from reactor.cluster.connection import open_connection
-from reactor.cluster.decoding.decoder import Malformed
-from reactor.cluster.gateway import Gateway
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
+from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Pod, Record
-from reactor.cluster.watcher import Pace, Watcher
+from reactor.cluster.watch import Pace, Watcher
 from reactor.errors import ClusterError
 
 _SYNC_SECONDS = 60.0
@@ -72,7 +72,7 @@ class PodObserver:
     def pods(self) -> list[Pod]:
         return [cast(Pod, record) for record in self.mirror.records(Kind.PODS).values()]
 
-    def malformed(self, malformed: Malformed) -> None:
+    def malformed(self, malformed: MalformedObject) -> None:
         """Ends the watcher: counts that miss a pod would be wrong."""
         raise AssertionError(str(malformed))
 
@@ -96,7 +96,7 @@ async def observed_pods(kubeconfig: Path) -> AsyncIterator[PodObserver]:
     observer = PodObserver()
     connection = await open_connection(str(kubeconfig))
     try:
-        watcher = Watcher(Kind.PODS, Gateway(connection), observer.mirror, observer, Pace(SystemClock()))
+        watcher = Watcher(Kind.PODS, ClusterReader(connection), observer.mirror, observer, Pace(SystemClock()))
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(watcher.run())
             async with asyncio.timeout(_SYNC_SECONDS):

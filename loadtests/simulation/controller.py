@@ -16,10 +16,11 @@ from loadtests.simulation.records import (
 )
 from reactor.app import Borders, wire
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, ProbeCounter, Source
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.cluster.writes import ClusterWriter
 from reactor.execution.outcome import Outcome
 from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource, ProbeCounter
 from storage.store import Store
 
 
@@ -99,8 +100,8 @@ class SimulatedController:
         now, pods = self._clock.now(), [pod for pod in self._cluster.pods.values() if pod.started is not None]
         memory = self._cluster.memory_bytes
         usages = [PodUsageSample(self._namespace, pod.uid, self._cores(pod), memory, now) for pod in pods]
-        self._state.usage.record_pods(usages, Source.PROMETHEUS, now)
-        self._state.usage.record_nodes(self._node_samples(now), Source.PROMETHEUS, now)
+        self._state.usage.record_pods(usages, MetricsSource.PROMETHEUS, now)
+        self._state.usage.record_nodes(self._node_samples(now), MetricsSource.PROMETHEUS, now)
         self._state.count(
             ProbeCounter(self._namespace, pod.uid, CONTAINER, float(pod.successes), float(pod.failures), now, pod.uid)
             for pod in pods

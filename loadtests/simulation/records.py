@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager
 from loadtests.simulation.cluster import SimulatedCluster, SimulationSpec
 from loadtests.simulation.pod import FAILURE_THRESHOLD, PROBE_TIMEOUT, SimulatedPod
 from loadtests.workloads.placement import App, NodeSpec
+from reactor.cluster.api import ApiRequest, ApiResponse, Query
 from reactor.cluster.decoding.quantity import parse_quantity
-from reactor.cluster.exchange import Answer, Call, Query
 from reactor.cluster.records import Container, Event, Node, Owner, Pod, Probe, Workload
 from reactor.errors import Unreachable
 
@@ -25,7 +25,7 @@ def node_record(node: NodeSpec) -> Node:
 
 
 def owner_record(app: App, namespace: str) -> Workload:
-    return Workload("ReplicaSet", _owner(app).uid, namespace, _owner(app).name, "1", replicas=1, ready_replicas=1)
+    return Workload("ReplicaSet", _owner(app).uid, namespace, _owner(app).name, "1", replicas=1)
 
 
 def pod_record(pod: SimulatedPod, version: int, spec: SimulationSpec, now: float) -> Pod:
@@ -65,7 +65,6 @@ def event_record(pod: SimulatedPod, namespace: str, reason: str, count: int, now
         reason=reason,
         type=kind,
         message=messages[reason],
-        involved_kind="Pod",
         involved_namespace=namespace,
         involved_name=pod.uid,
         involved_uid=pod.uid,
@@ -83,7 +82,7 @@ class SimulatedConnection:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
 
-    async def exchange(self, call: Call) -> Answer:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         *_, name, action = call.path.split("/")
         pod = self._cluster.pods.get(name)
         if pod is None or pod.deleting:
@@ -110,7 +109,7 @@ def _owner(app: App) -> Owner:
     return Owner("ReplicaSet", f"{app.name}-{_HASH}", f"rs-{app.name}")
 
 
-def _status(code: int, reason: str, message: str) -> Answer:
+def _status(code: int, reason: str, message: str) -> ApiResponse:
     success = "Success" if code < 300 else "Failure"
     body = {"kind": "Status", "apiVersion": "v1", "status": success, "reason": reason, "message": message, "code": code}
-    return Answer(code, json.dumps(body).encode())
+    return ApiResponse(code, json.dumps(body).encode())

@@ -26,7 +26,7 @@ from loadtests.tools.catalogue import (
     program,
 )
 from loadtests.tools.processes import Progress
-from reactor.cli.tables import table
+from reactor.cli.output import table
 
 _COLUMNS = ("program", "version", "state", "path")
 

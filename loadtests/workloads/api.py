@@ -1,6 +1,6 @@
 """The lab's thin HTTP client of the API server, for kubelets and the load generator.
 
-Not the controller's gateway on purpose: the lab must not share its bugs with what it tests.
+Not the controller's reader on purpose: the lab must not share its bugs with what it tests.
 """
 
 from __future__ import annotations

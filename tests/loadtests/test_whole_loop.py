@@ -114,11 +114,11 @@ async def test_happiness_survives_a_restart(paper: FakePodCluster, tmp_path: Pat
     async with running(paper, tmp_path, "observe") as controller:
         paper.report_unhealthy(pod, count=7)
         await until(lambda: "Unhappy" in events_about(paper, name_of(pod)))
-        before = controller.state.ledger.counts(uid, SystemClock().now())
+        before = controller.state.probes.counts(uid, SystemClock().now())
     async with await Store.open(tmp_path / "rematch.db") as store:
         assert uid in {row.uid for row in await store.happiness()}
     async with running(paper, tmp_path, "observe") as controller:
-        after = controller.state.ledger.counts(uid, SystemClock().now())
+        after = controller.state.probes.counts(uid, SystemClock().now())
     assert before.failures == pytest.approx(7, abs=0.5)
     assert after.failures == pytest.approx(before.failures, rel=0.1)
 

@@ -8,7 +8,8 @@ from loadtests.embedded.objects import condition_of, labels_of, name_of, spec_of
 from loadtests.embedded.resources import Json
 from loadtests.embedded.scheduling.occupancy import Amounts, NodeState
 from loadtests.embedded.selectors import requirements_of
-from reactor.settings.selector import matches
+from matching.problem import ProblemError
+from matching.selectors import matches
 
 _UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -96,7 +97,7 @@ def _hold(expressions: Iterable[Json], labels: Mapping[str, str]) -> bool:
     """An unknown operator, or a bound that is no number, selects no node."""
     try:
         return matches(requirements_of(expressions), labels)
-    except (ValueError, IndexError):
+    except (ProblemError, ValueError, IndexError):
         return False
 
 

@@ -86,7 +86,7 @@ async def test_waiting_fails_when_the_watch_ends(monkeypatch: pytest.MonkeyPatch
         return _Connection()
 
     monkeypatch.setattr(observer_module, "open_connection", connect)
-    monkeypatch.setattr(observer_module, "Gateway", lambda connection: connection)
+    monkeypatch.setattr(observer_module, "ClusterReader", lambda connection: connection)
     monkeypatch.setattr(observer_module, "Watcher", _Blind)
     with pytest.raises(ExceptionGroup) as failed:
         async with observed_pods(Path("kubeconfig")) as observer:

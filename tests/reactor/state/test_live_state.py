@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import Container, Namespace, Probe
-from reactor.cluster.samples import ProbeCounter
+from reactor.signals.measurements import ProbeCounter
 from reactor.state.live_state import ASSUMED_FOR, State
 from reactor.state.moves import ActiveMoves
 from tests.support.clock import NOW
@@ -84,7 +84,7 @@ def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
     rig.sync(pod)
     rig.put(event)
     before = rig.snapshot().happiness[pod.uid]
-    rows = rig.state.ledger.export(rig.clock.now())
+    rows = rig.state.probes.export(rig.clock.now())
 
     rig.restart()
     rig.state.restore(rows)
@@ -99,7 +99,7 @@ def test_who_looks_before_the_first_list_does_not_make_it_forget_what_was_restor
     pod = make_pod()
     rig.sync(pod)
     rig.fail(pod, 9)
-    rows = rig.state.ledger.export(rig.clock.now())
+    rows = rig.state.probes.export(rig.clock.now())
 
     rig.restart()
     rig.state.restore(rows)

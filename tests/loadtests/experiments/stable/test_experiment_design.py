@@ -20,7 +20,7 @@ from loadtests.experiments.stable.design import (
 from loadtests.experiments.stable.settings import settings_for
 from matching.plan import Promise
 from reactor.settings.model import Settings
-from reactor.settings.planner_check import waived_by
+from reactor.settings.planner import waived_by
 
 BOTH = (OURS, PAPER)
 
