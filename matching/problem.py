@@ -125,6 +125,12 @@ class Rules:
     preferred: Preferred = Preferred()
 
 
+class Strategy(StrEnum):
+    """How a running pod is moved."""
+
+    EVICT = "evict"
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     key: str
@@ -148,6 +154,7 @@ class Pod:
 
     unknown: tuple[str, ...] = ()
     """Axes on which nothing is known of it; a planner that looks at one of them leaves the pod where it is."""
+    strategy: Strategy = Strategy.EVICT
 
     @property
     def namespace(self) -> str:

@@ -19,7 +19,7 @@ from loadtests.benchmarks.sync_server import Objects, Shape
 from reactor.clock import SystemClock
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.watch import ClusterWatch, Pace
-from reactor.state.moves import Ongoing
+from reactor.state.moves import ActiveMoves
 
 CPU_BAR = 30.0
 RESIDENT_BAR = 1024.0
@@ -54,7 +54,7 @@ async def _sync(shape: Shape) -> Result:
         if running.done():
             running.result()
         started = time.perf_counter()
-        view = state.freeze(Ongoing()).cluster
+        view = state.freeze(ActiveMoves()).cluster
         freeze = time.perf_counter() - started
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

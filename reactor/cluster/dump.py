@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from gzip import BadGzipFile, decompress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
@@ -51,11 +52,14 @@ class Dump:
     """The number of ignored objects by kind."""
 
 
-def read_dump(paths: Iterable[str]) -> Dump:
-    """Raises InputError with one line that names the file and the position. `-` is standard input."""
+def read_dump(paths: Iterable[str], contents: Mapping[str, bytes] = MappingProxyType({})) -> Dump:
+    """Raises InputError with one line that names the file and the position. `-` is standard input.
+
+    `contents` are files that were read before.
+    """
     reader = _DumpReader()
     for path in paths:
-        data = read_input(path)
+        data = contents[path] if path in contents else read_input(path)
         for start, document in documents(path, data):
             try:
                 reader.take(Raw(document))

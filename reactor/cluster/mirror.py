@@ -39,7 +39,8 @@ class ClusterMirror:
     Only Events about probes are kept, so that a repeated one can be recognised.
     """
 
-    def __init__(self, kinds: Iterable[Kind], listener: Listener) -> None:
+    def __init__(self, kinds: Iterable[Kind], listener: Listener, synced: Callable[[], None] = lambda: None) -> None:
+        """`synced` is called once, when every kind was listed."""
         self._records: dict[Kind, dict[str, Record]] = {kind: {} for kind in Kind}
         self._pods_by_name: dict[tuple[str, str], Pod] = {}
         self._missing = set(kinds)
@@ -47,6 +48,7 @@ class ClusterMirror:
         if not self._missing:
             self._complete.set()
         self._listener = listener
+        self._on_synced = synced
         self._listing = False
 
     @property
@@ -76,8 +78,9 @@ class ClusterMirror:
             self.remove(kind, key)
         self._listing = False
         self._missing.discard(kind)
-        if not self._missing:
+        if not self._missing and not self._complete.is_set():
             self._complete.set()
+            self._on_synced()
 
     def upsert(self, kind: Kind, record: Record) -> None:
         known = self._records[kind]

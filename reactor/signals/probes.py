@@ -13,6 +13,7 @@ delivered, listed or created again. This module adds, per pod:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 import msgspec
@@ -140,12 +141,19 @@ class ProbeHistory:
         if entry is not None and self._uids[entry.namespace].get(entry.pod) == uid:
             del self._uids[entry.namespace][entry.pod]
 
+    def advance(self, uids: Iterable[str], now: float) -> None:
+        """Decay the counts of these pods to `now`."""
+        for uid in uids:
+            entry = self._entries.get(uid)
+            for container in entry.probes.containers if entry is not None else ():
+                container.advance(now, self.half_life)
+
     def counts(self, uid: str, now: float) -> Counts:
         entry = self._entries.get(uid)
         if entry is None:
             return Counts(at=now)
         successes = failures = 0.0
-        for container in entry.probes.containers:
+        for container in map(copy, entry.probes.containers):
             container.advance(now, self.half_life)
             successes += container.total_successes
             failures += container.total_failures

@@ -17,26 +17,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from matching.certificate.rules import may_come
-from matching.latency import Latency, Measurement, Role
+from matching.latency import Role
 from matching.plan import Plan, Planner, Promise
 from matching.problem import (
-    HostPort,
     Node,
     Options,
     Pod,
-    PodTerm,
     Problem,
     ProblemError,
-    Requirement,
-    Rules,
     Scope,
-    Selector,
-    Spread,
 )
 from matching.registry import known_planners, load_planner, planner_class
+from matching.testing import AXES, with_more
+from matching.verify.node_rules import may_come
 
-AXES = ("cpu", "memory", "network")
 CONTRACT_MODULE = "rematch_contract_function"
 PARAMETERS: dict[str, dict[str, object]] = {
     "function": {"path": f"{CONTRACT_MODULE}:to_the_emptiest"},
@@ -73,66 +67,8 @@ def _promised(name: str, promise: Promise) -> None:
         pytest.skip(f"{name} waives {promise}")
 
 
-def _with_more(problem: Problem, seed: int) -> Problem:
-    """The same with a network axis, some of it unknown, rules between pods, latency measurements, all budgets."""
-    pick = random.Random(seed)
-
-    def network(most: int) -> tuple[float, tuple[str, ...]]:
-        return (0.0, ("network",)) if pick.random() < 0.2 else (float(pick.randint(1, most)), ())
-
-    pods: list[Pod] = []
-    roles: dict[str, Role] = {}
-    last: dict[str, Measurement] = {}
-    for pod in problem.pods:
-        demand, unknown = network(4)
-        usage, request, peak = ((*amounts, extra) for amounts, extra in _triples(pod, demand))
-        workload = pick.choice(["", "w1", "w2"])
-        rules = _among_pods(pod.rules, pick) if pick.random() < 0.4 else pod.rules
-        needs = replace(pod, usage=usage, request=request, peak=peak, unknown=unknown)
-        pods.append(replace(needs, workload=workload, labels={"app": workload}, rules=rules))
-        if pick.random() < 0.5:
-            full = sum(role is Role.TARGET for role in roles.values()) == 2
-            roles[pod.key] = Role.PROBE if full else pick.choice(list(Role))
-            last[pod.key] = Measurement(pick.randint(1, 9) / 10, pick.randint(0, 9))
-    nodes = []
-    for node in problem.nodes:
-        bandwidth, unknown = network(12)
-        background = (*node.background, 0.0) if node.background else ()
-        allocatable = (*node.allocatable, bandwidth)
-        labels = {**node.labels, "host": node.name}
-        nodes.append(replace(node, allocatable=allocatable, background=background, unknown=unknown, labels=labels))
-    latency = Latency(
-        pick.choice([10.0, 100.0]), 5.0, roles, last, frozenset(pick.sample(sorted(n.name for n in nodes), 1))
-    )
-    options = replace(
-        problem.options,
-        max_moves_per_workload=pick.choice([None, None, 1]),
-        max_moves_per_node=pick.choice([None, None, 1, 2]),
-        max_moves_per_namespace=pick.choice([None, None, 2]),
-    )
-    return replace(problem, axes=AXES, pods=tuple(pods), nodes=tuple(nodes), options=options, latency=latency)
-
-
-def _among_pods(rules: Rules, pick: random.Random) -> Rules:
-    """The same rules and one about other pods."""
-    selector = Selector((Requirement("app", "In", (pick.choice(["w1", "w2"]),)),))
-    where = pick.choice(["host", "zone"])
-    return pick.choice(
-        [
-            replace(rules, pod_anti_affinity=(PodTerm(where, selector),)),
-            replace(rules, pod_affinity=(PodTerm(where, selector),)),
-            replace(rules, spread=(Spread(where, selector),)),
-            replace(rules, ports=(HostPort(80),)),
-        ]
-    )
-
-
-def _triples(pod: Pod, demand: float) -> list[tuple[tuple[float, ...], float]]:
-    return [(pod.usage, demand), (pod.request, 0.0), (pod.peak, demand)]
-
-
 def _drawn(data: st.DataObject, random_problems: Problems) -> Problem:
-    return _with_more(data.draw(random_problems(8, 4)), data.draw(st.integers(0, 2**20)))
+    return with_more(data.draw(random_problems(8, 4)), data.draw(st.integers(0, 2**20)))
 
 
 def _without_budget(problem: Problem) -> Problem:

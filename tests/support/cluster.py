@@ -20,13 +20,15 @@ from reactor.cluster.records import (
     Workload,
 )
 from reactor.cluster.view import ClusterView
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.eligibility import Eligibility
 from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource
 from reactor.signals.probe_counts import Counts
 from reactor.signals.usage import UsageHistory, UsageView
-from reactor.state.happiness import Threshold, ThresholdSource, probability
-from reactor.state.moves import Ongoing
-from reactor.state.snapshot import Needs, PodHappiness, Snapshot
+from reactor.state.happiness import PodHappiness, Threshold, ThresholdSource, probability
+from reactor.state.moves import ActiveMoves
+from reactor.state.snapshot import Needs, Snapshot
 from tests.support.clock import NOW
 
 GIB = 2.0**30
@@ -145,30 +147,37 @@ def make_usage(
         usage.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
         usage.observe_pod(pod)
-    told = [
+    samples = [
         PodUsageSample(pod.namespace, pod.name, *pods[pod.name], now - age)
         for pod in view.pods.values()
         if pod.name in pods
     ]
-    usage.record_pods(told, MetricsSource.METRICS_API, now - age)
+    usage.record_pods(samples, MetricsSource.METRICS_API, now - age)
     usage.record_nodes(
         [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], MetricsSource.METRICS_API, now - age
     )
     return usage.freeze(now)
 
 
-def make_mood(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> PodHappiness:
+def make_happiness(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> PodHappiness:
     counts = Counts(successes, failures, at)
     return PodHappiness(counts, probability(counts, 5.0), Threshold(threshold, ThresholdSource.GLOBAL))
 
 
 def make_snapshot(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Snapshot:
-    """`failures` (by pod name) make moods; `usage` and `node_usage` are fresh unless `age` says how old they are."""
+    """`failures` by pod name. `usage` and `node_usage` are fresh unless `age` says how old they are."""
     now = more.pop("now", NOW)
     failures: Mapping[str, float] = more.pop("failures", {})
     usage: Mapping[str, Use] = more.pop("usage", {})
     node_usage: Mapping[str, Use] = more.pop("node_usage", {})
-    age, needs, ongoing = more.pop("age", 0.0), more.pop("needs", Needs.METRICS), more.pop("ongoing", Ongoing())
+    age, needs, moves = more.pop("age", 0.0), more.pop("needs", Needs.METRICS), more.pop("moves", ActiveMoves())
     view = make_view(pods, nodes, at=now, **more)
-    moods = {pod.uid: make_mood(failures[pod.name], at=now) for pod in view.pods.values() if pod.name in failures}
-    return Snapshot(now, view, make_usage(view, usage, node_usage, now=now, age=age), moods, ongoing, needs)
+    failing = [pod for pod in view.pods.values() if pod.name in failures]
+    happiness = {pod.uid: make_happiness(failures[pod.name], at=now) for pod in failing}
+    return Snapshot(now, view, make_usage(view, usage, node_usage, now=now, age=age), happiness, moves, needs)
+
+
+def make_eligibility(
+    snapshot: Snapshot, settings: Settings | None = None, cooldowns: Cooldowns | None = None
+) -> Eligibility:
+    return Eligibility(snapshot, cooldowns or Cooldowns(), settings or make_settings())

@@ -8,10 +8,8 @@ import pytest
 
 from matching.problem import PodTerm, Requirement, Rules, Selector, Term
 from reactor.cluster.pod_constraints import namespace_labels, rules_of, unsupported_constraints
-from reactor.cluster.records import Namespace, Owner, PersistentVolume, PersistentVolumeClaim, Pod, Workload
+from reactor.cluster.records import Namespace, Owner, PersistentVolume, PersistentVolumeClaim, Pod
 from reactor.cluster.view import ClusterView
-from reactor.decision.protection import Veto, protection
-from reactor.settings.model import Settings
 
 HERE = (Term((Requirement("host", "In", ("n1",)),)),)
 
@@ -81,15 +79,3 @@ def test_selectors_of_namespaces_need_their_labels() -> None:
     known = view(asking, modest, other, namespaces=("shop", "bank"))
     assert not any(unsupported_constraints(each, known) for each in (asking, modest, other))
     assert namespace_labels(cluster) == {"shop": {"team": "shop"}, "bank": {"kubernetes.io/metadata.name": "bank"}}
-
-
-def test_data_on_a_local_volume_is_protected() -> None:
-    using = pod(pvcs=("data",))
-    workloads = {"rs": Workload("ReplicaSet", "rs", "shop", "db", "1")}
-    local = PersistentVolume("pv", "v", "1", HERE, local=True)
-    cluster = view(using, pvcs=(claim(),), pvs={"pv": local}, workloads=workloads)
-    found = protection(using, cluster, Settings())
-    assert found is not None
-    assert found.veto is Veto.LOCAL_DATA
-    remote = view(using, pvcs=(claim(),), pvs={"pv": PersistentVolume("pv", "v", "1")}, workloads=workloads)
-    assert protection(using, remote, Settings()) is None

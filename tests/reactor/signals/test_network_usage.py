@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.records import Pod
-from reactor.planning.network import asked_of_prometheus
+from reactor.planning.network import prometheus_queries
 from reactor.settings.load import parse_settings
 from reactor.signals.measurements import LinkSample, NetworkSample
 from reactor.signals.prometheus_samples import VectorSample, link_speeds, network_rates
@@ -33,7 +33,7 @@ def test_rates_and_speeds_are_kept_while_they_are_fresh() -> None:
 
 def test_prometheus_is_asked_only_while_the_planner_looks_at_the_network() -> None:
     def queries(planner: str) -> tuple[bool, bool]:
-        asked = asked_of_prometheus(parse_settings(f"planner: {planner}", "here")).queries
+        asked = prometheus_queries(parse_settings(f"planner: {planner}", "here")).queries
         return bool(asked.pod_network), bool(asked.pod_cpu)
 
     assert queries("{name: stable}") == (False, True)
