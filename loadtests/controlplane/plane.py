@@ -1,4 +1,4 @@
-"""The control plane as one value: started, used, stopped whatever happens."""
+"""Starts the control plane, and stops it whatever happens (`rematch lab control-plane`)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ControlPlane:
         return self.layout.kubeconfig
 
     def client(self, clock: Clock | None = None, token: str = "") -> LabApi:
-        """The admin's, or that of somebody with a token; to be closed by the caller."""
+        """With the admin's token or another one; the caller closes it."""
         return LabApi(self.url, clock or SystemClock(), token=token or self.admin_token, ca=self.ca)
 
     def write_kubeconfig(self, path: Path, *, token: str = "", token_file: Path | None = None) -> Path:
