@@ -25,7 +25,7 @@ from storage.store import Store
 
 
 class SimulatedController:
-    """Feeds the cluster's changes to the controller, as watchers do. Call `step_if_due` after each step of the clock."""
+    """Feeds the changes of the cluster to the controller. Call `step_if_due` after each step of the clock."""
 
     def __init__(self, cluster: SimulatedCluster, settings: Settings, parameters: Parameters, store: Store) -> None:
         self._settings = settings
