@@ -91,7 +91,7 @@ def _any_plan(problem: Problem, seed: int) -> Entries:
 
 def _broken(problem: Problem, entries: Entries, pick: Random) -> Entries:
     """The plan with one mistake, or one entry that is moved to the wrong list."""
-    moves, stays, unplaced = (list(part) for part in entries)
+    moves, stays, unplaced = list(entries[0]), list(entries[1]), list(entries[2])
     names = [node.name for node in problem.nodes]
     mistake = pick.randrange(6)
     pod = pick.choice(problem.pods)

@@ -1,4 +1,4 @@
-"""For authors of planners: random problems."""
+"""Random problems from a seed: small ones, ones with all that a planner may meet, ones full of rules between pods."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _SELECTIONS = (
 
 
 def random_problem(seed: int, pods: int = 8, nodes: int = 4) -> Problem:
-    return with_more(small_problem(seed, pods, nodes), seed)
+    """Three axes, with all that a planner may meet."""
+    return _with_more(small_problem(seed, pods, nodes), seed + 1)
 
 
 def _random_node(name: str, pick: random.Random) -> Node:
@@ -87,7 +88,7 @@ def small_problem(seed: int, pods: int, nodes: int) -> Problem:
     )
 
 
-def with_more(problem: Problem, seed: int) -> Problem:
+def _with_more(problem: Problem, seed: int) -> Problem:
     """The same with a network axis, some of it unknown, rules between pods, latency measurements, all budgets."""
     pick = random.Random(seed)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from matching.compiled import loading
 from matching.problem import Availability, Problem
+from matching.testing import problem_with_pod_rules
 from matching.verify.blocking import Blocking, blocking_pairs
 from matching.verify.placement import Placement
 from matching.verify.pod_rules import PodCounts, PodRules
@@ -46,8 +47,8 @@ def allowed_on(placement: Placement, counts: PodCounts, row: int, node: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_rules_between_pods_for_all_nodes_at_once(seed: int, crowd: Callable[..., Problem]) -> None:
-    problem = crowd(seed, pods=12)
+def test_rules_between_pods_for_all_nodes_at_once(seed: int) -> None:
+    problem = problem_with_pod_rules(seed, pods=12)
     ends = anywhere(problem, seed)
     placement = Placement(problem, ends)
     rules, counts = PodRulesByNode(placement, ends), PodCounts(problem, ends)
@@ -83,14 +84,14 @@ def test_the_compiled_count_is_the_one_of_numpy(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_compiled_count_knows_rules_between_pods(seed: int, crowd: Callable[..., Problem]) -> None:
-    problem = crowd(seed, pods=14)
+def test_the_compiled_count_knows_rules_between_pods(seed: int) -> None:
+    problem = problem_with_pod_rules(seed, pods=14)
     ends = anywhere(problem, seed)
     assert counted(problem, ends, compiled=True) == counted(problem, ends, compiled=False)
 
 
-def test_only_so_many_are_named_and_all_are_counted(crowd: Callable[..., Problem]) -> None:
-    problem = crowd(3, pods=14)
+def test_only_so_many_are_named_and_all_are_counted() -> None:
+    problem = problem_with_pod_rules(3, pods=14)
     ends: dict[str, str | None] = {pod.key: None for pod in problem.pods}
     every, few = blocking_pairs(problem, ends, MANY), blocking_pairs(problem, ends, 5)
     assert len(every.first) == every.count == few.count > 5
