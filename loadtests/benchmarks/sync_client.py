@@ -34,8 +34,8 @@ contexts: [{name: bench, context: {cluster: bench, user: bench}}]
 
 
 @asynccontextmanager
-async def served(shape: Shape) -> AsyncIterator[KubernetesConnection]:
-    """The server ends when its standard input closes, and is killed if it does not."""
+async def sync_server(shape: Shape) -> AsyncIterator[int]:
+    """Its port. The server ends when its standard input closes, and is killed if it does not."""
     arguments = ["--pods", shape.pods, "--nodes", shape.nodes, "--rate", shape.rate, "--seconds", shape.seconds]
     server = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -47,14 +47,24 @@ async def served(shape: Shape) -> AsyncIterator[KubernetesConnection]:
     )
     try:
         assert server.stdout is not None
-        port = int(await asyncio.wait_for(server.stdout.readline(), 30))
+        yield int(await asyncio.wait_for(server.stdout.readline(), 30))
+    finally:
+        await _end(server)
+
+
+@asynccontextmanager
+async def served(shape: Shape) -> AsyncIterator[KubernetesConnection]:
+    async with sync_server(shape) as port:
         connection = await _connect(port)
         try:
             yield connection
         finally:
             await connection.close()
-    finally:
-        await _end(server)
+
+
+def write_kubeconfig(path: Path, port: int) -> Path:
+    path.write_text(_KUBECONFIG % port)
+    return path
 
 
 def bare_state(reader: ClusterReader) -> State:
@@ -66,8 +76,7 @@ def bare_state(reader: ClusterReader) -> State:
 
 async def _connect(port: int) -> KubernetesConnection:
     with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = Path(folder, "kubeconfig")
-        await asyncio.to_thread(kubeconfig.write_text, _KUBECONFIG % port)
+        kubeconfig = await asyncio.to_thread(write_kubeconfig, Path(folder, "kubeconfig"), port)
         return await open_connection(str(kubeconfig))
 
 

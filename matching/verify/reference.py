@@ -43,7 +43,7 @@ def violations(
     """`object: what is wrong`."""
     pods = {pod.key: pod for pod in problem.pods}
     nodes = {node.name: node for node in problem.nodes}
-    named = Counter(entry.pod for entry in (*moves, *stays, *unplaced))
+    named = Counter([each.pod for each in moves] + [each.pod for each in stays] + [each.pod for each in unplaced])
     for key in {*pods, *named}:
         if key not in pods or named[key] != 1:  # 1
             yield f"{key}: named {named[key]} times"
@@ -73,7 +73,7 @@ def violations(
         if arrived[node.name]:  # 4
             there = [pod for pod in problem.pods if where[pod.key] == node.name]
             yield from _overfull(problem, node, there, arrived[node.name])
-    yield from _over_budget(problem, pods, [each for each in (*moves, *unplaced) if each.source is not None])  # 6
+    yield from _over_budget(problem, pods, moves, unplaced)  # 6
 
 
 def _allowed(problem: Problem, pod: Pod, move: PlannedMove, node: Node) -> bool:
@@ -98,22 +98,24 @@ def _overfull(problem: Problem, node: Node, there: Sequence[Pod], arrived: Seque
 
 
 def _over_budget(
-    problem: Problem, pods: Mapping[str, Pod], disturbed: Sequence[PlannedMove | Unplaced]
+    problem: Problem, pods: Mapping[str, Pod], moves: Sequence[PlannedMove], unplaced: Sequence[Unplaced]
 ) -> Iterator[str]:
+    """Running pods that move or lose their node are counted, by each node that they leave or enter as well."""
     options, counts = problem.options, Counter[tuple[str, int | None]]()
-    for each in disturbed:
-        namespace = each.pod.split("/")[0]
-        workload = pods[each.pod].workload if each.pod in pods else ""
-        replicas = f"workload {namespace}/{workload}" if workload else f"pod {each.pod}"
-        counts["plan", options.max_moves] += 1
-        counts[replicas, options.max_moves_per_workload] += 1
-        counts[f"namespace {namespace}", options.max_moves_per_namespace] += 1
-        counts[f"node {each.source}", options.max_moves_per_node] += 1
-        if isinstance(each, PlannedMove):
-            counts[f"node {each.target}", options.max_moves_per_node] += 1
+    disturbed = [(move.pod, move.source, [move.source, move.target]) for move in moves]
+    disturbed += [(left.pod, left.source, [left.source]) for left in unplaced]
+    for key, source, nodes in disturbed:
+        if source is not None:
+            namespace, workload = key.split("/")[0], pods[key].workload if key in pods else ""
+            counts["plan", options.max_moves] += 1
+            counts[f"namespace {namespace}", options.max_moves_per_namespace] += 1
+            replicas = f"workload {namespace}/{workload}" if workload else f"pod {key}"
+            counts[replicas, options.max_moves_per_workload] += 1
+            for node in nodes:
+                counts[f"node {node}", options.max_moves_per_node] += 1
     for (what, limit), count in counts.items():
         if limit is not None and count > limit:
-            yield f"{what}: {count} moves"
+            yield f"{what}: {count} moves of running pods"
 
 
 def blocking_pairs(problem: Problem, ends: Mapping[str, str | None]) -> set[tuple[str, str]]:

@@ -67,10 +67,10 @@ class Mode(StrEnum):
 
 
 class Managed(_Section):
-    """The pods that Rematch manages."""
+    """Which pods Rematch manages."""
 
     namespaces: tuple[NamespaceName, ...] = ()
-    """Empty means every namespace. Pods in kube-system are never moved."""
+    """Empty means every namespace; kube-system is always excluded."""
     label_selector: Annotated[str, AfterValidator(_selector)] = ""
     """As kubectl's -l: `app=web,tier in (a,b),!canary`; empty selects all."""
     scheduler_name: str | None = None
@@ -79,31 +79,31 @@ class Managed(_Section):
 
 class Happiness(_Section):
     threshold: Share = 0.9
-    """A pod with a lower happiness is unhappy. An annotation of the pod takes precedence, then one of its namespace."""
+    """A pod below it is unhappy. A pod's annotation has priority, then that of its namespace, then this."""
     namespaces: dict[NamespaceName, Share] = {}
-    """Thresholds by namespace; an annotation of the namespace takes precedence."""
+    """Thresholds by namespace; a namespace's own annotation has priority."""
     half_life: PositiveSeconds = 300.0
     """After this time an observed probe counts half."""
     goodwill: Annotated[float, Field(ge=0)] = 5.0
-    """Successful pseudo-probes that every pod starts with (m in Pr = (m+S)/(m+S+F))."""
+    """Pseudo-probes that count as successes of every pod (m in Pr = (m+S)/(m+S+F))."""
 
 
 class Triggers(_Section):
     evaluation_interval: PositiveSeconds = 10.0
-    """How often every managed pod is evaluated."""
+    """How often every managed pod is evaluated again."""
     rematch_interval: Seconds = 0.0
     """Rematch at this interval whatever the happiness (KSE's cycle); 0 is off."""
 
 
 class Decision(_Section):
     minimum_failures: Annotated[float, Field(ge=0)] = 2.0
-    """Decayed failed probes that a pod needs before it can cause a rematch."""
+    """A pod needs this many failed probes (after decay) before it can start a rematch."""
     cooldown: Seconds = 60.0
-    """A pod that was moved is not moved again for this time; doubled each time the move did not help."""
+    """A pod that was moved is not moved again for this long; doubled each time the move did not help."""
     settle: Seconds = 60.0
-    """After a pod was moved away from a node, no other pod leaves the node for this time."""
+    """After a pod was moved away from a node, no other pod leaves the node for this long."""
     node_pressure: Share = 0.8
-    """Usage of CPU or memory from which a node counts as crowded, so that placement can be the cause."""
+    """From this share of CPU or memory in use a node counts as crowded, so placement can be the cause."""
     clearly_better: Share = 0.25
     """Placement can also be the cause when another feasible node is less used by at least this share of capacity."""
 
@@ -118,32 +118,33 @@ class Planner(_Section):
     name: str = "stable"
     """An installed planner (entry-point group rematch.planners)."""
     parameters: dict[str, Any] = {}
-    """Parameters of this planner, such as `overload: 1.1` for refine or `dumping: allow` for stable."""
+    """Parameters of this planner, such as `overload: 1.1` for refine or `dumping: allow` for stable. The settings below
+    are common to all planners."""
     allow_unsafe: bool = False
-    """Allow a planner to act that waives a promise, such as one that follows a published algorithm exactly."""
+    """Let a planner act that waives a promise, such as `stable-paper`."""
     scope: Scope = Scope.CLUSTER
-    """`cluster` may move every managed pod, `unhappy` only the unhappy ones. `affected` looks for the fewest moves that
-    make the unhappy pods happy, and moves happy ones where that makes room (only `stable`; for the other planners it
-    is the same as `unhappy`)."""
+    """`cluster`: every managed pod may get another node. `unhappy`: only unhappy pods may. `affected`: the fewest moves
+    that make the unhappy pods happy; happy pods move only to make room (only `stable` supports this, other planners
+    treat it as `unhappy`)."""
     inertia: Annotated[float, Field(ge=0)] = 0.5
-    """How much nearer (in normalised distance, 0 to 1.4) another node must be before a happy pod leaves its node."""
+    """How much nearer (in normalised distance, 0 to 1.4) another node must be before a happy pod leaves its own."""
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.15
     """Share of a node that peaks leave free; reduced step by step when the pods do not fit otherwise."""
     soft_weight: Annotated[float, Field(ge=0)] = 0.05
-    """Added to a distance when all soft constraints (preferred affinity, ScheduleAnyway) are broken; 0 is off."""
+    """What breaking all soft constraints of a pod (preferred affinity, ScheduleAnyway) adds to a distance; 0 is off."""
     max_moves: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of moves of running pods in one plan."""
     max_moves_per_workload: Annotated[int, Field(ge=1)] | None = None
-    """Maximum per workload."""
+    """Most moves of the replicas of one workload in one plan."""
     max_moves_per_node: Annotated[int, Field(ge=1)] | None = None
-    """Maximum per node, counting pods that leave and pods that enter it."""
+    """Most running pods that leave or enter one node in one plan, counted together."""
     max_moves_per_namespace: Annotated[int, Field(ge=1)] | None = None
-    """Maximum per namespace."""
+    """Most moves in one namespace in one plan."""
 
 
 class Execution(_Section):
     max_moves_in_flight: Annotated[int, Field(ge=1)] = 1
-    """Maximum number of moves at the same time; never two of one workload."""
+    """Moves in flight at once; never two of one workload."""
     ready_deadline: PositiveSeconds = 180.0
     """A replacement that is not Ready after this time stops all further moves until it is Ready or gone."""
     reservation: PositiveSeconds = 120.0
@@ -155,9 +156,9 @@ class Execution(_Section):
 class Queries(_Section):
     """PromQL instant queries. An empty string turns a query off.
 
-    `$namespaces` is replaced by a matcher on the label `namespace`; a query with it is split when there are many pods.
-    A container may be measured by cAdvisor and by /metrics/resource: the larger value counts, not the sum. Windows are
-    2 minutes because cAdvisor measures a container only every 11 to 19 s, and because older samples are not fresh.
+    `$namespaces` stands for a matcher on the label `namespace`; a query that has it is split when there are many pods.
+    Both cAdvisor and /metrics/resource may report a container: the larger value counts, not the sum. Windows are 2
+    minutes because cAdvisor samples a container only every 11 to 19 s, and because nothing older than that is fresh.
     """
 
     pod_cpu: str = (
@@ -177,7 +178,7 @@ class Queries(_Section):
         " or on () sum by (node, kubernetes_node, nodename, instance)"
         ' (rate(node_cpu_seconds_total{mode!~"idle|iowait|steal|guest|guest_nice"}[2m]))'
     )
-    """Cores by node, from the first of /metrics/resource, cAdvisor and node-exporter that has samples."""
+    """Cores by node, from the first of /metrics/resource, cAdvisor and node-exporter that has any."""
     node_memory: str = (
         "max by (node, kubernetes_node, nodename, instance) (last_over_time(node_memory_working_set_bytes[2m]))"
         " or on () max by (node, kubernetes_node, nodename, instance)"
@@ -185,7 +186,7 @@ class Queries(_Section):
         " or on () max by (node, kubernetes_node, nodename, instance)"
         " (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes)"
     )
-    """Bytes by node, from the same sources."""
+    """Bytes by node, from the first of the same sources that has any."""
     probes: str = 'prober_probe_total{probe_type="Liveness",$namespaces}'
     """The kubelets' exact counters of liveness probes (/metrics/probes)."""
     throttled: str = (
@@ -199,12 +200,12 @@ class Queries(_Section):
         '8 * sum by (namespace, pod) (rate(container_network_receive_bytes_total{pod!="",$namespaces}[2m])'
         ' + rate(container_network_transmit_bytes_total{pod!="",$namespaces}[2m]))'
     )
-    """Bits per second of a pod; queried only for planners that use the network."""
+    """Bits per second of a pod; queried only while the planner uses the network axis."""
     node_bandwidth: str = (
         "8 * max by (node, kubernetes_node, nodename, instance)"
         ' (node_network_speed_bytes{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"} > 0)'
     )
-    """Bits per second of a node's fastest link; queried only for planners that use the network."""
+    """Bits per second of a node's fastest link; queried only while the planner uses the network axis."""
     availability: str = ""
     """Share of requests that succeeded; shown on the dashboard."""
     latency_p95: str = ""
@@ -215,7 +216,7 @@ class Prometheus(_Section):
     url: Annotated[str, AfterValidator(_url)] = ""
     """Empty: Prometheus is not used."""
     timeout: PositiveSeconds = 10.0
-    """Deadline of one query, including connection and body."""
+    """Deadline of one query, including connection, retries and body."""
     interval: PositiveSeconds = 15.0
     """Pause between two rounds of queries."""
     token_file: str = ""
@@ -229,7 +230,7 @@ class Prometheus(_Section):
 
 class MetricsApi(_Section):
     enabled: bool = True
-    """Use metrics.k8s.io (metrics-server) for pods and nodes that Prometheus has no samples of."""
+    """Query metrics.k8s.io (metrics-server) for what Prometheus does not have."""
     interval: PositiveSeconds = 15.0
     """Pause between two rounds."""
     timeout: PositiveSeconds = 10.0
@@ -239,11 +240,11 @@ class MetricsApi(_Section):
 class Metrics(_Section):
     prometheus: Prometheus = Prometheus()
     metrics_api: MetricsApi = MetricsApi()
-    """metrics.k8s.io: the second source, used where Prometheus has no samples."""
+    """metrics.k8s.io: the second source, used for what Prometheus does not have."""
     freshness: PositiveSeconds = 120.0
     """A sample older than this is stale and not used."""
     peak_window: PositiveSeconds = 900.0
-    """Length of the usage history from which a peak is estimated."""
+    """Length of the usage history that peaks are estimated from."""
 
 
 class History(_Section):
@@ -255,9 +256,9 @@ class Settings(_Section):
     api_version: Literal["rematch/v1alpha1"] = "rematch/v1alpha1"
     kind: Literal["Settings"] = "Settings"
     mode: Mode = Mode.OBSERVE
-    """`observe` plans and records but changes nothing; `act` carries the plans out."""
+    """`observe` plans, records and writes Events, and evicts and binds nothing; `act` carries the plans out."""
     scheduler_name: str = "rematch"
-    """Pods with this spec.schedulerName are bound by Rematch. For now only they are moved."""
+    """Rematch binds pods with this spec.schedulerName, and for now moves only them."""
     managed: Managed = Managed()
     happiness: Happiness = Happiness()
     triggers: Triggers = Triggers()

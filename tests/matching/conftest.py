@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from matching.plan import Plan
 from matching.planners.stable import StablePlanner
 from matching.problem import Node, Options, Pod, Problem
-from matching.testing import small_problem
+from matching.testing import ends_of, small_problem
 
 AXES = ("cpu", "memory")
 
@@ -73,12 +73,4 @@ def random_problems() -> Callable[[int, int], st.SearchStrategy[Problem]]:
 
 @pytest.fixture(scope="session")
 def ends() -> Callable[[Plan], dict[str, str | None]]:
-    """Where each pod of a plan ends."""
-
-    def of(plan: Plan) -> dict[str, str | None]:
-        found: dict[str, str | None] = {each.pod: None for each in plan.unplaced}
-        found.update({each.pod: each.node for each in plan.stays})
-        found.update({each.pod: each.target for each in plan.moves})
-        return found
-
-    return of
+    return ends_of

@@ -147,12 +147,12 @@ def make_usage(
         usage.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
         usage.observe_pod(pod)
-    told = [
+    samples = [
         PodUsageSample(pod.namespace, pod.name, *pods[pod.name], now - age)
         for pod in view.pods.values()
         if pod.name in pods
     ]
-    usage.record_pods(told, MetricsSource.METRICS_API, now - age)
+    usage.record_pods(samples, MetricsSource.METRICS_API, now - age)
     usage.record_nodes(
         [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], MetricsSource.METRICS_API, now - age
     )
