@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace as replace_fields
+
 import pytest
 from msgspec.structs import replace
 
+from matching.plan import Planner
+from matching.problem import ProblemError
 from reactor.cluster.writes import Binding, BindingAnswer
+from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.decision.reasons import Reason
 from reactor.state.moves import MoveState
@@ -278,3 +284,58 @@ async def test_observe_in_the_middle_of_a_move_still_brings_it_to_its_end(rig: R
     await rig.run_cycle()
 
     assert rig.writer.bound == [(replacement.name, "n2")]
+
+
+def refuse(_name: str, _parameters: Mapping[str, object]) -> Planner:
+    raise ProblemError("pod shop/x: usage of cpu is -1")
+
+
+async def refused(rig: Rig) -> None:
+    """A cycle in which the planner refuses the problem."""
+    with pytest.raises(ProblemError):
+        await run_cycle(replace_fields(rig.controller.parts, planner=refuse), Trigger.UNHAPPY)
+
+
+async def test_the_end_of_a_move_is_recorded_although_the_planner_fails_in_the_same_cycle(rig: Rig) -> None:
+    await evicted(rig)
+    successor = rig.run_pod(rig.replace_pod(WEB, "web-2"), "n2")
+    rig.put(make_pending("x-1"))
+
+    await refused(rig)
+
+    assert rig.rows.moves[-1].state == "done"
+    assert rig.instruments.registry.get_sample_value("rematch_moves_total", {"outcome": "done"}) == 1
+    assert rig.memory.cooldowns.lineage[successor.uid].generation == 1
+    assert not rig.executor.busy
+
+
+async def test_the_decision_of_a_cycle_is_recorded_although_its_planning_fails(rig: Rig) -> None:
+    await refused(rig)
+
+    assert [(row.kind, row.pod_key) for row in rig.rows.decisions] == [("rematch", "shop/web-1")]
+    assert rig.writer.evicted == []
+
+
+async def test_a_replacement_is_bound_to_its_reserved_node_without_any_planner(rig: Rig) -> None:
+    await evicted(rig)
+    rig.replace_pod(WEB, "web-2")
+
+    outcome = await run_cycle(replace_fields(rig.controller.parts, planner=refuse), Trigger.UNHAPPY)
+
+    assert rig.writer.bound == [("web-2", "n2")]
+    assert outcome.placement is not None
+    assert outcome.placement.plan is None
+    assert [(row.kind, row.reason, row.pod_key) for row in rig.rows.decisions][-1] == ("place", "pending", "shop/web-2")
+
+
+async def test_other_pods_are_matched_around_a_replacement(rig: Rig) -> None:
+    big = replace(WEB, requests={"cpu": 3.0, "memory": GIB})
+    rig.put(big)
+    await evicted(rig)
+    rig.put(make_pending("x-1", requests={"cpu": 2.0, "memory": GIB}))
+    rig.replace_pod(WEB, "web-2", requests={"cpu": 3.0, "memory": GIB})
+
+    await rig.run_cycle()
+
+    assert rig.writer.bound[0] == ("web-2", "n2")
+    assert ("x-1", "n2") not in rig.writer.bound
