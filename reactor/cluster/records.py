@@ -60,7 +60,7 @@ class Pod(Struct, frozen=True, gc=False):
     gates: tuple[str, ...] = ()
     """Scheduling gates that are still set."""
     unsupported: tuple[str, ...] = ()
-    """Hard constraints that we cannot judge, by field name; the pod is neither moved nor bound. More can be found
+    """Hard constraints that are not supported, by field name; the pod is neither moved nor bound. More can be found
     only with the rest of the cluster at hand: `reactor.cluster.pod_constraints`."""
     pvcs: tuple[str, ...] = ()
     """Names of the PersistentVolumeClaims that it uses."""

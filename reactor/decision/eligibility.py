@@ -270,7 +270,7 @@ def _maybe_other_scheduler(pods: Sequence[Pod], context: Eligibility) -> Iterabl
 
 def _unsupported(pod: Pod, context: Eligibility) -> Ineligible | None:
     found = unsupported_constraints(pod, context.snapshot.cluster)
-    return Ineligible(Reason.UNSUPPORTED, f"cannot judge {', '.join(found)}") if found else None
+    return Ineligible(Reason.UNSUPPORTED, f"unsupported {', '.join(found)}") if found else None
 
 
 def _maybe_unsupported(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:

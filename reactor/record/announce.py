@@ -59,7 +59,7 @@ def about_placement(placement: Placement, snapshot: Snapshot) -> Iterator[Announ
     pods = snapshot.cluster.pods
     for pod in placement.unsupported:
         unsupported = ", ".join(unsupported_constraints(pod, snapshot.cluster))
-        yield about_pod(pod, "FailedScheduling", f"cannot judge {unsupported}", warning=True)
+        yield about_pod(pod, "FailedScheduling", f"unsupported {unsupported}", warning=True)
     for left in placement.plan.unplaced if placement.plan is not None else ():
         yield about_pod(pods[left.uid], "FailedScheduling", left.reason, warning=True)
     for one in placement.bound:

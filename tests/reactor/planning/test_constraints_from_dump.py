@@ -149,7 +149,7 @@ def test_a_namespace_that_was_not_read_cannot_be_judged(planned: Any) -> None:
     asking = pod("new", affinity=near(ZONE, namespaceSelector={"matchLabels": {"team": "x"}}))
     found = planned(other, asking)
     assert target(found) is None
-    assert left_alone(found) == "left alone: cannot judge namespaceSelector (namespace bank was not read)"
+    assert left_alone(found) == "left alone: unsupported namespaceSelector (namespace bank was not read)"
 
 
 def test_topology_spread(planned: Any) -> None:
@@ -196,7 +196,7 @@ def test_a_claim_that_cannot_be_judged_keeps_the_pod_waiting(
     planned: Any, objects: list[dict[str, Any]], why: str
 ) -> None:
     found = planned(pod("new", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]), *objects)
-    assert left_alone(found) == f"left alone: cannot judge claim shop/data ({why})"
+    assert left_alone(found) == f"left alone: unsupported claim shop/data ({why})"
 
 
 def test_extended_resources_and_huge_pages_only_reject(planned: Any) -> None:

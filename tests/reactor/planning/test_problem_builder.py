@@ -123,7 +123,7 @@ def test_pending_pods_of_ours_are_part_of_a_rematch_and_others_are_not() -> None
     ]
 
     found = {pod.key: pod.fixed for pod in problem_of(make_snapshot(pods, [make_node()])).pods}
-    assert found == {"shop/web-1": "", "shop/web-4": "cannot judge volumes"}
+    assert found == {"shop/web-1": "", "shop/web-4": "unsupported volumes"}
 
 
 def test_terminating_pods_hold_room_and_finished_ones_do_not() -> None:
