@@ -24,14 +24,14 @@ WEB, DB = make_pod("web-1"), make_pod("db-1")
 
 @pytest.fixture
 def rig() -> Rig:
-    """web-1 fails on a crowded n1; n2 is idle."""
+    """web-1 fails on an overloaded n1; n2 is idle."""
     rig = Rig()
     rig.sync(WEB, DB, make_node("n1"), make_node("n2"))
-    crowd(rig)
+    overload(rig)
     return rig
 
 
-def crowd(rig: Rig) -> None:
+def overload(rig: Rig) -> None:
     rig.measure({"web-1": 1.0, "db-1": 2.5}, {"n1": 3.9, "n2": 0.1})
     rig.fail(WEB, 20)
 
@@ -65,7 +65,7 @@ async def test_a_move_is_in_the_store_before_its_pod_is_evicted(rig: Rig) -> Non
     assert [row.state for row in rig.rows.safe] == ["planned"]
 
 
-async def test_an_evicted_pods_node_is_held_even_when_another_one_would_be_nearer(rig: Rig) -> None:
+async def test_the_target_is_reserved_even_when_another_node_would_be_preferred(rig: Rig) -> None:
     await evicted(rig)
     rig.put(make_node("n3", cpu=1.2, memory=0.6 * GIB))
 
@@ -75,7 +75,7 @@ async def test_an_evicted_pods_node_is_held_even_when_another_one_would_be_neare
     assert rig.writer.bound == [("web-2", "n2")]
 
 
-async def test_a_held_node_that_is_full_by_now_is_given_up(rig: Rig) -> None:
+async def test_a_reserved_node_that_is_full_by_now_is_given_up(rig: Rig) -> None:
     await evicted(rig)
     rig.put(make_pod("x-1", node="n2", requests={"cpu": 3.9, "memory": GIB}), make_node("n3"))
 
@@ -86,7 +86,7 @@ async def test_a_held_node_that_is_full_by_now_is_given_up(rig: Rig) -> None:
     assert len(rig.writer.bound) == 1
 
 
-async def test_others_do_not_get_the_room_that_is_held(rig: Rig) -> None:
+async def test_other_pods_do_not_get_the_reserved_room(rig: Rig) -> None:
     big = replace(WEB, requests={"cpu": 3.0, "memory": GIB})
     rig.put(big)
     await evicted(rig)
@@ -227,7 +227,7 @@ async def test_a_pod_with_an_unsupported_constraint_is_not_bound() -> None:
     assert rig.writer.bound == []
 
 
-async def test_the_interval_asks_for_a_rematch_of_whoever_may_move() -> None:
+async def test_the_interval_starts_a_rematch_of_all_eligible_pods() -> None:
     rig = Rig()
     rig.sync(WEB, DB, make_node("n1"), make_node("n2"))
     rig.measure({"web-1": 1.0, "db-1": 2.9}, {"n1": 3.95, "n2": 0.1})

@@ -83,7 +83,7 @@ async def test_nothing_is_decided_before_the_first_list(rig: Rig, cycles: Cycles
         assert len(cycles.seen) == 1
 
 
-async def test_everybody_is_looked_at_again_at_each_evaluation_interval(rig: Rig, cycles: Cycles) -> None:
+async def test_a_cycle_runs_at_each_evaluation_interval(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
     async with running(rig):
         await first_cycle(rig, cycles)

@@ -140,18 +140,18 @@ def make_view(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Cluste
 def make_usage(
     view: ClusterView, pods: Mapping[str, Use], nodes: Mapping[str, Use], *, now: float, age: float = 0.0
 ) -> UsageView:
-    """`pods` by name, all in their own namespace; who is not named was never measured."""
+    """`pods` by name; a pod that is not named was never measured."""
     book = UsageBook(120.0, 900.0, SigmaOrPercentile())
     for node in view.nodes.values():
         book.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
         book.observe_pod(pod)
-    told = [
+    samples = [
         PodUsageSample(pod.namespace, pod.name, *pods[pod.name], now - age)
         for pod in view.pods.values()
         if pod.name in pods
     ]
-    book.record_pods(told, Source.METRICS_API, now - age)
+    book.record_pods(samples, Source.METRICS_API, now - age)
     book.record_nodes(
         [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], Source.METRICS_API, now - age
     )

@@ -96,7 +96,7 @@ def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
     assert after.counts.successes == pytest.approx(before.counts.successes)
 
 
-def test_who_looks_before_the_first_list_does_not_make_it_forget_what_was_restored(rig: Rig) -> None:
+def test_a_snapshot_before_the_first_list_does_not_forget_what_was_restored(rig: Rig) -> None:
     pod = make_pod()
     rig.sync(pod)
     rig.fail(pod, 9)
@@ -311,7 +311,7 @@ async def test_pending_pods_of_ours_wake_it_when_they_come_and_when_they_are_bou
     assert await calls(rig) == set()
 
 
-async def test_new_measurements_wake_it_only_when_somebody_fails(rig: Rig) -> None:
+async def test_new_measurements_wake_it_only_when_a_pod_fails(rig: Rig) -> None:
     pod = make_pod()
     rig.sync(pod)
     await calls(rig)
