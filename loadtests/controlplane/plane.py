@@ -17,9 +17,9 @@ from loadtests.controlplane.credentials import Credentials, make_credentials, wr
 from loadtests.controlplane.flags import LOOPBACK, Layout, Ports
 from loadtests.controlplane.options import Component, ControlPlaneOptions
 from loadtests.controlplane.process import ComponentProcess, check_folder, remember, remove_leftovers
-from loadtests.demo.state_folder import claimed
 from loadtests.tools import ensure
 from loadtests.tools.ports import free_ports
+from loadtests.tools.state_folder import claimed
 from loadtests.workloads.api import LabApi
 from reactor.cli.stopping import until_stopped
 from reactor.clock import Clock, SystemClock
