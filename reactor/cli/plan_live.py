@@ -6,7 +6,6 @@ import asyncio
 import secrets
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -100,8 +99,8 @@ async def _wait_until_synced(live: LiveController) -> None:
 
 
 def _snapshot(controller: Controller, request: PlanRequest) -> Snapshot:
-    snapshot = controller.state.freeze(controller.executor.active_moves())
-    return replace(snapshot, needs=Needs(request.needs)) if request.needs else snapshot
+    needs = Needs(request.needs) if request.needs else Needs.METRICS
+    return controller.state.freeze(controller.executor.active_moves(), needs=needs)
 
 
 async def _carry_out(controller: Controller, planned: Planned, *, to_stderr: bool) -> None:

@@ -194,7 +194,7 @@ def test_an_unsupported_constraint_is_named_in_an_event(record: Record) -> None:
 
     record(cluster(pod), placement=Placement(None, (), (pod,)))
 
-    assert record.events() == ["Warning web-2 FailedScheduling: unsupported constraints: podAntiAffinity, hostPorts"]
+    assert record.events() == ["Warning web-2 FailedScheduling: unsupported podAntiAffinity, hostPorts"]
 
 
 def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:
