@@ -17,10 +17,6 @@ class Backoff:
         self._cap = cap
         self._failures = 0
 
-    @property
-    def failures(self) -> int:
-        return self._failures
-
     def next(self) -> float:
         exponent = min(self._failures, 32)
         self._failures += 1
