@@ -50,7 +50,7 @@ class Unplaced:
     source: str | None = None
 
 
-class Cause(StrEnum):
+class BlockingCause(StrEnum):
     """Why a blocking pair is left."""
 
     BUDGET = "budget"
@@ -74,7 +74,7 @@ class Cause(StrEnum):
 class BlockingPair:
     pod: str
     node: str
-    cause: Cause
+    cause: BlockingCause
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from matching.case import open_case
-from matching.planners.serial_choice import serial_choice
 from matching.planners.stable import StablePlanner
+from matching.planners.stable.serial_choice import serial_choice
+from matching.planning.prepared import prepare
 from matching.problem import Node, Options, Pod, Problem, Rules
 
 PACKAGE = "matching==1.4.3"
@@ -164,7 +164,7 @@ def race(python: Path) -> bool:
     matching, whole = [], []
     for _ in range(7):
         begin = time.perf_counter()
-        case = open_case(made.problem)
+        case = prepare(made.problem)
         serial_choice(case, case.arrays.pending, case.arrays.home)
         matching.append(time.perf_counter() - begin)
         begin = time.perf_counter()

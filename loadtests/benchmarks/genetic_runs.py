@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 
-from matching.case import open_case
 from matching.planners.genetic import GeneticPlanner
-from matching.planners.node_loads import shares_of_room
+from matching.planning.node_loads import shares_of_room
+from matching.planning.prepared import prepare
 from matching.problem import Node, Options, Pod, Problem, Rules
 
 Floats = npt.NDArray[np.float64]
@@ -70,7 +70,7 @@ def random_pod(at: int, pick: Random, node: str | None, rules: Rules | None = No
 def _costs(seeds: int, *, dictionary: bool) -> Floats:
     runs = []
     for seed in range(seeds):
-        case = open_case(constrained(seed))
+        case = prepare(constrained(seed))
         loads = shares_of_room(case, dict.fromkeys(METRICS, 1.0))
         planner = GeneticPlanner(seed=seed, generations=GENERATIONS, dictionary=dictionary)
         runs.append(planner.evolve(case, loads).cost)

@@ -29,10 +29,10 @@ from typing import Any
 from unittest.mock import patch
 
 from loadtests.benchmarks.planner_instances import Mix, realistic
-from matching import writing
 from matching.certificate import certify
-from matching.compiled.loading import warm_up
+from matching.compilation import warm_up
 from matching.plan import Certificate, Plan, Planner
+from matching.planning import writing
 from matching.problem import Options, Problem, Scope
 from matching.registry import load_planner
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from matching.certificate.blocking import blocking_pairs
 from matching.certificate.feasibility import violations
-from matching.plan import BlockingPair, Cause, Certificate, PlannedMove, Stay, Unplaced
+from matching.plan import BlockingCause, BlockingPair, Certificate, PlannedMove, Stay, Unplaced
 from matching.problem import Problem
 
 __all__ = ["certify"]
@@ -27,7 +27,7 @@ def certify(
     moves: Sequence[PlannedMove],
     stays: Sequence[Stay],
     unplaced: Sequence[Unplaced],
-    cause: Cause = Cause.NO_STABLE_MATCHING,
+    cause: BlockingCause = BlockingCause.NO_STABLE_MATCHING,
 ) -> Certificate:
     """`cause` is what the planner says of the pairs that are left, if there are any; it does not change the count.
     Pairs of pods that rules between pods are about have that as their cause."""
@@ -37,6 +37,6 @@ def certify(
     ends.update({move.pod: move.target for move in moves})
     found = blocking_pairs(problem, ends, MOST_NAMED)
     pairs = tuple(
-        BlockingPair(pod, node, Cause.BETWEEN_PODS if between else cause) for pod, node, between in found.first
+        BlockingPair(pod, node, BlockingCause.BETWEEN_PODS if between else cause) for pod, node, between in found.first
     )
     return Certificate(feasible=not wrong, violations=wrong, blocking=pairs, unnamed=found.count - len(pairs))

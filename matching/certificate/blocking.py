@@ -18,7 +18,7 @@ from matching.certificate.room import Room
 from matching.certificate.rules import may_come, may_stay
 from matching.certificate.view import NOWHERE, Flags, Ints, View
 from matching.certificate.wishes import Wishes
-from matching.compiled.loading import kernels
+from matching.compilation import kernels
 from matching.problem import Problem
 
 

@@ -14,22 +14,23 @@ may add up to more than it has: the certificate says where.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import insort
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from matching.arrays import NOWHERE, Arrays, Floats, Ints, Mask
-from matching.case import Case, open_case
-from matching.ledger import Ledger
-from matching.measures import measure
-from matching.outcome import Choice, Outcome
-from matching.plan import Cause, Plan, PlannedMove, Promise, Unplaced
-from matching.planners.proposals import propose
-from matching.problem import Dumping, Options, Problem, Scope
+from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.plan import BlockingCause, Plan, PlannedMove, Promise, Unplaced
+from matching.planning.arrays import Arrays
+from matching.planning.ledger import Ledger
+from matching.planning.outcome import Choice, Outcome, measure
+from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.writing import write_plan
+from matching.problem import TOLERANCE, Dumping, Options, Problem, Scope
 from matching.reasons.wording import PENDING, plural
-from matching.writing import write_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +48,20 @@ class StablePaperPlanner:
     )
 
     def plan(self, problem: Problem) -> Plan:
-        case = open_case(_as_the_paper_has_it(problem))
-        lists = _Lists(case)
-        at = propose(case, lists.of)
-        choice = Choice(at, case.movable, {})
-        outcome = Outcome(choice, choice, Cause.DISPLACEMENT, reasoning=_Reasons(case, lists, at))
-        plan = write_plan(self.name, case, outcome)
-        moves, unplaced = tuple(_asked_before(plan, case, lists)), tuple(_told(plan, case, lists))
-        return _measured(problem, case.arrays, replace(plan, moves=moves, unplaced=unplaced))
+        prepared = prepare(_paper_options(problem))
+        lists = _PreferenceLists(prepared)
+        at = propose(prepared, lists.of)
+        choice = Choice(at, prepared.movable, {})
+        outcome = Outcome(choice, choice, BlockingCause.DISPLACEMENT, reasons=_PaperReasons(prepared, lists, at))
+        plan = write_plan(self.name, prepared, outcome)
+        moves, unplaced = (
+            tuple(_explained_moves(plan, prepared, lists)),
+            tuple(_explained_unplaced(plan, prepared, lists)),
+        )
+        return _measured(problem, prepared.arrays, replace(plan, moves=moves, unplaced=unplaced))
 
 
-def _as_the_paper_has_it(problem: Problem) -> Problem:
+def _paper_options(problem: Problem) -> Problem:
     """Being unhappy changes nothing in what a pod prefers."""
     scope = Scope.PENDING if problem.options.scope is Scope.PENDING else Scope.CLUSTER
     options = Options(scope=scope, inertia=0.0, headroom=0.0, soft_weight=0.0, dumping=Dumping.ALLOW)
@@ -70,15 +74,15 @@ def _measured(problem: Problem, arrays: Arrays, plan: Plan) -> Plan:
     ends = {stay.pod: stay.node for stay in plan.stays} | {move.pod: move.target for move in plan.moves}
     at = np.array([index.get(ends.get(pod.key, ""), NOWHERE) for pod in arrays.pods], dtype=np.int64)
     asked = replace(arrays, options=problem.options)
-    return replace(plan, before=measure(asked, arrays.home), after=measure(asked, at))
+    return replace(plan, before=measure(asked, arrays.current), after=measure(asked, at))
 
 
-class _Lists:
+class _PreferenceLists:
     """Nothing a list is made of changes while the matching goes on, so it can be made again instead of kept."""
 
-    def __init__(self, case: Case) -> None:
-        self._case = case
-        self._unmoved = Ledger(case.arrays, np.where(case.movable, NOWHERE, case.arrays.home))
+    def __init__(self, prepared: PreparedProblem) -> None:
+        self._prepared = prepared
+        self._unmoved = Ledger(prepared.arrays, np.where(prepared.movable, NOWHERE, prepared.arrays.current))
 
     def of(self, pod: int) -> Ints:
         listed = np.flatnonzero(self._admitted(pod))
@@ -86,18 +90,18 @@ class _Lists:
         return nearest
 
     def distances(self, pod: int) -> Floats:
-        row: Floats = self._case.preferences.distances_of(np.array([pod]))[0]
+        row: Floats = self._prepared.preferences.distances_of(np.array([pod]))[0]
         return row
 
     def _admitted(self, pod: int) -> Mask:
-        return self._case.candidates.of(pod) & self._unmoved.fits_requests(pod)
+        return self._prepared.candidates.of(pod) & self._unmoved.fits_requests(pod)
 
 
-def _asked_before(plan: Plan, case: Case, lists: _Lists) -> Iterator[PlannedMove]:
+def _explained_moves(plan: Plan, prepared: PreparedProblem, lists: _PreferenceLists) -> Iterator[PlannedMove]:
     """What a node that stands higher on the list said is more than its distance."""
-    number = {pod.key: at for at, pod in enumerate(case.arrays.pods)}
+    number = {pod.key: at for at, pod in enumerate(prepared.arrays.pods)}
     for move in plan.moves:
-        higher = {case.arrays.nodes[node].name for node in lists.of(number[move.pod])[: move.rank - 1].tolist()}
+        higher = {prepared.arrays.nodes[node].name for node in lists.of(number[move.pod])[: move.rank - 1].tolist()}
         yield replace(
             move,
             rejected=tuple(
@@ -109,30 +113,30 @@ def _asked_before(plan: Plan, case: Case, lists: _Lists) -> Iterator[PlannedMove
         )
 
 
-def _told(plan: Plan, case: Case, lists: _Lists) -> Iterator[Unplaced]:
-    number = {pod.key: at for at, pod in enumerate(case.arrays.pods)}
+def _explained_unplaced(plan: Plan, prepared: PreparedProblem, lists: _PreferenceLists) -> Iterator[Unplaced]:
+    number = {pod.key: at for at, pod in enumerate(prepared.arrays.pods)}
     for left in plan.unplaced:
         pod = number[left.pod]
-        if case.movable[pod]:
+        if prepared.movable[pod]:
             listed = len(lists.of(pod))
-            asked = f"its list ran out: {plural(listed, 'node')} of {len(case.arrays.nodes)} on it, none takes it"
+            asked = f"its list ran out: {plural(listed, 'node')} of {len(prepared.arrays.nodes)} on it, none takes it"
             yield replace(left, reason=f"{'dumped: ' if left.source else ''}{asked}; in the end it {left.reason}")
         else:
             yield left
 
 
 @dataclass(frozen=True, slots=True)
-class _Reasons:
-    case: Case
-    lists: _Lists
+class _PaperReasons:
+    prepared: PreparedProblem
+    lists: _PreferenceLists
     at: Ints
 
     def rank(self, pod: int) -> int:
         return int(np.flatnonzero(self.lists.of(pod) == self.at[pod])[0]) + 1
 
     def why_moved(self, pod: int) -> tuple[str, ...]:
-        arrays, target = self.case.arrays, int(self.at[pod])
-        who = PENDING if arrays.home[pod] == NOWHERE else "everybody is matched anew"
+        arrays, target = self.prepared.arrays, int(self.at[pod])
+        who = PENDING if arrays.current[pod] == NOWHERE else "everybody is matched anew"
         listed, distance = len(self.lists.of(pod)), self.costs(pod)[target]
         where = f"{arrays.nodes[target].name} is choice {self.rank(pod)} of the {listed} on its list"
         return who, f"{where}, distance {distance:.2f}"
@@ -143,5 +147,62 @@ class _Reasons:
     def costs(self, pod: int) -> Floats:
         return self.lists.distances(pod)
 
-    def worded(self, cost: float) -> str:
+    def describe_cost(self, cost: float) -> str:
         return f"distance {cost:.2f}"
+
+
+def propose(prepared: PreparedProblem, lists: Callable[[int], Ints]) -> Ints:
+    """Where each pod ends. `lists` gives a movable pod's nodes, the one it likes best first."""
+    arrays = prepared.arrays
+    nodes_pods = _NodePods(prepared)
+    waiting = deque(np.flatnonzero(prepared.movable).tolist())
+    asked = np.zeros(len(arrays.pods), dtype=np.int64)
+    at = np.where(prepared.movable, NOWHERE, arrays.current)
+    while waiting:
+        pod = waiting.popleft()
+        nodes = lists(pod)[asked[pod] :].tolist()
+        for node in nodes:
+            asked[pod] += 1
+            displaced = nodes_pods.take(pod, node)
+            if displaced is None:
+                continue
+            at[pod] = node
+            at[displaced] = NOWHERE
+            waiting.extend(displaced)
+            break
+    return at
+
+
+class _NodePods:
+    """What is on every node: peaks, slots, and the pods that proposed, by rank."""
+
+    def __init__(self, prepared: PreparedProblem) -> None:
+        arrays = prepared.arrays
+        without = Ledger(arrays, np.where(prepared.movable, NOWHERE, arrays.current))
+        self._left: Floats = arrays.allocatable - without.load
+        self._slots: list[int] = without.slots.tolist()
+        self._peak = arrays.peak
+        self._rank = np.empty(len(arrays.pods), dtype=np.int64)
+        self._rank[prepared.ranking] = np.arange(len(arrays.pods))
+        self._proposed: list[list[tuple[int, int]]] = [[] for _ in arrays.nodes]
+
+    def take(self, pod: int, node: int) -> list[int] | None:
+        """Who has to go for the pod; None when it is refused."""
+        left, slots = self._left[:, node], self._slots[node]
+        proposed, rank, leaving = self._proposed[node], int(self._rank[pod]), 0
+        while not self._fits(pod, left, slots):
+            leaving += 1
+            if leaving > len(proposed) or proposed[-leaving][0] < rank:
+                return None
+            left = left + self._peak[:, proposed[-leaving][1]]
+            slots += 1
+        displaced = [pod_of for _, pod_of in proposed[len(proposed) - leaving :]]
+        del proposed[len(proposed) - leaving :]
+        insort(proposed, (rank, pod))
+        self._left[:, node] = left - self._peak[:, pod]
+        self._slots[node] = slots - 1
+        return displaced
+
+    def _fits(self, pod: int, left: Floats, slots: int) -> bool:
+        peak = self._peak[:, pod]
+        return slots >= 1 and bool(((peak == 0) | (left > peak + TOLERANCE)).all())

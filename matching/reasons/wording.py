@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 PENDING = "pending: it has no node"
+
 NOT_BETTER = "stays: moving would not be better than doing nothing"
+
 NOBODY_MOVES = "no running pod is moved"
+
 NO_ROOM = "some pods would find no room by their requests"
+
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 
 from matching.plan import Plan
-from matching.problem import Problem, ProblemError
+from matching.problem import TOLERANCE, Problem, ProblemError
 from matching.registry import known_planners, load_planner
-from matching.shapes import TOLERANCE
 from reactor.cli.tables import table
 from reactor.decision.decide import Trigger, decide
 from reactor.planning.network import looks_at_network

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from matching.constraints.neighbours import has_rules, pod_selectors
-from matching.constraints.who import selects
+from matching.constraints.inter_pod import has_inter_pod_rules, pod_selectors
 from matching.problem import Rules
+from matching.selectors import selects
 from reactor.cluster.records import Pod
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
@@ -17,7 +17,7 @@ def seen_by_rules(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """Those whose rules look at other pods, and those whom such rules may mean."""
     every = list(pods)
     distinct = {id(pod.rules): pod.rules for pod in every}
-    ruling = {key: rules for key, rules in distinct.items() if has_rules(rules)}
+    ruling = {key: rules for key, rules in distinct.items() if has_inter_pod_rules(rules)}
     if not ruling:
         return ()
     selectors = {selector for rules in ruling.values() for selector in pod_selectors(rules)}

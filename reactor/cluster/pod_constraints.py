@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from matching.constraints.neighbours import has_rules
+from matching.constraints.inter_pod import has_inter_pod_rules
 from matching.problem import Rules
 from reactor.cluster.pod_affinity import NAMESPACE_NAME, asks_for_namespace_labels
 from reactor.cluster.records import PersistentVolume, Pod
@@ -17,7 +17,7 @@ from reactor.cluster.view import ClusterView
 
 def cannot_judge(pod: Pod, view: ClusterView) -> tuple[str, ...]:
     """Hard constraints that concern the pod and that nobody here can judge; it is neither moved nor bound."""
-    if not pod.pvcs and not has_rules(pod.rules) and not view.unread_namespaces:
+    if not pod.pvcs and not has_inter_pod_rules(pod.rules) and not view.unread_namespaces:
         return pod.unjudged
     return (*pod.unjudged, *_claims(pod, view), *_namespaces(pod, view))
 

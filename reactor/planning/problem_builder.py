@@ -9,9 +9,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from matching.asking import would_take
-from matching.columns import from_columns
-from matching.problem import Amounts, Options, Problem, Requirement, Rules, Scope, Term
+from matching.feasibility import would_take
+from matching.problem import Amounts, Options, Problem, Requirement, Rules, Scope, Term, from_columns
 from matching.problem import Node as Place
 from matching.problem import Pod as Guest
 from reactor.cluster.pod_constraints import namespace_labels, rules_of

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.arrays import arrays_of
 from matching.certificate.budgets import over_budget
 from matching.plan import Plan, PlannedMove
-from matching.planners.budget import Budget, budget_words, movers, within_budget
+from matching.planning.arrays import arrays_of
+from matching.planning.budget import Budget, budget_words, movers, within_budget
 from matching.problem import Node, Options, Pod, Problem, ProblemError
 
 Pods = Callable[..., Pod]

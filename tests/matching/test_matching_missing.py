@@ -9,7 +9,7 @@ import pytest
 
 from matching.plan import Plan
 from matching.problem import Problem, Requirement, Rules, Term
-from matching.reasons.missing import kind_of_nodes
+from matching.reasons.obstacles import kind_of_nodes
 
 Make = Callable[..., Any]
 Planning = Callable[[Problem], Plan]

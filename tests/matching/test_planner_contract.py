@@ -18,10 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matching.certificate.rules import may_come
-from matching.latency import Latency, Measurement, Role
 from matching.plan import Plan, Planner, Promise
 from matching.problem import (
     HostPort,
+    Latency,
+    Measurement,
     Node,
     Options,
     Pod,
@@ -29,6 +30,7 @@ from matching.problem import (
     Problem,
     ProblemError,
     Requirement,
+    Role,
     Rules,
     Scope,
     Selector,

@@ -14,10 +14,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from matching.arrays import NOWHERE, Arrays, Floats, Mask, sum_by_node
+from matching.array_types import NOWHERE, Floats, Mask
+from matching.planning.arrays import Arrays, sum_by_node
 
 SIGMAS_TO_PEAK = 3.0
 """A peak is estimated as the mean plus three standard deviations, so a third of the way there is one."""
+
 _HALVINGS = 60
 
 
@@ -41,16 +43,16 @@ def expect(arrays: Arrays, counted: Mask, sigma: Floats, confidence: float) -> E
     """`confidence` is that of each axis."""
     room, nodes = arrays.allocatable, len(arrays.nodes)
     per = np.divide(1.0, room, out=np.zeros_like(room), where=(room > 0) & counted)
-    load = (arrays.background + sum_by_node(arrays.usage, arrays.home, nodes)) * per
-    variance = sum_by_node(sigma**2, arrays.home, nodes) * per**2
+    load = (arrays.background + sum_by_node(arrays.usage, arrays.current, nodes)) * per
+    variance = sum_by_node(sigma**2, arrays.current, nodes) * per**2
     mean = load.sum(axis=1, keepdims=True) / max(1, int(counted.sum()))
     away = np.where(counted, load - mean, 0.0)
     lasting = np.ones_like(away)
     for axis in range(len(away)):
         lasting[axis, counted] = lasting_parts(away[axis, counted], variance[axis, counted], confidence)
     passing = np.divide((1 - lasting) * away * per, variance, out=np.zeros_like(away), where=variance > 0)
-    usage, running = arrays.usage.copy(), np.flatnonzero(arrays.home != NOWHERE)
-    usage[:, running] -= passing[:, arrays.home[running]] * sigma[:, running] ** 2
+    usage, running = arrays.usage.copy(), np.flatnonzero(arrays.current != NOWHERE)
+    usage[:, running] -= passing[:, arrays.current[running]] * sigma[:, running] ** 2
     return Expected(usage.clip(min=0.0), lasting * variance)
 
 

@@ -6,9 +6,98 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matching.arrays import Floats, Ints
-from matching.planners.genetic.dictionary import Repair
-from matching.planners.genetic.fitness import Trial, fitness
+from matching.array_types import Floats, Ints, Mask
+from matching.planning.node_loads import NodeLoads
+from matching.problem import TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDictionary:
+    forbidden: Mask
+    """(pods, nodes)"""
+    affine: Mask
+    """(pods, nodes): where a forbidden pod is sent instead. Nowhere affine means: anywhere that is not forbidden."""
+
+    def forbids(self, population: Ints) -> Mask:
+        """Which genes of the individuals (rows) put a pod where it may not be."""
+        pods = np.arange(population.shape[1])
+        wrong: Mask = self.forbidden[pods, population]
+        return wrong
+
+
+class Repair:
+    """Forbidden genes redrawn among the pod's affine nodes; all others stay, affine or not."""
+
+    def __init__(self, dictionary: CheckDictionary) -> None:
+        self._dictionary = dictionary
+        choice = dictionary.affine & ~dictionary.forbidden
+        nowhere = ~choice.any(axis=1)
+        choice[nowhere] = ~dictionary.forbidden[nowhere]
+        self._numbers = choice.sum(axis=1)
+        self._first = np.concatenate([[0], np.cumsum(self._numbers)[:-1]]) if len(choice) else self._numbers
+        self._nodes = np.nonzero(choice)[1]
+
+    def draw(self, pods: Ints, random: Floats) -> Ints:
+        """For each pod one of the nodes it may be sent to; `random` has a number in [0, 1) for each."""
+        drawn: Ints = self._nodes[self._first[pods] + (random * self._numbers[pods]).astype(np.int64)]
+        return drawn
+
+    def mend(self, population: Ints, generator: np.random.Generator) -> None:
+        """In place. A pod that is forbidden everywhere keeps what it has."""
+        rows, pods = np.nonzero(self._dictionary.forbids(population))
+        able = self._numbers[pods] > 0
+        rows, pods = rows[able], pods[able]
+        population[rows, pods] = self.draw(pods, generator.random(len(pods)))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What individuals are judged by."""
+
+    loads: NodeLoads
+    pods: Ints
+    """Whose genes they are, in order."""
+    start: Floats
+    """Load of each node by what does not take part."""
+    request: Floats
+    """(axes, pods that take part)"""
+    free: Floats
+    """(axes, nodes): room by requests before they come."""
+    dictionary: CheckDictionary
+
+    def sigma(self, population: Ints) -> Floats:
+        """Of each individual."""
+        nodes = len(self.start)
+        pods = np.broadcast_to(np.arange(population.shape[1]), population.shape)
+        added = sum(
+            usage[pods] * factor[population]
+            for usage, factor in zip(self.loads.usage[:, self.pods], self.loads.factor, strict=True)
+        )
+        loads = self.start + _by_node(np.asarray(added), population, nodes)
+        if not self.loads.counted.any():
+            return np.zeros(len(population))
+        deviations: Floats = loads[:, self.loads.counted].std(axis=1)
+        return deviations
+
+    def penalty(self, population: Ints) -> Floats:
+        """Share of the pods that are where they may not be, and how far requests exceed the room."""
+        wrong: Floats = self.dictionary.forbids(population).mean(axis=1)
+        nodes = len(self.start)
+        for request, free in zip(self.request, self.free, strict=True):
+            taken = _by_node(np.broadcast_to(request, population.shape), population, nodes)
+            wrong = wrong + (taken - free.clip(min=0.0) - TOLERANCE).clip(min=0.0).sum(axis=1)
+        return wrong
+
+
+def fitness(cost: Floats, most: float) -> Floats:
+    return (most - cost).clip(min=0.0)
+
+
+def _by_node(amounts: Floats, population: Ints, nodes: int) -> Floats:
+    """(individuals, nodes): the amounts of each individual's genes added up."""
+    cells = population + np.arange(len(population))[:, None] * nodes
+    sums = np.bincount(cells.ravel(), weights=amounts.ravel(), minlength=len(population) * nodes)
+    return sums.astype(np.float64, copy=False).reshape(len(population), nodes)
 
 
 @dataclass(frozen=True, slots=True)

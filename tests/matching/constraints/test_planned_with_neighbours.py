@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.certificate import certify
-from matching.plan import Cause, PlannedMove
+from matching.plan import BlockingCause, PlannedMove
 from matching.planners.stable import StablePlanner
 from matching.problem import Problem, Scope
 from matching.registry import load_planner
@@ -56,7 +56,7 @@ def test_blocking_pairs_that_are_left_are_of_pods_that_rules_between_pods_are_ab
 ) -> None:
     plan = StablePlanner().plan(crowd(seed))
     causes = {pair.cause for pair in plan.certificate.blocking}
-    assert Cause.NO_STABLE_MATCHING not in causes
+    assert BlockingCause.NO_STABLE_MATCHING not in causes
 
 
 @pytest.mark.parametrize("seed", [191, 194, 206])

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from matching.parameters import ParameterError
 from matching.plan import Plan
 from matching.planners.balance import BalancePlanner
-from matching.planners.greedy import GreedyPlanner
-from matching.planners.refine import RefinePlanner
+from matching.planners.kse import GreedyPlanner, RefinePlanner
 from matching.problem import Node, Options, Pod, Problem, Rules
 
 Ends = Callable[[Plan], dict[str, str | None]]

@@ -9,8 +9,7 @@ from random import Random
 import pytest
 
 from matching.plan import Plan
-from matching.planners.greedy import GreedyPlanner, GreedyPublishedPlanner
-from matching.planners.refine import RefinePlanner, RefinePublishedPlanner
+from matching.planners.kse import GreedyPlanner, GreedyPublishedPlanner, RefinePlanner, RefinePublishedPlanner
 from matching.problem import Node, Options, Pod, Problem
 
 Ends = Callable[[Plan], dict[str, str | None]]

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from matching.plan import Plan
-from matching.planners.network import NetworkPlanner
-from matching.planners.network_score import score_nodes, variances
+from matching.planners.network import NetworkPlanner, score_nodes, variances
 from matching.problem import Node, Options, Pod, Problem, ProblemError
 
 AXES = ("cpu", "memory", "network")

@@ -15,7 +15,7 @@ from matching import registry
 from matching.parameters import ParameterError, make
 from matching.plan import Plan, Promise
 from matching.planners.genetic import GeneticPlanner
-from matching.planners.refine import RefinePlanner
+from matching.planners.kse import RefinePlanner
 from matching.problem import Problem, ProblemError
 from matching.registry import known_planners, load_planner
 

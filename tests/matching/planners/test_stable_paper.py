@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from matching.certificate import certify
 from matching.jsonform import plan_to_json
-from matching.plan import Cause, Plan, Promise
+from matching.plan import BlockingCause, Plan, Promise
 from matching.planners.stable import StablePlanner
 from matching.planners.stable_paper import StablePaperPlanner
 from matching.problem import Dumping, Node, Options, Pod, Problem, Scope
@@ -138,7 +138,7 @@ def test_displacement_leaves_blocking_pairs_that_serial_choice_does_not() -> Non
     for seed in range(60):
         plan = paper(_instance(seed))
         pairs += plan.certificate.blocking_pairs
-        assert {pair.cause for pair in plan.certificate.blocking} <= {Cause.DISPLACEMENT}
+        assert {pair.cause for pair in plan.certificate.blocking} <= {BlockingCause.DISPLACEMENT}
         options = Options(inertia=0.0, headroom=0.0, soft_weight=0.0, only_if_better=False)
         free = tuple(replace(p, happy=True, request=(0.0, 0.0)) for p in _instance(seed).pods)
         exact = StablePlanner(Dumping.ALLOW).plan(replace(_instance(seed), pods=free, options=options))
@@ -200,7 +200,7 @@ class TestDumpingAllowed:
         options = replace(problem.options, max_moves=None, only_if_better=False, scope=Scope.CLUSTER)
         plan = StablePlanner(Dumping.ALLOW).plan(replace(problem, options=options))
         assert plan.certificate.violations == ()
-        assert {pair.cause for pair in plan.certificate.blocking} <= {Cause.NOT_WORTH_IT}
+        assert {pair.cause for pair in plan.certificate.blocking} <= {BlockingCause.NOT_WORTH_IT}
 
     @examples
     @given(data=st.data())

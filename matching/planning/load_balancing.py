@@ -1,0 +1,217 @@
+"""From the placement a planner would like to the one it may ask for: within the budget, and not worse than nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.plan import BlockingCause
+from matching.planning.budget import Budget, budget_note, movers, stays_for_now, within_budget
+from matching.planning.ledger import Ledger
+from matching.planning.move_order import drop_impossible_moves
+from matching.planning.node_loads import NodeLoads
+from matching.planning.objective import unplaced
+from matching.planning.outcome import Choice, Outcome
+from matching.planning.placement import LeastLoaded, Placed, heaviest_first, place_in_turn
+from matching.planning.prepared import PreparedProblem
+from matching.problem import TOLERANCE
+from matching.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, percent
+
+
+@dataclass(frozen=True, slots=True)
+class LoadObjective:
+    """What a planner wants to be small: a number made of the nodes' loads."""
+
+    loads: NodeLoads
+    measure: Callable[[Floats], float]
+    name: str
+    shown: Callable[[float], str] = percent
+    """A node's load in words."""
+    valued: Callable[[float], str] = percent
+    """The measure in words."""
+
+    def value(self, at: Ints) -> float:
+        return self.measure(self.loads.of(at)[self.loads.counted])
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    placed: Placed | None
+    """None: the planner found no placement in which everybody has a node."""
+    why: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Per pod that may move: the rules that chose the pod and the node."""
+    ranks: Mapping[int, int] = field(default_factory=dict)
+    stay: str = "the node it has is the one that the planner chose for it"
+    """Why a pod stays, but for those in `stays`."""
+    stays: Mapping[int, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def pending_only(prepared: PreparedProblem, loads: NodeLoads, at: Ints | None = None) -> Ints:
+    """Every pending pod on the least loaded node that takes it, the running ones where they are (or as `at` says)."""
+    start = prepared.arrays.current if at is None else at
+    without = np.where(prepared.arrays.pending, NOWHERE, start)
+    waiting = heaviest_first(prepared, loads.sizes(), prepared.arrays.pending)
+    return place_in_turn(prepared, waiting.tolist(), without, LeastLoaded.starting_from(loads, without))
+
+
+def limited_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObjective) -> Outcome:
+    """The wish, or as much of it as the budget allows, if that is better than only placing the pending pods."""
+    alone = pending_only(prepared, objective.loads)
+    if draft.placed is None:
+        return _dropped(prepared, alone, alone, draft, objective, NO_ROOM)
+    wanted = draft.placed.at
+    outcome = unlimited_outcome(prepared, draft, objective)
+    if not within_budget(prepared.arrays, wanted):
+        kept = best_moves_within_budget(prepared, wanted, objective.loads)
+        outcome = cut_outcome(prepared, draft, objective, pending_only(prepared, objective.loads, kept))
+    outcome = _without_impossible(prepared, outcome, draft, objective)
+    at = outcome.choice.at
+    if unplaced(prepared.arrays, at) > unplaced(prepared.arrays, alone):
+        return _dropped(prepared, alone, wanted, draft, objective, "it would leave more pending pods without a node")
+    if len(movers(prepared.arrays, at)) == 0 or not prepared.problem.options.only_if_better:
+        return outcome
+    before, after = objective.value(alone), objective.value(at)
+    if after < before - TOLERANCE:
+        return outcome
+    reason = f"{objective.name} would go from {objective.valued(before)} to {objective.valued(after)}"
+    return _dropped(prepared, alone, wanted, draft, objective, reason)
+
+
+def _without_impossible(prepared: PreparedProblem, outcome: Outcome, draft: Draft, objective: LoadObjective) -> Outcome:
+    """Without the moves that rules between pods refuse in any order: what is compared is what will be done."""
+    if prepared.arrays.inter_pod is None:
+        return outcome
+    outcome, _ = drop_impossible_moves(prepared, outcome)
+    at = outcome.choice.at
+    return replace(outcome, reasons=LoadReasons(objective, objective.loads.of(at), at, draft))
+
+
+def unlimited_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObjective) -> Outcome:
+    """Neither budget nor comparison: for presets that follow a source which has none."""
+    placed = draft.placed
+    if placed is None:
+        alone = pending_only(prepared, objective.loads)
+        return _dropped(prepared, alone, alone, draft, objective, NO_ROOM)
+    choice = Choice(placed.at, prepared.movable, {}, placed.kept_on_node)
+    reasons = LoadReasons(objective, objective.loads.of(placed.at), placed.at, draft)
+    return Outcome(choice, choice, BlockingCause.NOT_BY_PREFERENCE, notes=draft.notes, reasons=reasons)
+
+
+def cut_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObjective, at: Ints) -> Outcome:
+    """Only what the budget allows of a wish."""
+    assert draft.placed is not None
+    wanted = draft.placed.at
+    return Outcome(
+        Choice(at, prepared.movable, {}),
+        Choice(wanted, prepared.movable, {}, draft.placed.kept_on_node),
+        BlockingCause.BUDGET,
+        stays_for_now(prepared.arrays.options),
+        (budget_note(prepared.arrays, at, wanted), *draft.notes),
+        LoadReasons(objective, objective.loads.of(at), at, draft),
+    )
+
+
+def _dropped(
+    prepared: PreparedProblem, alone: Ints, wanted: Ints, draft: Draft, objective: LoadObjective, reason: str
+) -> Outcome:
+    return Outcome(
+        Choice(alone, prepared.movable, {}),
+        Choice(wanted, prepared.movable, {}),
+        BlockingCause.NOT_WORTH_IT,
+        NOT_BETTER,
+        (NOBODY_MOVES, f"plan dropped: {reason}", *draft.notes),
+        LoadReasons(objective, objective.loads.of(alone), alone, draft),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReasons:
+    """Other nodes are compared by how loaded they would end."""
+
+    objective: LoadObjective
+    ends: Floats
+    at: Ints
+    draft: Draft
+
+    def rank(self, pod: int) -> int:
+        return self.draft.ranks.get(pod, 1)
+
+    def why_moved(self, pod: int) -> tuple[str, ...]:
+        end = f"it will end at {self.objective.shown(float(self.ends[self.at[pod]]))}"
+        return (*self._own_reasons(pod), end)
+
+    def why_stayed(self, pod: int) -> str:
+        return self.draft.stays.get(pod, self.draft.stay)
+
+    def costs(self, pod: int) -> Floats:
+        costs = self.ends + self.objective.loads.added_by(pod)
+        costs[self.at[pod]] = self.ends[self.at[pod]]
+        return costs
+
+    def describe_cost(self, cost: float) -> str:
+        return f"would end at {self.objective.shown(cost)}"
+
+    def _own_reasons(self, pod: int) -> tuple[str, ...]:
+        """A pending pod that the budget or the comparison sent elsewhere has others than those of the wish."""
+        placed = self.draft.placed
+        if placed is not None and placed.at[pod] == self.at[pod] and pod in self.draft.why:
+            return self.draft.why[pod]
+        return ("pending: goes to the least loaded node that takes it",)
+
+
+def best_moves_within_budget(prepared: PreparedProblem, wanted: Ints, loads: NodeLoads) -> Ints:
+    """Running pods where they are, but for the kept moves. A move is kept when the budget has one left for it, when it
+    fits with those before it done, and when it lowers the variance of the loads. Pending pods are as in `home`."""
+    arrays = prepared.arrays
+    at = arrays.current.copy()
+    ledger, budget = Ledger(arrays, at), Budget(arrays)
+    pods = movers(arrays, wanted)
+    moves = _MoveGains(pods, arrays.current[pods], wanted[pods], loads, loads.of(at))
+    waiting = budget.may_leave(pods) & budget.may_enter()[wanted[pods]]
+    while (best := moves.best(waiting)) is not None:
+        pod, target = int(pods[best]), int(wanted[pods[best]])
+        waiting[best] = False
+        if not ledger.fits_on(pod, target):
+            continue
+        ledger.take(pod, int(arrays.current[pod]))
+        ledger.put(pod, target)
+        budget.spend(pod, target)
+        at[pod] = target
+        moves.done(best)
+        waiting = (at[pods] != wanted[pods]) & budget.may_leave(pods) & budget.may_enter()[wanted[pods]]
+    return at
+
+
+class _MoveGains:
+    """What each wanted move would do to the sum of the squared loads, around the mean as it would then be."""
+
+    def __init__(self, pods: Ints, source: Ints, target: Ints, loads: NodeLoads, now: Floats) -> None:
+        counted = loads.counted
+        self._source, self._target, self._now = source, target, now * counted
+        self._nodes = max(1, int(counted.sum()))
+        self._leaves = loads.added_at(pods, source) * counted[source]
+        self._comes = loads.added_at(pods, target) * counted[target]
+
+    def best(self, among: Mask) -> int | None:
+        """The one with the largest gain, first by name; None when none of them gains anything."""
+        if not among.any():
+            return None
+        gains = np.where(among, self._gains().round(12), -np.inf)
+        best = int(gains.argmax())
+        return best if gains[best] > TOLERANCE**2 else None
+
+    def done(self, move: int) -> None:
+        self._now[self._source[move]] -= self._leaves[move]
+        self._now[self._target[move]] += self._comes[move]
+
+    def _gains(self) -> Floats:
+        here, there = self._now[self._source], self._now[self._target]
+        total = self._now.sum()
+        squares = (here - self._leaves) ** 2 - here**2 + (there + self._comes) ** 2 - there**2
+        shift = ((total - self._leaves + self._comes) ** 2 - total**2) / self._nodes
+        gains: Floats = shift - squares
+        return gains
