@@ -1,6 +1,6 @@
-"""Why one pod is where it is and not elsewhere, as things are now: no matching is made, whether a plan moves it or not.
+"""Why one pod is on its node and not on another one, now. No matching is made.
 
-Other nodes are judged as if the pod moved there and everybody else stayed.
+Other nodes are evaluated as if the pod moved there and all other pods stayed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from matching.reasons.wording import PENDING, may_not_stay, percent, shares
 class Explanation:
     why_here: tuple[str, ...]
     why_not: tuple[Rejected, ...]
-    """The nodes it would like best first; the first few one by one, the rest counted under the name `*`."""
+    """The nodes it prefers first; the first few one by one, the rest counted under the name `*`."""
 
 
 def explain(problem: Problem, uid: str) -> Explanation:
@@ -46,15 +46,15 @@ class _PodView:
         self._current = int(prepared.arrays.current[pod])
         self._matched = MatchedLoads(prepared.arrays)
         self._now = Ledger(prepared.arrays, prepared.arrays.current)
-        away = Ledger(
-            prepared.arrays, np.where(np.arange(len(prepared.arrays.pods)) == pod, NOWHERE, prepared.arrays.current)
-        )
-        self._obstacles = Obstacles(prepared, away, pod)
+        others = prepared.arrays.current.copy()
+        others[pod] = NOWHERE
+        without_pod = Ledger(prepared.arrays, others)
+        self._obstacles = Obstacles(prepared, without_pod, pod)
         preferences = self._preferences(prepared)
         self._distances = preferences.distances_of(np.array([pod]))[0]
         self._order = preferences.order(pod, self._obstacles.allowed, self._matched)
         self._position = {node: position for position, node in enumerate(self._order.tolist(), start=1)}
-        self._with_pod = away.shares_with(pod).max(axis=0, initial=0.0)
+        self._with_pod = without_pod.shares_with(pod).max(axis=0, initial=0.0)
         self._relieving = self._matched.relieving(pod) if prepared.arrays.unhappy[pod] else None
 
     def why_here(self) -> Iterator[str]:
@@ -90,14 +90,14 @@ class _PodView:
         nearest = int(np.where(self._obstacles.allowed, self._distances, np.inf).argmin())
         if self._position[self._current] == 1 and self._distances[nearest] < self._distances[self._current]:
             name = self._arrays.nodes[nearest].name
-            yield f"happy and used to it: without the inertia of {options.inertia:g} it would rather be on {name}"
+            yield f"happy, and stays by inertia: without the inertia of {options.inertia:g} it would prefer {name}"
         if self._with_pod[self._current] >= 1:
             yield f"happy, but the peaks on {current} do not fit: it may have to make room for pods that rank higher"
         elif self._arrays.headroom_exempt[self._pod] and self._with_pod[self._current] > 1 - options.headroom:
             yield "happy, so it needs no headroom to stay"
 
     def _relief(self) -> str:
-        """Headroom is only a wish of an unhappy pod: without it a less loaded node is still better."""
+        """Headroom is soft for an unhappy pod: a less loaded node is better even without it."""
         better = [node for node in self._order.tolist() if self._relieves(node)]
         roomy = [node for node in better if self._obstacles.kind[node] == Kind.NOTHING]
         crowded = [node for node in better if self._obstacles.kind[node] == Kind.CROWDED]
@@ -135,7 +135,7 @@ class _PodView:
         return f"choice {self._position[node]}, not nearer: {distances}"
 
     def _preferences(self, prepared: PreparedProblem) -> Preferences:
-        """As if the pod were free to move, so that it can compare its own node with others."""
+        """As if the pod were movable, so that its current node can be compared with the others."""
         free = prepared.movable.copy()
         free[self._pod] = True
         return Preferences(prepared.arrays, free, prepared.ranking)

@@ -52,10 +52,10 @@ def selector_text(selector: Selector | None) -> str:
     """As kubectl writes selectors: `app=web,tier in (a,b)`."""
     if selector is None:
         return "no pods"
-    return ",".join(map(_requirement_text, selector.requirements)) or "all pods"
+    return ",".join(map(requirement_text, selector.requirements)) or "all pods"
 
 
-def _requirement_text(requirement: Requirement) -> str:
+def requirement_text(requirement: Requirement) -> str:
     values = ",".join(requirement.values)
     match requirement.operator:
         case "In":
@@ -65,5 +65,7 @@ def _requirement_text(requirement: Requirement) -> str:
             return f"{requirement.key} notin ({values})"
         case "DoesNotExist":
             return f"!{requirement.key}"
+        case "Gt" | "Lt" as operator:
+            return f"{requirement.key} {'>' if operator == 'Gt' else '<'} {values}"
         case _:
             return requirement.key

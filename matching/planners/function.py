@@ -1,8 +1,8 @@
-"""KSE's form of a planner: a user's own function `get_allocation_plan(pods, nodes) -> {"pod": "node"}`.
+"""`function`: a user's own function in KSE's form, `get_allocation_plan(pods, nodes) -> {"pod": "node"}`.
 
 The function gets the pods that may move and all nodes, both by name, each readable by attribute or by key. CPU is in
-millicores and memory in MB, as KSE has them. It answers with the nodes it wants pods on; a pod that it does not name
-stays, and so does one whose target may not or cannot take it. Nobody is evicted to come back to the same node.
+millicores and memory in MB, as in KSE. It returns the nodes it wants pods on. A pod that it does not name stays, and so
+does a pod whose target may not or cannot take it. No pod is evicted to come back to the same node.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _by_key(self: object, key: str) -> object:
 @dataclass(frozen=True, slots=True)
 class KsePod:
     name: str
-    """Its own name where that is unique, else namespace/name."""
+    """The pod name where that is unique, else namespace/name."""
     namespace: str
     node: str | None
     metrics: Mapping[str, float]
@@ -55,7 +55,7 @@ class KsePod:
 class KseNode:
     name: str
     pods: tuple[KsePod, ...]
-    """Those that may move."""
+    """Only those that may move."""
     metrics: Mapping[str, float]
     """Use of the whole node."""
     allocatable: Mapping[str, float]
@@ -91,9 +91,8 @@ def plan_with(allocate: Allocate, problem: Problem, planner: str = "function", p
         raise ProblemError(f"{path} failed with {type(error).__name__}: {error}") from error
     loads = shares_of_room(prepared, {axis: 1.0 for axis in problem.axes if axis not in problem.hard_only})
     objective = LoadObjective(loads, spread, "the spread of the node loads")
-    return write_plan(
-        planner, prepared, _limited(prepared, _draft(prepared, view.read(answer, path), objective, path), objective)
-    )
+    draft = _draft(prepared, view.read(answer, path), objective, path)
+    return write_plan(planner, prepared, _limited(prepared, draft, objective))
 
 
 def _draft(prepared: PreparedProblem, wanted: Ints, objective: LoadObjective, path: str) -> Draft:
@@ -131,12 +130,12 @@ def load_function(path: str) -> Allocate:
     except (ImportError, AttributeError) as error:
         raise ParameterError("path", f"{path!r} cannot be loaded: {error}") from error
     if not callable(found):
-        raise ParameterError("path", f"{path!r} is no function")
+        raise ParameterError("path", f"{path!r} is not a function")
     return cast(Allocate, found)
 
 
 class _KseView:
-    """Our pods and nodes as KSE's, and KSE's answer as ours."""
+    """Translates pods and nodes to KSE's form, and the answer back."""
 
     def __init__(self, prepared: PreparedProblem) -> None:
         self._prepared = prepared
@@ -166,7 +165,7 @@ class _KseView:
         ]
 
     def read(self, answer: object, path: str) -> Ints:
-        """For each pod the node it is wanted on, where it is unless the answer says otherwise."""
+        """The wanted node of each pod: its current one unless the answer names another."""
         if not isinstance(answer, Mapping):
             raise ProblemError(f"{path} answered {type(answer).__name__}; it must be a mapping of pods to nodes")
         nodes = {node.name: at for at, node in enumerate(self._prepared.arrays.nodes)}
@@ -174,7 +173,7 @@ class _KseView:
         for name, node in answer.items():
             pod = self._find(name, path)
             if not isinstance(node, str) or node not in nodes:
-                raise ProblemError(f"{path} wants pod {name} on {node!r}, which is no node of the problem")
+                raise ProblemError(f"{path} wants pod {name} on {node!r}, which is not a node of the problem")
             wanted[pod] = nodes[node]
         return wanted
 
@@ -183,15 +182,15 @@ class _KseView:
             return self._by_key[name]
         found = self._by_name.get(name, []) if isinstance(name, str) else []
         if not found:
-            raise ProblemError(f"{path} names pod {name!r}, which is no pod of the problem")
+            raise ProblemError(f"{path} names pod {name!r}, which is not a pod of the problem")
         if len(found) > 1:
             keys = ", ".join(self._prepared.arrays.pods[at].key for at in found)
             raise ProblemError(f"{path} names pod {name!r}, but there are {keys}; use namespace/name")
         return found[0]
 
     def _pod(self, pod: int) -> KsePod:
-        who = self._prepared.arrays.pods[pod]
-        return KsePod(self._names[pod], who.namespace, who.node, self._amounts(self._prepared.arrays.usage[:, pod]))
+        arrays, given = self._prepared.arrays, self._prepared.arrays.pods[pod]
+        return KsePod(self._names[pod], given.namespace, given.node, self._amounts(arrays.usage[:, pod]))
 
     def _amounts(self, shares: Any) -> dict[str, float]:
         return dict(zip(self._prepared.arrays.axes, (shares * self._scale).round(9).tolist(), strict=True))

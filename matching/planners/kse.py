@@ -1,9 +1,15 @@
-"""RefineLB (KSE): heavy nodes give pods to light ones, as few as it takes.
+"""The planners of KSE: GreedyLB and RefineLB.
 
-A node is heavy above average x overload and light below average. `refine` is the thesis' text: of the heaviest node
-that can give, the pod and light node that come closest to average x overload without passing it, until nothing is
-heavy or nothing can move. `refine-published` is its code: one metric in its own unit, the heaviest pod that fits and
-the first light node that takes it, and the round ends as soon as the heaviest node has nothing to give.
+GreedyLB puts the heaviest pod first on the least loaded node, wherever pods are now. `greedy` follows the text of the
+thesis: node loads start from what cannot move, as shares of each node's room. It searches all allowed nodes instead of
+using a heap, because the head of one heap is useless for pods with constraints. `greedy-published` follows the code of
+the thesis: one metric in its own unit, background ignored, no budget, no comparison with doing nothing.
+
+RefineLB moves as few pods as needed from heavy nodes to light ones. A node is heavy above average x overload and light
+below average. `refine` follows the text: of the heaviest node with a possible move, the pod and light node that come
+closest to average x overload without exceeding it, until no node is heavy or nothing can move. `refine-published`
+follows the code: one metric in its own unit, the heaviest pod that fits on the first light node that takes it, and the
+round ends as soon as the heaviest node has no possible move.
 """
 
 from __future__ import annotations
@@ -27,7 +33,7 @@ from matching.planning.writing import write_plan
 from matching.problem import TOLERANCE, Problem
 from matching.reasons.wording import PENDING, amount
 
-_GREEDY_STAY = "the least loaded node that takes it, at its turn, is the one it has"
+_GREEDY_STAY = "the least loaded node that takes it, at its turn, is its current one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,8 @@ class GreedyPlanner:
     def plan(self, problem: Problem) -> Plan:
         prepared = prepare(mark_unknown(problem, self.weights))
         objective = LoadObjective(shares_of_room(prepared, self.weights), spread, "the spread of the node loads")
-        return write_plan(self.name, prepared, limited_outcome(prepared, _greedy_draft(prepared, objective), objective))
+        outcome = limited_outcome(prepared, _greedy_draft(prepared, objective), objective)
+        return write_plan(self.name, prepared, outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +68,8 @@ class GreedyPublishedPlanner:
         objective = LoadObjective(
             pods_only, spread, "the spread of the pods' use", partial(amount, self.metric), partial(amount, self.metric)
         )
-        return write_plan(
-            self.name, prepared, unlimited_outcome(prepared, _greedy_draft(prepared, objective), objective)
-        )
+        outcome = unlimited_outcome(prepared, _greedy_draft(prepared, objective), objective)
+        return write_plan(self.name, prepared, outcome)
 
 
 def _greedy_draft(prepared: PreparedProblem, objective: LoadObjective) -> Draft:
@@ -78,22 +84,21 @@ def _greedy_draft(prepared: PreparedProblem, objective: LoadObjective) -> Draft:
     placed = place_all(prepared, order, begin)
     if placed is None:
         return Draft(None)
-    return Draft(
-        placed, _greedy_reasons(prepared, order, chosen[0], placed.at, objective), chosen[0].ranks, _GREEDY_STAY
-    )
+    reasons = _greedy_reasons(prepared, order, chosen[0], placed.at, objective)
+    return Draft(placed, reasons, chosen[0].ranks, _GREEDY_STAY)
 
 
 def _greedy_reasons(
     prepared: PreparedProblem, order: Ints, chosen: LeastLoaded, at: Ints, objective: LoadObjective
 ) -> dict[int, tuple[str, ...]]:
     nodes, pending = prepared.arrays.nodes, prepared.arrays.pending
-    words: dict[int, tuple[str, ...]] = {}
+    reasons: dict[int, tuple[str, ...]] = {}
     for turn, pod in enumerate(order.tolist(), 1):
         if pod in chosen.found:
-            who = PENDING if pending[pod] else f"heaviest first: number {turn} of {len(order)}"
+            why = PENDING if pending[pod] else f"heaviest first: number {turn} of {len(order)}"
             where = f"{nodes[at[pod]].name} was the least loaded node that could take it, at"
-            words[pod] = (who, f"{where} {objective.shown(chosen.found[pod])}")
-    return words
+            reasons[pod] = (why, f"{where} {objective.shown(chosen.found[pod])}")
+    return reasons
 
 
 def spread(loads: Floats) -> float:
@@ -117,11 +122,8 @@ class RefinePlanner:
     def plan(self, problem: Problem) -> Plan:
         prepared = prepare(mark_unknown(problem, self.weights))
         objective = LoadObjective(shares_of_room(prepared, self.weights), spread, "the spread of the node loads")
-        return write_plan(
-            self.name,
-            prepared,
-            limited_outcome(prepared, _refine_draft(prepared, objective, self.overload, closest_pair), objective),
-        )
+        draft = _refine_draft(prepared, objective, self.overload, closest_pair)
+        return write_plan(self.name, prepared, limited_outcome(prepared, draft, objective))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +146,8 @@ class RefinePublishedPlanner:
             partial(amount, self.metric),
             partial(amount, self.metric),
         )
-        return write_plan(
-            self.name,
-            prepared,
-            unlimited_outcome(prepared, _refine_draft(prepared, objective, self.overload, first_that_fits), objective),
-        )
+        draft = _refine_draft(prepared, objective, self.overload, first_that_fits)
+        return write_plan(self.name, prepared, unlimited_outcome(prepared, draft, objective))
 
 
 def _refine_draft(prepared: PreparedProblem, objective: LoadObjective, overload: float, rule: StepRule) -> Draft:
@@ -188,7 +187,7 @@ class RefineStep:
 
 
 class RefineState:
-    """A placement that is refined move by move. The average stays what it was, so that there is an end."""
+    """A placement that is refined move by move. The average is fixed at the start, so that the search ends."""
 
     def __init__(self, prepared: PreparedProblem, loads: NodeLoads, at: Ints, overload: float) -> None:
         self.prepared, self.at = prepared, at.copy()
@@ -200,7 +199,8 @@ class RefineState:
         self.ledger = Ledger(prepared.arrays, self.at)
         self._may_give = prepared.movable & (prepared.arrays.current != NOWHERE)
         self._exhausted: set[int] = set()
-        """Nodes that have nothing to give. Light nodes only fill up, so that stays so until a new one becomes light."""
+        """Heavy nodes without a possible move. Light nodes only fill up, so this holds until another node becomes
+        light."""
 
     def heavy(self) -> list[int]:
         """The heaviest first; equal ones by name."""
@@ -219,7 +219,7 @@ class RefineState:
         return np.flatnonzero(self.now < self.average - TOLERANCE)
 
     def pods_of(self, node: int) -> Ints:
-        """Those that may go and weigh something, the heaviest first."""
+        """Its movable pods with a load, the heaviest first."""
         here = np.flatnonzero((self.at == node) & self._may_give)
         weight = self.loads.added_at(here, np.full(len(here), node)).round(12)
         weighty = weight > TOLERANCE
@@ -250,7 +250,7 @@ StepRule = Callable[[RefineState], RefineStep | None]
 
 
 def closest_pair(state: RefineState) -> RefineStep | None:
-    """Of the heaviest node that can give: the pair whose node comes closest to the limit from below."""
+    """For the heaviest node with a possible move: the pod and node that come closest to the limit from below."""
     light = state.light()
     for node in state.givers():
         pods = state.pods_of(node)

@@ -1,8 +1,8 @@
-"""LATENCY as a planner: one step of its rule per plan, on the measurements that are in the problem.
+"""`latency`: one step of LATENCY's rule per plan, on the measurements that are in the problem.
 
-The source deletes the probe that a target replaces, and a Deployment brings a new one. Here a probe gives way by a
-move of its own: to a node that nobody has visited, else to the one that the target has left; with no room on either,
-or a budget of one move, it stays beside the target. So nobody loses a node.
+The source deletes the probe that a target replaces, and a Deployment creates a new one. Here the probe makes way by a
+move of its own: to an unvisited node, else to the node that the target left. Without room on either, or with a budget
+of one move, it stays with the target. So no pod loses its node.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from matching.reasons.wording import PENDING
 
 
 def with_measurement(latency: Latency, pod: str, rtt: float, at: float) -> Latency:
-    """With one more measurement; an older one than we have is forgotten."""
+    """With one more measurement, unless a newer one of the pod is known."""
     known = latency.last.get(pod)
     if known is not None and known.at > at:
         return latency
@@ -36,14 +36,14 @@ def with_measurement(latency: Latency, pod: str, rtt: float, at: float) -> Laten
 
 
 def after_moves(latency: Latency, pods: Iterable[str], nodes: Iterable[str], now: float) -> Latency:
-    """After pods went to other nodes: their measurements are gone, the nodes they left and came to are visited."""
+    """After pods moved: their measurements are dropped, and the nodes they left and entered are visited."""
     gone = set(pods)
     last = {pod: measured for pod, measured in latency.last.items() if pod not in gone}
     return replace(latency, now=now, moved_at=now, last=last, visited=latency.visited | set(nodes))
 
 
 def current_round(latency: Latency, quiet: float) -> Latency:
-    """The same, or after a quiet time a new round in which no node counts as visited."""
+    """The same, or after `quiet` seconds without a move a new round in which no node is visited."""
     if latency.now - latency.moved_at < quiet:
         return latency
     return replace(latency, visited=frozenset())
@@ -53,16 +53,16 @@ def current_round(latency: Latency, quiet: float) -> Latency:
 class LatencyStep:
     why: str
     pod: str = ""
-    """Who goes; empty when all stay, and then `why` says why."""
+    """The pod that moves; empty when all stay, and then `why` says why."""
     node: str = ""
     replaced: str = ""
     """The probe that the target replaces."""
     to: str = ""
-    """Where that probe goes; empty when nothing takes it, and it stays beside the target."""
+    """The node that this probe moves to; empty when no node takes it and it stays with the target."""
 
 
 May = Callable[[str, str, str], bool]
-"""May this pod go to this node if that other pod (or nobody, when empty) were gone from where it is?"""
+"""Whether the pod may go to the node if the other pod (none, when empty) were gone from its node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,17 @@ class LatencyState:
         return self.latency.roles[pod]
 
     def lone_probes(self) -> list[str]:
-        """Measured probes that stand alone on their node, the nearest first."""
+        """Measured probes that are alone on their node, the nearest first."""
         measured, pods_on = self.measured(), Counter(self.where.values())
         alone = [pod for pod in measured if self.role(pod) is Role.PROBE and pods_on[self.where[pod]] == 1]
         return sorted(alone, key=lambda pod: measured[pod].rtt)
 
 
 def next_step(state: LatencyState, measurements: int) -> LatencyStep:
+    """Once enough pods are measured, the one with the longest round trip moves (the oldest measurement on a tie). A
+    target only goes to a node where a probe is alone and has measured a shorter round trip; that probe makes way. A
+    probe goes to a node that is not visited in this round. When neither is possible, the placement is stable until a
+    new round."""
     measured = state.measured()
     if len(measured) < measurements:
         return LatencyStep(f"{len(measured)} of {measurements} measurements are there")
@@ -124,9 +128,8 @@ def _probe_step(state: LatencyState, worst: str) -> LatencyStep:
     unseen = state.unvisited(worst)
     if not unseen:
         return LatencyStep("stable: the farthest is a probe, and every node it may use was visited in this round")
-    return LatencyStep(
-        f"the farthest, at {shown(state.latency.last[worst].rtt)}: it tries a new node", worst, unseen[0]
-    )
+    why = f"the farthest, at {shown(state.latency.last[worst].rtt)}: it tries a new node"
+    return LatencyStep(why, worst, unseen[0])
 
 
 def shown(rtt: float) -> str:
@@ -153,11 +156,8 @@ class LatencyPlanner:
         prepared = prepare(problem)
         latency = problem.latency or Latency(0.0, 0.0)
         self._check(latency, problem)
-        return write_plan(
-            self.name,
-            prepared,
-            _LatencyStepPlanner(prepared, current_round(latency, self.quiet)).outcome(self.measurements),
-        )
+        step = _LatencyStepPlanner(prepared, current_round(latency, self.quiet))
+        return write_plan(self.name, prepared, step.outcome(self.measurements))
 
     def _check(self, latency: Latency, problem: Problem) -> None:
         here = {pod.key for pod in problem.pods}
@@ -169,7 +169,7 @@ class LatencyPlanner:
 
 
 class _LatencyStepPlanner:
-    """One step, as far as rules, room and budget allow it."""
+    """One step, as far as constraints, room and budget allow it."""
 
     def __init__(self, prepared: PreparedProblem, latency: Latency) -> None:
         arrays = prepared.arrays
@@ -216,7 +216,7 @@ class _LatencyStepPlanner:
         return (f"{step.pod} {stays_for_now(self._prepared.arrays.options)}",) if step.pod else ()
 
     def _variants(self, step: LatencyStep) -> Iterator[list[tuple[int, int]]]:
-        """With the probe giving way, and for a budget of one move without, if there is room for both."""
+        """With the move of the probe, and for a budget of one move without it, if there is room for both."""
         if not step.pod:
             return
         main = (self._pods[step.pod], self._nodes[step.node])
@@ -232,7 +232,7 @@ class _LatencyStepPlanner:
         return at
 
     def _with_pending(self) -> Choice:
-        """Nearest fit; but a probe goes where nobody has been and a target where a probe has been, if they may."""
+        """By preference; but a probe goes to an unvisited node and a target to the node of a probe, if they may."""
         chosen = serial_choice(self._prepared, self._prepared.arrays.pending, self._at)
         self._at = chosen.at.copy()
         self._ledger = Ledger(self._prepared.arrays, self._at)
@@ -281,7 +281,7 @@ class _LatencyReasons:
             return "neither a target nor a probe"
         return self.step.why if not self.step.pod else "one pod goes at a time, and another one is farther"
 
-    def costs(self, pod: int) -> Floats:  # noqa: ARG002  (a node is as far for every pod)
+    def costs(self, pod: int) -> Floats:  # noqa: ARG002  (a node has one latency for all pods)
         arrays = self.prepared.arrays
         found = np.full(len(arrays.nodes), np.inf)
         for at, each in enumerate(arrays.pods):
@@ -290,7 +290,7 @@ class _LatencyReasons:
         return found
 
     def describe_cost(self, cost: float) -> str:
-        return f"measured at {shown(cost)}" if np.isfinite(cost) else "nobody has measured it"
+        return f"measured at {shown(cost)}" if np.isfinite(cost) else "not measured"
 
     def _why_placed(self, key: str, name: str, cost: float) -> str:
         role = self.latency.roles.get(key)

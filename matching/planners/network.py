@@ -1,9 +1,10 @@
-"""BNIP's score as a planner: pods go one by one to the node that leaves the network use of the nodes most even.
+"""`network`: BNIP's score as a planner. Pods go one by one to the node that leaves the network use of the nodes most
+even.
 
-A pod's demand is its usage on the axis, a node's bandwidth its allocatable. Pods without a node are placed in order
-of priority and name, as they would be deployed; then running pods, the most demanding first, move where that lowers
-the variance by at least `gain`. What is not known cannot be judged: such a pod stays, such a node receives no running
-pod and is left out of the variance.
+A pod's demand is its usage on the axis, a node's bandwidth its allocatable. Pods without a node are placed in order of
+priority and name, as they would be deployed. Then running pods, the most demanding first, move where that lowers the
+variance by at least `gain`. A pod with unknown demand stays. A node with unknown bandwidth receives no running pod and
+does not count for the variance.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from matching.preferences import MatchedLoads
 from matching.problem import Problem
 from matching.reasons.wording import PENDING, may_not_stay
 
+HIGHEST = 10.0
+DECIMALS = 12
+"""Variances closer than this are equal: the formula subtracts nearly equal numbers."""
 _STAY = "no node that takes it would make the network use of the nodes more even"
 
 
@@ -51,15 +55,12 @@ class NetworkPlanner:
         prepared = prepare(mark_unknown(problem, [self.axis]))
         loads = shares_of_room(prepared, {self.axis: 1.0})
         objective = LoadObjective(loads, variance_of, "the variance of the nodes' network use", valued=_square_percent)
-        return write_plan(
-            self.name,
-            prepared,
-            limited_outcome(prepared, _NetworkPlacement(prepared, loads, self.axis).draft(self.gain), objective),
-        )
+        draft = _NetworkPlacement(prepared, loads, self.axis).draft(self.gain)
+        return write_plan(self.name, prepared, limited_outcome(prepared, draft, objective))
 
 
 class _NetworkPlacement:
-    """Node use as it changes while pods are placed and moved."""
+    """The network use of the nodes while pods are placed and moved."""
 
     def __init__(self, prepared: PreparedProblem, loads: NodeLoads, axis: str) -> None:
         self._prepared, self._loads, self._axis = prepared, loads, axis
@@ -77,12 +78,12 @@ class _NetworkPlacement:
         return Draft(Placed(self._at), self._why, self._ranks, _STAY, notes=tuple(self._unknown_notes()))
 
     def _unknown_notes(self) -> Iterator[str]:
-        """Without this a plan without moves would read as if all were well."""
-        for what, things in (("pods", self._prepared.problem.pods), ("nodes", self._prepared.problem.nodes)):
-            unknown = sum(self._axis in thing.unknown for thing in things)
+        """Otherwise a plan without moves would look as if the loads were even."""
+        for what, group in (("pods", self._prepared.problem.pods), ("nodes", self._prepared.problem.nodes)):
+            unknown = sum(self._axis in each.unknown for each in group)
             if unknown:
                 missing = f"their {self._axis} is neither stated nor measured"
-                yield f"{unknown} of {len(things)} {what} cannot be judged: {missing}"
+                yield f"{unknown} of {len(group)} {what} are left out: {missing}"
 
     def _pending_order(self) -> Ints:
         pods = np.flatnonzero(self._prepared.arrays.pending)
@@ -101,7 +102,7 @@ class _NetworkPlacement:
             return
         if self._axis in self._prepared.arrays.pods[pod].unknown or not known.any():
             node = self._prepared.preferences.choose(pod, possible, MatchedLoads(self._prepared.arrays))
-            self._put(pod, node, (PENDING, f"its {self._axis} cannot be judged: nearest fit"))
+            self._put(pod, node, (PENDING, f"its {self._axis} is unknown: nearest fit"))
             return
         variance = self._variance(pod)
         node = int(np.where(known, variance, np.inf).argmin())
@@ -138,7 +139,7 @@ class _NetworkPlacement:
         return self._loads.added_by(pod)
 
     def _variance(self, pod: int) -> Floats:
-        """If the pod were on each node; infinite where that cannot be judged."""
+        """If the pod were on each node; infinite where that is unknown."""
         counted = self._loads.counted
         found = np.full(len(counted), np.inf)
         found[counted] = variances(self._use[counted], self._added(pod)[counted])
@@ -156,12 +157,6 @@ def variance_of(use: Floats) -> float:
 
 def _square_percent(value: float) -> str:
     return f"{value * 1e4:.2f} %²"
-
-
-HIGHEST = 10.0
-
-DECIMALS = 12
-"""Variances closer than this are the same: the formula subtracts nearly equal numbers."""
 
 
 def variances(use: Floats, added: Floats) -> Floats:
@@ -184,6 +179,7 @@ def scores(variance: Floats, possible: Mask) -> Floats:
 
 
 def score_nodes(rates: Floats, bandwidths: Floats, demand: float, possible: Mask | None = None) -> Floats:
-    """For a pod that asks for `demand`, on nodes that carry `rates` of their `bandwidths`, all in one unit."""
+    """BNIP's node score for a pod with `demand`, on nodes that carry `rates` of their `bandwidths`, all in one unit: 10
+    for the node that leaves the network use most even, 0 for the least even."""
     every = np.ones(len(rates), dtype=bool) if possible is None else possible
     return scores(variances(rates / bandwidths, demand / bandwidths), every)

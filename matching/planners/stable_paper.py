@@ -1,15 +1,15 @@
-"""`stable-paper`: STABLE as the paper tells it, to compare with and to replay it.
+"""`stable-paper`: STABLE as in the paper, for comparison and to reproduce it.
 
-Lists are made once per trigger. A pod's list is by the distance between its historical usage and the node's room
-(allocatable less what cannot move), nearest first; a node with less left than the pod requests is not on it. The quota
-is by maximum usage. `proposals` is the matching, with our reading of it. All managed pods take part, whatever the scope
-(but where only pending pods are to be placed nobody else moves); happiness only triggers: there is neither inertia nor
-headroom, no budget, no comparison with doing nothing. A pod whose list runs out loses its node.
+Preference lists are made once per trigger, by the distance between a pod's historical usage and the node's room
+(allocatable less what cannot move), nearest first. A node with less left than the pod requests is not on the list. The
+quota is by maximum usage. `propose` is the matching. All managed pods take part, whatever the scope (but in scope
+`pending` no running pod moves). Happiness only triggers: there is no inertia, no headroom, no budget and no comparison
+with doing nothing. A pod whose list ends loses its node.
 
-Kept all the same: rules between a pod and a node (taints, selectors, volumes) shorten the lists, a running pod goes to
-no node without fresh metrics, a pod without a node has no history and ranks behind those that have one, and a move that
-rules between pods refuse in any order is given up. Requests are looked at only for the lists, so the requests on a node
-may add up to more than it has: the certificate says where.
+Still kept: node rules (taints, selectors, volumes) shorten the lists; a running pod goes to no node without fresh
+metrics; a pod without a node has no history and ranks after those that have one; and a move that inter-pod constraints
+refuse in every order is given up. Requests only shorten the lists, so the requests on a node may exceed its capacity:
+the certificate says where.
 """
 
 from __future__ import annotations
@@ -54,31 +54,29 @@ class StablePaperPlanner:
         choice = Choice(at, prepared.movable, {})
         outcome = Outcome(choice, choice, BlockingCause.DISPLACEMENT, reasons=_PaperReasons(prepared, lists, at))
         plan = write_plan(self.name, prepared, outcome)
-        moves, unplaced = (
-            tuple(_explained_moves(plan, prepared, lists)),
-            tuple(_explained_unplaced(plan, prepared, lists)),
-        )
+        moves = tuple(_explained_moves(plan, prepared, lists))
+        unplaced = tuple(_explained_unplaced(plan, prepared, lists))
         return _measured(problem, prepared.arrays, replace(plan, moves=moves, unplaced=unplaced))
 
 
 def _paper_options(problem: Problem) -> Problem:
-    """Being unhappy changes nothing in what a pod prefers."""
+    """In the paper, being unhappy does not change what a pod prefers."""
     scope = Scope.PENDING if problem.options.scope is Scope.PENDING else Scope.CLUSTER
     options = Options(scope=scope, inertia=0.0, headroom=0.0, soft_weight=0.0, dumping=Dumping.ALLOW)
     return replace(problem, options=options, pods=tuple(replace(pod, happy=True) for pod in problem.pods))
 
 
 def _measured(problem: Problem, arrays: Arrays, plan: Plan) -> Plan:
-    """Before and after are told by the headroom that was asked for, so that planners can be compared."""
+    """Before and after use the headroom of the problem, so that planners can be compared."""
     index = {node.name: number for number, node in enumerate(arrays.nodes)}
     ends = {stay.pod: stay.node for stay in plan.stays} | {move.pod: move.target for move in plan.moves}
     at = np.array([index.get(ends.get(pod.key, ""), NOWHERE) for pod in arrays.pods], dtype=np.int64)
-    asked = replace(arrays, options=problem.options)
-    return replace(plan, before=measure(asked, arrays.current), after=measure(asked, at))
+    original = replace(arrays, options=problem.options)
+    return replace(plan, before=measure(original, arrays.current), after=measure(original, at))
 
 
 class _PreferenceLists:
-    """Nothing a list is made of changes while the matching goes on, so it can be made again instead of kept."""
+    """A list does not change during the matching, so it is computed again instead of stored."""
 
     def __init__(self, prepared: PreparedProblem) -> None:
         self._prepared = prepared
@@ -98,14 +96,14 @@ class _PreferenceLists:
 
 
 def _explained_moves(plan: Plan, prepared: PreparedProblem, lists: _PreferenceLists) -> Iterator[PlannedMove]:
-    """What a node that stands higher on the list said is more than its distance."""
+    """Adds that the nodes higher on the list refused the pod."""
     number = {pod.key: at for at, pod in enumerate(prepared.arrays.pods)}
     for move in plan.moves:
         higher = {prepared.arrays.nodes[node].name for node in lists.of(number[move.pod])[: move.rank - 1].tolist()}
         yield replace(
             move,
             rejected=tuple(
-                replace(no, reason=f"{no.reason}; asked before, full of pods that it ranks higher")
+                replace(no, reason=f"{no.reason}; it refused the pod: full of pods that it ranks higher")
                 if no.node in higher
                 else no
                 for no in move.rejected
@@ -119,7 +117,7 @@ def _explained_unplaced(plan: Plan, prepared: PreparedProblem, lists: _Preferenc
         pod = number[left.pod]
         if prepared.movable[pod]:
             listed = len(lists.of(pod))
-            asked = f"its list ran out: {plural(listed, 'node')} of {len(prepared.arrays.nodes)} on it, none takes it"
+            asked = f"its list ended: {plural(listed, 'node')} of {len(prepared.arrays.nodes)} on it, none takes it"
             yield replace(left, reason=f"{'dumped: ' if left.source else ''}{asked}; in the end it {left.reason}")
         else:
             yield left
@@ -136,13 +134,13 @@ class _PaperReasons:
 
     def why_moved(self, pod: int) -> tuple[str, ...]:
         arrays, target = self.prepared.arrays, int(self.at[pod])
-        who = PENDING if arrays.current[pod] == NOWHERE else "everybody is matched anew"
+        why = PENDING if arrays.current[pod] == NOWHERE else "all pods are matched again"
         listed, distance = len(self.lists.of(pod)), self.costs(pod)[target]
         where = f"{arrays.nodes[target].name} is choice {self.rank(pod)} of the {listed} on its list"
-        return who, f"{where}, distance {distance:.2f}"
+        return why, f"{where}, distance {distance:.2f}"
 
     def why_stayed(self, pod: int) -> str:
-        return f"its own node is choice {self.rank(pod)} of the {len(self.lists.of(pod))} on its list"
+        return f"its current node is choice {self.rank(pod)} of the {len(self.lists.of(pod))} on its list"
 
     def costs(self, pod: int) -> Floats:
         return self.lists.distances(pod)
@@ -152,9 +150,25 @@ class _PaperReasons:
 
 
 def propose(prepared: PreparedProblem, lists: Callable[[int], Ints]) -> Ints:
-    """Where each pod ends. `lists` gives a movable pod's nodes, the one it likes best first."""
+    """Algorithm 2 of the paper: the node of each pod. `lists` gives a movable pod's nodes, the preferred one first.
+
+    Our reading where the paper is silent or contradicts itself:
+
+    - The lists are made once, before the matching, and do not change.
+    - Free pods wait in one queue, at first by name. The first pod proposes down its list until a node takes it. A
+      displaced pod joins the end of the queue and continues after the node that displaced it. No pod proposes to a node
+      twice.
+    - A node takes a pod while its room by maximum usage is strictly larger than its pods together with the new one, and
+      while its pod count allows it.
+    - A full node displaces the pods it ranks lowest, only as many as needed, and only if that makes room. (The printed
+      pseudocode displaces every lower-ranked pod and never checks whether that helps.)
+    - A pod whose list ends is dumped.
+
+    All nodes rank by CPU use, but proposals come in another order. With sizes, a displaced pod may later fit on a node
+    that it does not ask again, so blocking pairs can be left.
+    """
     arrays = prepared.arrays
-    nodes_pods = _NodePods(prepared)
+    taken = _TakenPods(prepared)
     waiting = deque(np.flatnonzero(prepared.movable).tolist())
     asked = np.zeros(len(arrays.pods), dtype=np.int64)
     at = np.where(prepared.movable, NOWHERE, arrays.current)
@@ -163,7 +177,7 @@ def propose(prepared: PreparedProblem, lists: Callable[[int], Ints]) -> Ints:
         nodes = lists(pod)[asked[pod] :].tolist()
         for node in nodes:
             asked[pod] += 1
-            displaced = nodes_pods.take(pod, node)
+            displaced = taken.take(pod, node)
             if displaced is None:
                 continue
             at[pod] = node
@@ -173,8 +187,8 @@ def propose(prepared: PreparedProblem, lists: Callable[[int], Ints]) -> Ints:
     return at
 
 
-class _NodePods:
-    """What is on every node: peaks, slots, and the pods that proposed, by rank."""
+class _TakenPods:
+    """What each node has left, and the pods that it took, by rank."""
 
     def __init__(self, prepared: PreparedProblem) -> None:
         arrays = prepared.arrays
@@ -184,21 +198,21 @@ class _NodePods:
         self._peak = arrays.peak
         self._rank = np.empty(len(arrays.pods), dtype=np.int64)
         self._rank[prepared.ranking] = np.arange(len(arrays.pods))
-        self._proposed: list[list[tuple[int, int]]] = [[] for _ in arrays.nodes]
+        self._taken: list[list[tuple[int, int]]] = [[] for _ in arrays.nodes]
 
     def take(self, pod: int, node: int) -> list[int] | None:
-        """Who has to go for the pod; None when it is refused."""
+        """The pods that are displaced for this one; None when it is refused."""
         left, slots = self._left[:, node], self._slots[node]
-        proposed, rank, leaving = self._proposed[node], int(self._rank[pod]), 0
+        taken, rank, leaving = self._taken[node], int(self._rank[pod]), 0
         while not self._fits(pod, left, slots):
             leaving += 1
-            if leaving > len(proposed) or proposed[-leaving][0] < rank:
+            if leaving > len(taken) or taken[-leaving][0] < rank:
                 return None
-            left = left + self._peak[:, proposed[-leaving][1]]
+            left = left + self._peak[:, taken[-leaving][1]]
             slots += 1
-        displaced = [pod_of for _, pod_of in proposed[len(proposed) - leaving :]]
-        del proposed[len(proposed) - leaving :]
-        insort(proposed, (rank, pod))
+        displaced = [other for _, other in taken[len(taken) - leaving :]]
+        del taken[len(taken) - leaving :]
+        insort(taken, (rank, pod))
         self._left[:, node] = left - self._peak[:, pod]
         self._slots[node] = slots - 1
         return displaced

@@ -30,7 +30,7 @@ class Arrays:
     pods: tuple[Pod, ...]
     nodes: tuple[Node, ...]
     unit: Floats
-    """What one share of each axis is in the axis' own unit."""
+    """What one share of each axis is in the unit of the axis."""
     usage: Floats
     request: Floats
     peak: Floats
@@ -38,12 +38,12 @@ class Arrays:
     """Index of the node a pod runs on; NOWHERE when pending or on a node that is not in the problem."""
     fixed: Mask
     without_node: Mask
-    """Not even on a node that is not in the problem."""
+    """Has no node at all, not even one outside the problem."""
     pending: Mask
     """May be placed and has no node yet."""
     unhappy: Mask
     headroom_exempt: Mask
-    """Happy where it runs, and inertia counts: needs no headroom at home."""
+    """Happy, with inertia above 0: needs no headroom on its current node."""
     allocatable: Floats
     background: Floats
     max_pods: Ints
@@ -51,9 +51,9 @@ class Arrays:
     hard_only: Mask
     """By axis: only requests count; usage, peak and background are 0 there."""
     inter_pod: InterPodConstraints | None
-    """Rules that look at other pods; None when nobody has any. `Ledger` applies them."""
+    """None when no pod has any. `Ledger` applies them."""
     soft: SoftConstraints | None
-    """Soft wishes; None when nobody has any or they are to be ignored."""
+    """None when no pod has any, or when `soft_weight` is 0."""
 
     @cached_property
     def least_free(self) -> Floats:
@@ -62,22 +62,23 @@ class Arrays:
 
     @cached_property
     def least_spare(self) -> Floats:
-        """What must be exceeded on each axis for a pod to fit by peaks."""
+        """What the spare quota must exceed on each axis for a pod to fit by peaks."""
         return resources.least_spare(self.peak)
 
     @cached_property
     def numpy_only(self) -> Mask:
-        """Unhappy or with soft wishes: no compiled loop makes such a pod's list, which is not by distance alone."""
+        """Unhappy pods and pods with soft constraints: their preferences are not by distance alone, so the compiled
+        loops do not handle them."""
         return self.unhappy if self.soft is None else self.unhappy | self.soft.has_any
 
     @cached_property
     def taken_now(self) -> Taken:
-        """What the pods take of the nodes where they are now."""
+        """What the pods take of their current nodes."""
         return taken(self, self.current)
 
 
 def arrays_of(problem: Problem) -> Arrays:
-    """Raise ProblemError, naming the object, when the problem cannot be meant."""
+    """Raise ProblemError, naming the object, when the problem is not valid."""
     _check_options(problem.options)
     if not problem.axes:
         raise ProblemError("the problem has no axes; name at least one, such as cpu")
@@ -96,7 +97,7 @@ def arrays_of(problem: Problem) -> Arrays:
 
 
 def movable(arrays: Arrays, scope: Scope) -> Mask:
-    """The pods that a scope hands to the matching; everything else counts as what cannot move."""
+    """The pods of a scope; all others cannot move."""
     if scope is Scope.PENDING:
         return arrays.pending.copy()
     if scope in (Scope.UNHAPPY, Scope.AFFECTED):
@@ -105,13 +106,13 @@ def movable(arrays: Arrays, scope: Scope) -> Mask:
 
 
 def share_of_room(load: Floats, allocatable: Floats) -> Floats:
-    """Load as a share of a node's own room. Load where there is no room at all reads as more than full."""
+    """Load as a share of the node's room. Load without any room counts as more than full."""
     without_room = np.where(load > 0, 1.0 + load, 0.0)
     return np.divide(load, allocatable, out=without_room, where=allocatable > 0)
 
 
 def sum_by_node(amounts: Floats, at: Ints, nodes: int) -> Floats:
-    """Amounts of the pods, added up over the node that `at` says each is on; one row per axis."""
+    """The sum of the pods' amounts per node, with the pods as in `at`; one row per axis."""
     placed = np.flatnonzero(at != NOWHERE)
     rows = [np.bincount(at[placed], weights=row[placed], minlength=nodes) for row in amounts]
     return np.array(rows, dtype=np.float64).reshape(len(amounts), nodes)
@@ -119,7 +120,7 @@ def sum_by_node(amounts: Floats, at: Ints, nodes: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """By axis and node, and by node."""
+    """Requests and peaks by axis and node, pods by node."""
 
     request: Floats
     peak: Floats

@@ -1,9 +1,8 @@
-"""How many running pods a plan may disturb: in all, per workload, per node, per namespace.
+"""How many running pods a plan may move: in total, per workload, per node, per namespace.
 
-A move is counted from where the pod runs to where the plan ends it, so trying several targets costs one move, and
-coming back home costs none. Binding a pending pod disturbs nobody and is never counted. Per node counts what leaves
-it and what enters it together. Pods without a workload are each their own. A pod that is dumped (its target is
-NOWHERE) is disturbed, too.
+A move counts from the pod's current node to its node in the plan, so trying several targets costs one move, and going
+back costs none. Binding a pending pod does not count. Per node, pods that leave and pods that enter count together. A
+pod without a workload is its own workload. Dumping a pod (its target is NOWHERE) counts.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from matching.planning.arrays import Arrays
 from matching.problem import Options, Pod
 from matching.reasons.wording import plural
 
-_ENDLESS = np.iinfo(np.int64).max // 4
+_UNLIMITED = np.iinfo(np.int64).max // 4
 
 
 class Budget:
-    """What is left of it while a planner looks for moves."""
+    """What is left of the budget while a planner looks for moves."""
 
     def __init__(self, arrays: Arrays) -> None:
         options = arrays.options
         self.limited = any(limit is not None for _, limit in _limits(options))
         self._current = arrays.current
-        self._total = _or_endless(options.max_moves)
+        self._total = _or_unlimited(options.max_moves)
         self._workload = _group((_workload(pod) for pod in arrays.pods), options.max_moves_per_workload)
         self._namespace = _group((pod.namespace for pod in arrays.pods), options.max_moves_per_namespace)
         self._of_workload = _left(self._workload, options.max_moves_per_workload)
         self._of_namespace = _left(self._namespace, options.max_moves_per_namespace)
-        self._of_node = np.full(len(arrays.nodes), _or_endless(options.max_moves_per_node), dtype=np.int64)
+        self._of_node = np.full(len(arrays.nodes), _or_unlimited(options.max_moves_per_node), dtype=np.int64)
 
     def allows(self, pod: int, target: int) -> bool:
         """One move more, of a pod that has not been counted yet."""
@@ -43,7 +42,7 @@ class Budget:
         return bool(self.may_leave(np.array([pod]))[0] and enters)
 
     def may_leave(self, pods: Ints) -> Mask:
-        """Which of those running, not yet counted pods could be moved to a node that may still receive one."""
+        """Which of those running, not yet counted pods may still be moved."""
         if self._total <= 0:
             return np.zeros(len(pods), dtype=bool)
         left: Mask = self._of_node[self._current[pods]] > 0
@@ -55,8 +54,8 @@ class Budget:
 
     def may_enter(self) -> Mask:
         """The nodes that may still receive a running pod from elsewhere."""
-        open_to_moves: Mask = self._of_node > 0
-        return open_to_moves
+        may_receive: Mask = self._of_node > 0
+        return may_receive
 
     def spend(self, pod: int, target: int) -> None:
         self._count(pod, target, -1)
@@ -95,20 +94,20 @@ def within_budget(arrays: Arrays, at: Ints) -> bool:
     return True
 
 
-def budget_words(options: Options) -> str:
+def budget_text(options: Options) -> str:
     """`budget of 5 moves, 1 move per workload`; empty when there is none."""
-    words = [plural(limit, "move") + each for each, limit in _limits(options) if limit is not None]
-    return "budget of " + ", ".join(words) if words else ""
+    parts = [plural(limit, "move") + each for each, limit in _limits(options) if limit is not None]
+    return "budget of " + ", ".join(parts) if parts else ""
 
 
 def stays_for_now(options: Options) -> str:
-    return f"stays for now: {budget_words(options)}"
+    return f"stays for now: {budget_text(options)}"
 
 
 def budget_note(arrays: Arrays, at: Ints, wanted: Ints) -> str:
-    """How much of what was wanted is in a plan that the budget cut short."""
+    """How many of the wanted moves are in a plan that the budget cut."""
     moves = f"{len(movers(arrays, at))} of {len(movers(arrays, wanted))} wanted moves"
-    return f"{budget_words(arrays.options)}: {moves} are in the plan"
+    return f"{budget_text(arrays.options)}: {moves} are in the plan"
 
 
 def _limits(options: Options) -> Iterator[tuple[str, int | None]]:
@@ -132,8 +131,8 @@ def _group(keys: Iterable[Hashable], limit: int | None) -> Ints | None:
 
 def _left(groups: Ints | None, limit: int | None) -> Ints:
     number = 0 if groups is None else int(groups.max(initial=-1)) + 1
-    return np.full(number, _or_endless(limit), dtype=np.int64)
+    return np.full(number, _or_unlimited(limit), dtype=np.int64)
 
 
-def _or_endless(limit: int | None) -> int:
-    return _ENDLESS if limit is None else limit
+def _or_unlimited(limit: int | None) -> int:
+    return _UNLIMITED if limit is None else limit

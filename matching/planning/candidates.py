@@ -1,4 +1,4 @@
-"""Where a pod may run at all, whatever else is there: rules, readiness, fresh metrics, and where it is now."""
+"""The nodes a pod may use at all, whatever runs there: node rules, fresh metrics, and its current node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_MEASURED = "no fresh metrics of the node"
 
 
 class Candidates:
-    """A running pod may stay where it is whatever the rules say now, unless a NoExecute taint drives it out."""
+    """A running pod may stay whatever its rules say now, unless a NoExecute taint evicts it."""
 
     def __init__(self, arrays: Arrays, rules: NodeRules) -> None:
         self._arrays = arrays
@@ -38,8 +38,8 @@ class Candidates:
         return allowed
 
     def table(self, pods: Ints) -> tuple[Ints, Mask, Mask]:
-        """For those pods: which row each has, the rows (whether each node admits newcomers), and by pod whether it may
-        stay where it is. All but the rows are by pod, for every pod."""
+        """The row of each pod, the rows (whether each node admits new pods), and whether each pod may stay. All but the
+        rows are by pod, for every pod."""
         number = len(self._arrays.pods)
         running = self._arrays.current[pods] != NOWHERE
         variants, index = np.unique(self._rules.pod_class[pods] * 2 + running, return_inverse=True)
@@ -50,8 +50,8 @@ class Candidates:
         distinct = np.array(masks, dtype=bool).reshape(-1, len(self._arrays.nodes))
         row_of_pod, may_stay = np.zeros(number, dtype=np.int64), np.zeros(number, dtype=bool)
         row_of_pod[pods] = same[index]
-        settled = pods[running]
-        may_stay[settled] = self._rules.may_stay(settled, self._arrays.current[settled])
+        running_pods = pods[running]
+        may_stay[running_pods] = self._rules.may_stay(running_pods, self._arrays.current[running_pods])
         return row_of_pod, distinct, may_stay
 
     def numbers(self, pods: Ints) -> Ints:

@@ -1,7 +1,7 @@
-"""What every node has left while pods are put on it and taken away: requests, peaks, slots.
+"""The room that every node has left while a planner puts pods on nodes and takes them away.
 
-Headroom is for choosing a new place. Where inertia counts, a happy pod needs none at home: its own node has room for
-it as long as the peaks fit at all.
+Headroom is for choosing a new node. With inertia, a happy pod needs none on its current node: that has room for it as
+long as the peaks fit at all.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ _FEW = 100
 
 
 class Ledger:
+    """Free requests, peaks and pod slots of every node while a planner puts and takes pods."""
+
     def __init__(self, arrays: Arrays, at: Ints) -> None:
-        """`at` says for each pod which node it is on, or NOWHERE."""
+        """`at` has the node of each pod, or NOWHERE."""
         self._arrays = arrays
         nodes = len(arrays.nodes)
         there = _taken(arrays, at)
@@ -30,7 +32,7 @@ class Ledger:
         self._full = arrays.options.headroom
         self._quotas: dict[float, Floats] = {}
         self.inter_pod = InterPodState(arrays.inter_pod, nodes, arrays.current, at)
-        """Rules that look at other pods; a pod that `at` has nowhere counts at home until it is put somewhere."""
+        """A pod that is NOWHERE in `at` counts on its current node until it is put somewhere."""
 
     def put(self, pod: int, node: int) -> None:
         self.free[:, node] -= self._arrays.request[:, pod]
@@ -39,7 +41,7 @@ class Ledger:
         self.inter_pod.put(pod, node)
 
     def put_all(self, pods: Ints, nodes: Ints) -> None:
-        """Several that no rule between pods is about."""
+        """Several pods without inter-pod constraints."""
         for axis, (request, peak) in enumerate(zip(self._arrays.request, self._arrays.peak, strict=True)):
             np.subtract.at(self.free[axis], nodes, request[pods])
             np.add.at(self.load[axis], nodes, peak[pods])
@@ -53,18 +55,19 @@ class Ledger:
         self.inter_pod.take(pod)
 
     def fits(self, pod: int) -> Mask:
-        """By requests, number of pods and rules between pods: what kube-scheduler would look at."""
+        """By requests, pod count and inter-pod constraints: the part of kube-scheduler's filters that changes with
+        moves."""
         return self.fits_requests(pod) & resources.fits_pod_count(self.slots) & self.inter_pod.allows(pod)
 
     def fits_requests(self, pod: int) -> Mask:
         return resources.fits_requests(self.free, self._least_free[:, pod])
 
     def fits_on(self, pod: int, node: int) -> bool:
-        """The same for one node, number by number: for one node that is faster than arrays."""
+        """The same for one node, which is faster without arrays."""
         return self.has_room_on(pod, node) and self.inter_pod.allows_on(pod, node)
 
     def has_room_on(self, pod: int, node: int) -> bool:
-        """By requests and number of pods alone."""
+        """By requests and pod count."""
         enough = all(self.free[axis, node] >= self._least_free[axis, pod] for axis in self._axes)
         return enough and bool(self.slots[node] >= 1)
 
@@ -76,11 +79,11 @@ class Ledger:
         return fitting
 
     def takes(self, pod: int, node: int) -> bool:
-        """Whether one node has room by requests, number of pods and peaks with all the headroom that is wanted."""
+        """Whether one node has room by requests, pod count and peaks, with the full headroom."""
         return self.fits_on(pod, node) and self._peak_fits_on(pod, node, self.headroom(pod, node))
 
     def headroom(self, pod: int, node: int) -> float:
-        """How much of its room a node has to leave free for this pod to come or to stay."""
+        """The share of its room that the node has to leave free for this pod to come or to stay."""
         return 0.0 if node == self._arrays.current[pod] and self._arrays.headroom_exempt[pod] else self._full
 
     def shares_with(self, pod: int) -> Floats:
@@ -107,7 +110,7 @@ class Ledger:
 
 
 def before_the_moves(arrays: Arrays, at: Ints) -> Ledger:
-    """Everybody at home but those that `at` dumps: who is dumped is gone before the first move."""
+    """All pods on their current nodes, without those that `at` dumps: they are gone before the first move."""
     ledger = Ledger(arrays, np.where(at == NOWHERE, NOWHERE, arrays.current))
     for pod in np.flatnonzero((at == NOWHERE) & (arrays.current != NOWHERE)).tolist():
         ledger.inter_pod.remove(pod)
@@ -115,12 +118,12 @@ def before_the_moves(arrays: Arrays, at: Ints) -> Ledger:
 
 
 def headroom_steps(full: float) -> tuple[float, ...]:
-    """What a pod tries in turn; the last one is none."""
+    """What a pod tries in turn; the last step is none."""
     return (full, full / 2, 0.0) if full > 0 else (0.0,)
 
 
 def _taken(arrays: Arrays, at: Ints) -> Taken:
-    """Where few pods are elsewhere than at home, only the nodes that they left or came to are added up again."""
+    """When few pods are not on their current node, only the nodes that they left or entered are summed again."""
     changed = np.flatnonzero(at != arrays.current)
     if len(changed) * _FEW > len(at):
         return taken(arrays, at)

@@ -1,4 +1,6 @@
-"""From the placement a planner would like to the one it may ask for: within the budget, and not worse than nothing."""
+"""From the placement that a load-balancing planner would like to the one it plans: within the budget, and not worse
+than doing nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,15 @@ from matching.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, percent
 
 @dataclass(frozen=True, slots=True)
 class LoadObjective:
-    """What a planner wants to be small: a number made of the nodes' loads."""
+    """What a planner minimises: a function of the node loads."""
 
     loads: NodeLoads
     measure: Callable[[Floats], float]
     name: str
     shown: Callable[[float], str] = percent
-    """A node's load in words."""
+    """A node's load as text."""
     valued: Callable[[float], str] = percent
-    """The measure in words."""
+    """The value as text."""
 
     def value(self, at: Ints) -> float:
         return self.measure(self.loads.of(at)[self.loads.counted])
@@ -39,19 +41,21 @@ class LoadObjective:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
+    """The placement that a planner would like, and its reasons."""
+
     placed: Placed | None
-    """None: the planner found no placement in which everybody has a node."""
+    """None: the planner found no placement in which every running pod has a node."""
     why: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Per pod that may move: the rules that chose the pod and the node."""
     ranks: Mapping[int, int] = field(default_factory=dict)
     stay: str = "the node it has is the one that the planner chose for it"
-    """Why a pod stays, but for those in `stays`."""
+    """Why a pod stays, unless `stays` has a reason of its own."""
     stays: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 def pending_only(prepared: PreparedProblem, loads: NodeLoads, at: Ints | None = None) -> Ints:
-    """Every pending pod on the least loaded node that takes it, the running ones where they are (or as `at` says)."""
+    """Every pending pod on the least loaded node that takes it, the running ones as in `at` (or where they are)."""
     start = prepared.arrays.current if at is None else at
     without = np.where(prepared.arrays.pending, NOWHERE, start)
     waiting = heaviest_first(prepared, loads.sizes(), prepared.arrays.pending)
@@ -59,7 +63,7 @@ def pending_only(prepared: PreparedProblem, loads: NodeLoads, at: Ints | None = 
 
 
 def limited_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObjective) -> Outcome:
-    """The wish, or as much of it as the budget allows, if that is better than only placing the pending pods."""
+    """The draft, or as much of it as the budget allows, if that is better than only placing the pending pods."""
     alone = pending_only(prepared, objective.loads)
     if draft.placed is None:
         return _dropped(prepared, alone, alone, draft, objective, NO_ROOM)
@@ -82,7 +86,8 @@ def limited_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObje
 
 
 def _without_impossible(prepared: PreparedProblem, outcome: Outcome, draft: Draft, objective: LoadObjective) -> Outcome:
-    """Without the moves that rules between pods refuse in any order: what is compared is what will be done."""
+    """Without the moves that inter-pod constraints refuse in every order, so that the comparison is about real
+    moves."""
     if prepared.arrays.inter_pod is None:
         return outcome
     outcome, _ = drop_impossible_moves(prepared, outcome)
@@ -91,7 +96,7 @@ def _without_impossible(prepared: PreparedProblem, outcome: Outcome, draft: Draf
 
 
 def unlimited_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObjective) -> Outcome:
-    """Neither budget nor comparison: for presets that follow a source which has none."""
+    """Without budget and comparison: for planners that follow a source which has neither."""
     placed = draft.placed
     if placed is None:
         alone = pending_only(prepared, objective.loads)
@@ -102,7 +107,7 @@ def unlimited_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadOb
 
 
 def cut_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObjective, at: Ints) -> Outcome:
-    """Only what the budget allows of a wish."""
+    """The part of the draft that the budget allows."""
     assert draft.placed is not None
     wanted = draft.placed.at
     return Outcome(
@@ -156,7 +161,8 @@ class LoadReasons:
         return f"would end at {self.objective.shown(cost)}"
 
     def _own_reasons(self, pod: int) -> tuple[str, ...]:
-        """A pending pod that the budget or the comparison sent elsewhere has others than those of the wish."""
+        """A pending pod that the budget or the comparison sent elsewhere needs another reason than that of the
+        draft."""
         placed = self.draft.placed
         if placed is not None and placed.at[pod] == self.at[pod] and pod in self.draft.why:
             return self.draft.why[pod]
@@ -164,8 +170,9 @@ class LoadReasons:
 
 
 def best_moves_within_budget(prepared: PreparedProblem, wanted: Ints, loads: NodeLoads) -> Ints:
-    """Running pods where they are, but for the kept moves. A move is kept when the budget has one left for it, when it
-    fits with those before it done, and when it lowers the variance of the loads. Pending pods are as in `home`."""
+    """Steepest descent: again and again the wanted move that lowers the variance of the loads most. A move is kept when
+    the budget allows it, when it fits with those before it done, and when it lowers the variance. All other pods are on
+    their current node."""
     arrays = prepared.arrays
     at = arrays.current.copy()
     ledger, budget = Ledger(arrays, at), Budget(arrays)
@@ -181,13 +188,13 @@ def best_moves_within_budget(prepared: PreparedProblem, wanted: Ints, loads: Nod
         ledger.put(pod, target)
         budget.spend(pod, target)
         at[pod] = target
-        moves.done(best)
+        moves.apply(best)
         waiting = (at[pods] != wanted[pods]) & budget.may_leave(pods) & budget.may_enter()[wanted[pods]]
     return at
 
 
 class _MoveGains:
-    """What each wanted move would do to the sum of the squared loads, around the mean as it would then be."""
+    """How much each wanted move would lower the sum of the squared deviations from the mean."""
 
     def __init__(self, pods: Ints, source: Ints, target: Ints, loads: NodeLoads, now: Floats) -> None:
         counted = loads.counted
@@ -197,14 +204,14 @@ class _MoveGains:
         self._comes = loads.added_at(pods, target) * counted[target]
 
     def best(self, among: Mask) -> int | None:
-        """The one with the largest gain, first by name; None when none of them gains anything."""
+        """The move with the largest gain, ties by name; None when no move gains anything."""
         if not among.any():
             return None
         gains = np.where(among, self._gains().round(12), -np.inf)
         best = int(gains.argmax())
         return best if gains[best] > TOLERANCE**2 else None
 
-    def done(self, move: int) -> None:
+    def apply(self, move: int) -> None:
         self._now[self._source[move]] -= self._leaves[move]
         self._now[self._target[move]] += self._comes[move]
 

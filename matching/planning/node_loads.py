@@ -1,4 +1,4 @@
-"""How loaded each node is in one number: measured usage over several axes, weighted, background included."""
+"""The load of each node as one number: measured usage over several axes, weighted, background included."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class NodeLoads:
     factor: Floats
     """(axes, nodes): what one share of an axis adds to the load of a node."""
     counted: Mask
-    """Nodes whose load says something about the balance; the others are left out of averages and spreads."""
+    """Nodes that count for the balance; the others are left out of averages and spreads."""
 
     def of(self, at: Ints) -> Floats:
-        """Of every node, with the pods where `at` says."""
+        """The load of every node, with the pods as in `at`."""
         used = self.background + sum_by_node(self.usage, at, self.factor.shape[1])
         loads: Floats = (used * self.factor).sum(axis=0)
         return loads
@@ -36,12 +36,12 @@ class NodeLoads:
         return added
 
     def added_at(self, pods: Ints, nodes: Ints) -> Floats:
-        """What each of those pods adds to the node beside it."""
+        """What each of those pods adds to the node at the same position."""
         added: Floats = (self.usage[:, pods] * self.factor[:, nodes]).sum(axis=0)
         return added
 
     def sizes(self) -> Floats:
-        """Of the pods, by what they would add to a node of middling size: who is the heaviest."""
+        """The size of each pod: what it would add to a node of average size."""
         middle: Floats = self.usage.T @ (self.factor.sum(axis=1) / max(1, self.factor.shape[1]))
         return middle.round(12)
 
@@ -55,12 +55,12 @@ def shares_of_room(prepared: PreparedProblem, weights: Mapping[str, float]) -> N
 
 
 def weighted_shares(prepared: PreparedProblem, weights: Floats) -> NodeLoads:
-    """`weights` by axis and node. Where a node has no room at all the largest node's stands in. Counted are the nodes
-    whose capacity is known and that some pod may leave or use: where nobody can go, nothing is out of balance."""
+    """`weights` by axis and node. A node without any room uses that of the largest node. Counted are the nodes with
+    known capacity that a movable pod is on or may use: the load of other nodes cannot change."""
     arrays = prepared.arrays
     factor = np.divide(weights, arrays.allocatable, out=weights.copy(), where=arrays.allocatable > 0)
-    looked_at = {axis for axis, row in zip(arrays.axes, weights, strict=True) if row.any()}
-    known = np.array([looked_at.isdisjoint(node.unknown) for node in arrays.nodes], dtype=bool)
+    used_axes = {axis for axis, row in zip(arrays.axes, weights, strict=True) if row.any()}
+    known = np.array([used_axes.isdisjoint(node.unknown) for node in arrays.nodes], dtype=bool)
     return NodeLoads(arrays.usage, arrays.background, factor, known & _within_reach(prepared))
 
 
@@ -73,7 +73,7 @@ def absolute(arrays: Arrays, axis: str) -> NodeLoads:
 
 
 def _within_reach(prepared: PreparedProblem) -> Mask:
-    """Nodes that a movable pod is on or may go to; pods of one template are asked once."""
+    """Nodes that a movable pod is on or may go to; pods of one template are evaluated once."""
     arrays = prepared.arrays
     reach = np.zeros(len(arrays.nodes), dtype=bool)
     movable = np.flatnonzero(prepared.movable)
@@ -102,8 +102,9 @@ def check_weights(weights: Mapping[str, float], parameter: str = "weights") -> N
 
 
 def mark_unknown(problem: Problem, axes: Collection[str]) -> Problem:
-    """For a planner that looks at those axes. Pods without a node stay free: somebody has to place them."""
-    if not any(thing.unknown for things in (problem.pods, problem.nodes) for thing in things):
+    """The problem for a planner that uses those axes: running pods with unknown needs are fixed, nodes with unknown
+    capacity receive no running pod. Pending pods are still placed."""
+    if not any(each.unknown for group in (problem.pods, problem.nodes) for each in group):
         return problem
     return replace(
         problem,
@@ -116,7 +117,7 @@ def _marked_pod(pod: Pod, axes: Collection[str]) -> Pod:
     missing = [axis for axis in pod.unknown if axis in axes]
     if not missing or pod.fixed or pod.node is None:
         return pod
-    return replace(pod, fixed=f"cannot be judged: what it needs of {', '.join(missing)} is not known")
+    return replace(pod, fixed=f"unknown needs: {', '.join(missing)}")
 
 
 def _marked_node(node: Node, axes: Collection[str]) -> Node:

@@ -1,8 +1,8 @@
-"""Is a placement better than leaving the running pods where they are, and which of several is worth taking?
+"""Whether a placement is better than leaving the running pods where they are, and which of several is preferred.
 
-A placement that is not better than doing nothing is not worth its moves. Of those that are, the one that helps most
-unhappy pods is taken; of those that help as many, the one with the least overload, where every move counts as much
-overload as the relief that a move should bring: each further move has to pay for itself.
+A placement that is not better than doing nothing is not worth its moves. Among the others, the one that helps the most
+unhappy pods is preferred; among those that help as many, the one with the least overload, where each move counts as
+much overload as the relief that a move should bring.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Score:
     unhappy_overloaded: int
     """Unhappy pods on nodes without headroom."""
     load_of_unhappy: Floats
-    """Of the node each unhappy pod is on, in the order of the pods; endless for one that is dumped."""
+    """Of the node of each unhappy pod, in the order of the pods; infinite for a dumped pod."""
 
 
 def score(arrays: Arrays, at: Ints) -> Score:
@@ -44,7 +44,7 @@ def score(arrays: Arrays, at: Ints) -> Score:
 
 
 def unplaced(arrays: Arrays, at: Ints) -> tuple[int, ...]:
-    """Priorities of the pending pods without a node, highest first; of two such lists the smaller one is better."""
+    """Priorities of the pending pods without a node, highest first; of two such tuples the smaller one is better."""
     pods = np.flatnonzero(arrays.pending & (at == NOWHERE)).tolist()
     return tuple(sorted((arrays.pods[pod].priority for pod in pods), reverse=True))
 
@@ -68,7 +68,7 @@ def is_better(before: Score, after: Score, relief: float) -> bool:
 
 
 def price(before: Score, after: Score, moves: int, relief: float) -> tuple[tuple[int, ...], int, float, int]:
-    """Of two placements that are better than doing nothing the one with the smaller price is taken."""
+    """Of two placements that are better than doing nothing, the one with the smaller price is preferred."""
     overload = round(after.overload + relief * moves, DECIMALS)
     return after.unplaced, -helped(before, after, relief), overload, moves
 
@@ -80,7 +80,7 @@ def why_not_better(before: Score, after: Score) -> str:
         return f"it would add overload ({before.overload:.2f} to {after.overload:.2f})"
     if len(before.load_of_unhappy):
         return "it would neither lower the overload nor help an unhappy pod"
-    return "nobody is unhappy and it would not lower the overload"
+    return "no pod is unhappy, and it would not lower the overload"
 
 
 def overload_added(arrays: Arrays, shares: Floats, shares_after: Floats) -> bool:

@@ -1,4 +1,4 @@
-"""What a planner found, before it is written up as a plan."""
+"""What a planner found, before it is written as a plan."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ class Choice:
     headroom: dict[int, float | None]
     """Pods that did not get the full headroom, and how much they got; None: not even room for the peak."""
     kept_on_node: frozenset[int] = frozenset()
-    """Running pods kept where they are because, had they chosen, no node would have been left for them."""
+    """Running pods that stay because no node would have been left for them had they chosen."""
     given_up: frozenset[int] = frozenset()
-    """Pods whose moves were given up: in no order of the moves would the rules between pods have been kept."""
+    """Pods whose moves were given up: inter-pod constraints refuse them in every order of the moves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     choice: Choice
-    """What the plan will be."""
+    """What the plan does."""
     wanted: Choice
-    """What the matching alone would have been; the same unless something held moves back."""
+    """What the planner wanted; the same unless a budget, a comparison or a constraint held moves back."""
     cause: BlockingCause = BlockingCause.NO_STABLE_MATCHING
-    """Of the blocking pairs that it leaves, if any."""
+    """Of the blocking pairs that are left, if any."""
     stay_reason: str = ""
-    """Why a pod stays that the wish would have moved."""
+    """Why a pod stays that `wanted` would have moved."""
     notes: tuple[str, ...] = ()
     reasons: PlannerReasons | None = None
-    """The planner's own words; None: the pods' preferences explain the moves."""
+    """The planner's own reasons; None: the pods' preferences explain the moves."""
 
 
 def measure(arrays: Arrays, at: Ints) -> Measures:
-    """`at` says for each pod which node it is on. Pending counts every pod without a node, fixed ones too, but not
-    those on nodes that are not in the problem."""
+    """`at` has the node of each pod. `pending` counts every pod without a node, also fixed ones, but not pods on nodes
+    outside the problem."""
     loads = Ledger(arrays, at).shares().max(axis=0, initial=0.0)
     by_name = {node.name: float(load) for node, load in zip(arrays.nodes, loads, strict=True)}
     ready = [by_name[node.name] for node in arrays.nodes if node.ready]

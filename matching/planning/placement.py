@@ -1,4 +1,4 @@
-"""Pods placed one after the other on what the pods before them have left."""
+"""Places pods one after the other on what the pods before them have left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matching.planning.prepared import PreparedProblem
 from matching.preferences import ranking_by
 
 Choose = Callable[[int, Mask], int]
-"""A pod and the nodes that can take it (at least one) to the node that it gets."""
+"""Takes a pod and the nodes that can take it (at least one), and returns the node that it gets."""
 
 _MOST_ROUNDS = 5
 
@@ -25,14 +25,14 @@ _MOST_ROUNDS = 5
 class Placed:
     at: Ints
     kept_on_node: frozenset[int] = frozenset()
-    """Running pods kept where they are: at their turn no node, not even their own, had room left by requests."""
+    """Running pods that stay: at their turn no node, not even their current one, had room by requests."""
 
 
 _Attempt = TypeVar("_Attempt", Choice, Placed)
 
 
 def place_in_turn(prepared: PreparedProblem, pods: Iterable[int], at: Ints, choose: Choose) -> Ints:
-    """The others stay as `at` says; a pod that no node can take ends NOWHERE."""
+    """The other pods stay as in `at`; a pod that no node can take ends NOWHERE."""
     turns = list(pods)
     at = at.copy()
     at[turns] = NOWHERE
@@ -47,8 +47,8 @@ def place_in_turn(prepared: PreparedProblem, pods: Iterable[int], at: Ints, choo
 
 
 def place_all(prepared: PreparedProblem, pods: Ints, begin: Callable[[Ints], Choose]) -> Placed | None:
-    """Placed in turn so that every running pod ends with a node; `begin` makes a chooser for the pods that do not
-    take part. None as in `nobody_left_out`."""
+    """Place the pods in turn so that every running pod ends with a node. `begin` gets the placement of the pods that do
+    not take part and returns the chooser. None as in `nobody_left_out`."""
     current = prepared.arrays.current
 
     def placed(kept: Mask) -> Placed:
@@ -61,8 +61,9 @@ def place_all(prepared: PreparedProblem, pods: Ints, begin: Callable[[Ints], Cho
 
 
 def nobody_left_out(current: Ints, attempt: Callable[[Mask], _Attempt]) -> _Attempt | None:
-    """Whoever would lose its node keeps it beforehand and all begin again, since sizes can leave a pod whose turn comes
-    late no room by requests, not even at home. `attempt` is told who keeps; None when it does not settle."""
+    """Pods differ in size, so a pod whose turn comes late may find no room by requests, not even on its current node.
+    Such pods keep their node, and all others choose again. `attempt` gets the pods that keep their node. None when
+    pods are still left out after several rounds."""
     kept = np.zeros(len(current), dtype=bool)
     for _ in range(_MOST_ROUNDS):
         found = attempt(kept)
@@ -81,7 +82,7 @@ def heaviest_first(prepared: PreparedProblem, sizes: Floats, pods: Mask) -> Ints
 
 @dataclass(slots=True)
 class LeastLoaded:
-    """Chooses the node with the least load before the pod comes; by name where loads are equal."""
+    """Chooses the node with the least load before the pod comes; ties go by name."""
 
     loads: NodeLoads
     now: Floats
@@ -103,7 +104,7 @@ class LeastLoaded:
 
 
 def as_wanted(prepared: PreparedProblem, wanted: Ints, least_loaded: LeastLoaded) -> Choose:
-    """The wanted node; a pod that it cannot take stays, or goes to the least loaded node if it cannot."""
+    """The wanted node, else the current one, else the least loaded node that can take the pod."""
 
     def choose(pod: int, possible: Mask) -> int:
         for node in (int(wanted[pod]), int(prepared.arrays.current[pod])):

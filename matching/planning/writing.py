@@ -1,4 +1,4 @@
-"""An outcome written up as a plan: moves in order, reasons, certificate, measures, notes."""
+"""Writes an outcome as a plan: moves in order, reasons, certificate, measures, notes."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def _notes(prepared: PreparedProblem, choice: Choice, cyclic: tuple[int, ...]) -
         many = plural(len(choice.headroom), "pod")
         yield f"degraded, {many} with less headroom than wanted: {_names(prepared, choice.headroom)}"
     if choice.kept_on_node:
-        yield f"kept where they are so that nobody is left out: {_names(prepared, choice.kept_on_node)}"
+        yield f"kept where they are so that no pod is left without a node: {_names(prepared, choice.kept_on_node)}"
     if choice.given_up:
-        yield f"kept where they are by rules between pods: {_names(prepared, choice.given_up)}"
+        yield f"kept where they are by inter-pod constraints: {_names(prepared, choice.given_up)}"
     if cyclic:
         yield f"these moves wait for each other's room: {_names(prepared, cyclic)}"
     yield from missing(prepared, choice.at)

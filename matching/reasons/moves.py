@@ -1,4 +1,4 @@
-"""Per move: why this pod, why that node, and why not the others. Per pod without a node: what is missing."""
+"""Why each pod is moved, why to that node, and why not to the others. For pods without a node: what is missing."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from matching.reasons.replay import Turn, positions, ranks_of, turns
 from matching.reasons.wording import PENDING, degraded, makes_room, may_not_stay, nearer_fit, plural, shares, unhappy_on
 
 MOST_EXPLAINED = 100
-"""Moves of one plan whose other nodes are listed: nobody reads ten thousand lists, and each costs time."""
+"""Moves of one plan with a list of rejected nodes. Longer plans give the other moves in brief: nobody reads ten
+thousand lists, and each costs time. `matching.explain` gives them on demand."""
 
 
 def explained(
     prepared: PreparedProblem, choice: Choice, before: Measures
 ) -> tuple[dict[int, PlannedMove], list[Unplaced]]:
-    """The most valuable moves with what was rejected, the others in brief."""
+    """Moves by preference: the most valuable ones with their rejected nodes, the others in brief."""
     unplaced: list[Unplaced] = []
     asked = choice.chose & ((choice.at != prepared.arrays.current) | (choice.at == NOWHERE))
     ends = _ends(prepared, choice, choice.at[asked].tolist())
@@ -42,7 +43,7 @@ def explained(
 
 
 def _ends(prepared: PreparedProblem, choice: Choice, targets: Iterable[int]) -> dict[int, str]:
-    """How loaded those nodes will be when everything is done."""
+    """How loaded those nodes will be when the plan is done."""
     final = Ledger(prepared.arrays, choice.at).shares().T
     axes = prepared.arrays.axes
     return {node: f"at peak it will be at {shares(axes, final[node].tolist())}" for node in {*targets} - {NOWHERE}}
@@ -56,8 +57,8 @@ class _MoveExplanation:
         self._current = int(prepared.arrays.current[turn.pod])
         self._obstacles = Obstacles(prepared, turn.ledger, turn.pod)
         self._order = prepared.preferences.order(turn.pod, self._obstacles.allowed, turn.matched)
-        self._place = positions(self._order, len(prepared.arrays.nodes))
-        self._rank = int(self._place[target])
+        self._position = positions(self._order, len(prepared.arrays.nodes))
+        self._rank = int(self._position[target])
         self._distances = prepared.preferences.distances(turn.pod, turn.matched)
 
     def move(self, choice: Choice, before: Measures, after: str) -> PlannedMove:
@@ -81,10 +82,10 @@ class _MoveExplanation:
             return may_not_stay(name, self._obstacles.text(current))
         if arrays.unhappy[self._pod]:
             return unhappy_on(name, before.node_load[name])
-        if self._rank < self._place[current]:
+        if self._rank < self._position[current]:
             here, there = self._distances[current], self._distances[self._target]
             return nearer_fit(name, there, here, arrays.options.inertia)
-        return makes_room(name, self._obstacles.text(current) or "it would be more crowded")
+        return makes_room(name, self._obstacles.text(current) or "it would be more loaded")
 
     def _rejected(self) -> tuple[Rejected, ...]:
         refused = np.flatnonzero(~self._obstacles.allowed)
@@ -92,11 +93,11 @@ class _MoveExplanation:
         return self._obstacles.listed(others, self._why_not)
 
     def _why_not(self, node: int) -> str:
-        """What is in the way matters only on a node that the pod would have liked better."""
-        place = int(self._place[node])
-        if place < self._rank and (found := self._obstacles.text(node)):
+        """An obstacle matters only on a node that the pod prefers to the target."""
+        position = int(self._position[node])
+        if position < self._rank and (found := self._obstacles.text(node)):
             return found
-        return f"choice {place}, distance {self._distances[node]:.2f}"
+        return f"choice {position}, distance {self._distances[node]:.2f}"
 
 
 def no_node(prepared: PreparedProblem, ledger: Ledger, pod: int) -> Unplaced:
@@ -114,8 +115,10 @@ def no_node(prepared: PreparedProblem, ledger: Ledger, pod: int) -> Unplaced:
 
 
 class PlannerReasons(Protocol):
+    """The reasons of a planner that does not match by preference."""
+
     def rank(self, pod: int) -> int:
-        """The place, from 1, of the node it got among those it might have had."""
+        """The rank, from 1, of the node it got."""
         ...
 
     def why_moved(self, pod: int) -> tuple[str, ...]:
@@ -125,7 +128,7 @@ class PlannerReasons(Protocol):
     def why_stayed(self, pod: int) -> str: ...
 
     def costs(self, pod: int) -> Floats:
-        """Per node, with the plan done: what the planner would compare; the lowest is the best."""
+        """Per node, with the plan done: what the planner compares; the lowest is the best."""
         ...
 
     def describe_cost(self, cost: float) -> str: ...
@@ -134,7 +137,8 @@ class PlannerReasons(Protocol):
 def explained_by_planner(
     prepared: PreparedProblem, choice: Choice, reasons: PlannerReasons
 ) -> tuple[dict[int, PlannedMove], list[Unplaced]]:
-    """As `explained` does it for preferences."""
+    """Moves explained by the planner that made them. The other nodes are compared as the plan leaves them: by the
+    planner's own cost, or by the obstacle there."""
     arrays, at = prepared.arrays, choice.at
     ledger = Ledger(arrays, at)
     moves: dict[int, PlannedMove] = {}
@@ -167,15 +171,15 @@ def _rejected_nodes(
 def brief_moves(
     prepared: PreparedProblem, choice: Choice, asked: Mask, before: Measures, ends: Mapping[int, str]
 ) -> dict[int, PlannedMove]:
-    """Of the pods that are asked for, who all took part and got another node. `ends`: what to say of each target."""
+    """Of the `asked` pods, which all took part and got another node. `ends`: the load of each target as text."""
     brief, pods = _BriefReasons(prepared, choice, before, asked), np.flatnonzero(asked)
     moves: dict[int, PlannedMove] = {}
     for pod, target, listed in zip(
         pods.tolist(), choice.at[pods].tolist(), prepared.candidates.numbers(pods).tolist(), strict=True
     ):
         subject, name, rank = prepared.arrays.pods[pod], prepared.arrays.nodes[target].name, brief.rank[pod]
-        place = f"{name} is choice {rank} of {listed}, distance {brief.there[pod]:.2f}; {ends[target]}"
-        reasons = (brief.why(pod), place, *brief.less_headroom(pod))
+        where = f"{name} is choice {rank} of {listed}, distance {brief.there[pod]:.2f}; {ends[target]}"
+        reasons = (brief.why(pod), where, *brief.less_headroom(pod))
         moves[pod] = PlannedMove(subject.key, subject.uid, subject.node, name, rank, reasons)
     return moves
 

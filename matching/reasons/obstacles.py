@@ -1,4 +1,4 @@
-"""What stands between a pod and each node: the rules, or what is on the node already."""
+"""What keeps a pod from each node: constraints, or too little room. And what the cluster lacks for pending pods."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from matching.plan import Rejected
 from matching.planning.arrays import Arrays
 from matching.planning.ledger import Ledger
 from matching.planning.prepared import PreparedProblem
-from matching.problem import TOLERANCE, Requirement, Rules, Term
+from matching.problem import TOLERANCE, Rules, Term
 from matching.reasons.wording import amount, percent, plural
+from matching.selectors import requirement_text
 
 MOST_LISTED = 10
+ALL_NODES = "all nodes"
 
 
 class Kind(IntEnum):
@@ -31,16 +33,16 @@ class Kind(IntEnum):
 
 
 _COUNTED = {
-    Kind.NOTHING: "liked less",
+    Kind.NOTHING: "less preferred",
     Kind.CROWDED: "too crowded at peak",
     Kind.TOO_LITTLE: "too little left by requests",
     Kind.TOO_MANY: resources.POD_COUNT_REASON,
-    Kind.INTER_POD: "kept away by rules between pods",
+    Kind.INTER_POD: "refused by inter-pod constraints",
 }
 
 
 class Obstacles:
-    """For one pod, as things are at its turn. The kinds are found for all nodes at once, words only where asked."""
+    """Of one pod at its turn. The kinds are found for all nodes at once, the texts on demand."""
 
     def __init__(self, prepared: PreparedProblem, ledger: Ledger, pod: int) -> None:
         self._prepared, self._ledger, self._pod = prepared, ledger, pod
@@ -54,7 +56,7 @@ class Obstacles:
         self.kind: Ints = kind
 
     def text(self, node: int) -> str:
-        """Empty when nothing but the pod's taste speaks against the node."""
+        """Empty when only the pod's preference is against the node."""
         match int(self.kind[node]):
             case Kind.RULE:
                 return self._prepared.candidates.why_not(self._pod, node)
@@ -78,10 +80,10 @@ class Obstacles:
         return resources.shortfall(self._ledger.free[:, nodes], self._prepared.arrays.request[:, self._pod])
 
     def counted(self, nodes: Ints) -> str:
-        """How many of those nodes were rejected for which kind of reason, the commonest first."""
+        """How many of those nodes were rejected for which kind of reason, the most frequent first."""
         kinds = self.kind[nodes]
         numbers = np.bincount(kinds, minlength=len(Kind)).tolist()
-        counts = [(numbers[kind], words) for kind, words in _COUNTED.items() if numbers[kind]]
+        counts = [(numbers[kind], text) for kind, text in _COUNTED.items() if numbers[kind]]
         if numbers[Kind.RULE]:
             refusals = self._prepared.candidates.refusals(self._pod, nodes[kinds == Kind.RULE])
             counts += [(number, reason) for reason, number in refusals.items()]
@@ -112,22 +114,23 @@ class Obstacles:
 
 @lru_cache(maxsize=8)
 def _limit(headroom: float) -> str:
-    """A plan's reasons name the same few limits thousands of times."""
+    """Cached: a plan repeats the same few limits thousands of times."""
     return percent(1 - headroom)
 
 
 def some(names: Iterable[str]) -> str:
-    """A few names and how many more there are: notes are read by people."""
+    """A few names, and how many more there are."""
     every = list(names)
     more = f" and {len(every) - MOST_LISTED} more" if len(every) > MOST_LISTED else ""
     return ", ".join(every[:MOST_LISTED]) + more
 
 
-ALL_NODES = "all nodes"
-
-
 def missing(prepared: PreparedProblem, at: Ints) -> Iterator[str]:
-    """One sentence per kind of node, for the pending pods that got none; the highest priority is named first."""
+    """What the cluster lacks for the pending pods that got no node: one sentence per kind of node that they select.
+
+    Their requests are compared with all that is left on such nodes. Where that would be enough in total, the sentence
+    says what the nearest single node lacks. The highest priority comes first.
+    """
     arrays = prepared.arrays
     without_node = prepared.ranking[(arrays.pending & (at == NOWHERE))[prepared.ranking]]
     by_kind: defaultdict[str, list[int]] = defaultdict(list)
@@ -140,7 +143,7 @@ def missing(prepared: PreparedProblem, at: Ints) -> Iterator[str]:
 
 
 def kind_of_nodes(rules: Rules) -> str:
-    """The nodes that a pod's own rules select, in words."""
+    """The nodes that a pod's own rules select, as text."""
     parts = [" and ".join(f"{key}={value}" for key, value in rules.node_selector)]
     parts += [_any_of(terms) for terms in (rules.node_affinity, *rules.volumes) if terms is not None]
     parts += [f"{key} in ({', '.join(values)})" for key, values in rules.volume_zones]
@@ -150,22 +153,21 @@ def kind_of_nodes(rules: Rules) -> str:
 
 def _lacking(prepared: PreparedProblem, ledger: Ledger, kind: str, pods: list[int]) -> str:
     arrays = prepared.arrays
-    open_to = prepared.candidates.of(pods[0])
-    if not open_to.any():
-        return f"of {kind} there is none that would take {'it' if len(pods) == 1 else 'them'} even if it were empty"
-    asked = arrays.request[:, pods].sum(axis=1)
-    left = ledger.free[:, open_to].clip(min=0.0).sum(axis=1)
-    if found := _amounts_text(arrays, asked - left):
-        return (
-            f"on {kind} at least {found} more would be needed ({_amounts_text(arrays, left) or 'nothing'} left in all)"
-        )
-    nodes = np.flatnonzero(open_to)
+    allowed = prepared.candidates.of(pods[0])
+    if not allowed.any():
+        return f"of {kind} none would take {'it' if len(pods) == 1 else 'them'}, even if empty"
+    requested = arrays.request[:, pods].sum(axis=1)
+    left = ledger.free[:, allowed].clip(min=0.0).sum(axis=1)
+    if found := _amounts_text(arrays, requested - left):
+        remaining = _amounts_text(arrays, left) or "nothing"
+        return f"on {kind} at least {found} more would be needed ({remaining} left in total)"
+    nodes = np.flatnonzero(allowed)
     short = resources.shortfall(ledger.free[:, nodes], arrays.request[:, pods[0]])
     nearest = int(short.sum(axis=0).argmin())
     if found := _amounts_text(arrays, short[:, nearest]):
-        name = arrays.nodes[nodes[nearest]].name
-        return f"on {kind} enough is left in all, but not on one: for {arrays.pods[pods[0]].key} {name} lacks {found}"
-    return f"on {kind} the requests would fit; what stands in the way is told for each pod"
+        key, name = arrays.pods[pods[0]].key, arrays.nodes[nodes[nearest]].name
+        return f"on {kind} enough is left in total, but not on one node: for {key} {name} lacks {found}"
+    return f"on {kind} the requests would fit; the reason for each pod says what prevents it"
 
 
 def _amounts_text(arrays: Arrays, shares: Floats) -> str:
@@ -174,20 +176,5 @@ def _amounts_text(arrays: Arrays, shares: Floats) -> str:
 
 
 def _any_of(terms: tuple[Term, ...]) -> str:
-    texts = [" and ".join(map(_requirement_text, (*term.expressions, *term.fields))) for term in terms]
+    texts = [" and ".join(map(requirement_text, (*term.expressions, *term.fields))) for term in terms]
     return texts[0] if len(texts) == 1 else "(" + " or ".join(texts) + ")"
-
-
-def _requirement_text(asked: Requirement) -> str:
-    values = ", ".join(asked.values)
-    match asked.operator:
-        case "In":
-            return f"{asked.key}={values}" if len(asked.values) == 1 else f"{asked.key} in ({values})"
-        case "NotIn":
-            return f"{asked.key} not in ({values})"
-        case "Exists":
-            return asked.key
-        case "DoesNotExist":
-            return f"no {asked.key}"
-        case other:
-            return f"{asked.key} {'>' if other == 'Gt' else '<'} {values}"

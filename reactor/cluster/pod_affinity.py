@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from matching.constraints.inter_pod import has_inter_pod_rules, pod_selectors
+from matching.feasibility import has_inter_pod_rules, pod_selectors
 from matching.problem import Rules
 from matching.selectors import selects
 from reactor.cluster.records import Pod

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from matching.constraints.inter_pod import has_inter_pod_rules
+from matching.feasibility import has_inter_pod_rules
 from matching.problem import Rules
 from reactor.cluster.pod_affinity import NAMESPACE_NAME, asks_for_namespace_labels
 from reactor.cluster.records import PersistentVolume, Pod

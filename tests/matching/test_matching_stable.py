@@ -70,7 +70,7 @@ def test_a_plan_that_helps_nobody_is_empty_and_says_why(
     found = plan(case)
     assert found.moves == ()
     assert found.notes[0] == "no running pod is moved"
-    assert "nobody is unhappy" in found.notes[1]
+    assert "no pod is unhappy" in found.notes[1]
     assert {pair.cause for pair in found.certificate.blocking} == {BlockingCause.NOT_WORTH_IT}
     assert targets(matched(case)) == {"a": "small"}
 

@@ -45,7 +45,7 @@ def test_rejected_nodes_are_listed_best_first_and_the_rest_counted(
     assert [each.node for each in move.rejected[:3]] == ["n02", "n04", "n06"]
     assert len(move.rejected) == 11
     assert move.rejected[-1].node == "*"
-    assert move.rejected[-1].reason == "19 more nodes: 15 node selector zone=a does not match, 4 liked less"
+    assert move.rejected[-1].reason == "19 more nodes: 15 node selector zone=a does not match, 4 less preferred"
 
 
 def test_nodes_liked_better_say_what_was_in_the_way(pod: Make, node: Make, problem: Make, plan: Planning) -> None:

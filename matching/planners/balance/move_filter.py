@@ -1,4 +1,4 @@
-"""Which changes of the board are allowed: rules and requests for many pods at once, the last word pair by pair."""
+"""Which moves are allowed: fast for many pods at once, and a final check for each move."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from matching.planning.prepared import PreparedProblem
 
 
 class AllowedNodes:
-    """Where pods may be sent at all, by class of pods with equal rules."""
+    """The nodes that pods may use at all, by class of pods with equal rules."""
 
     def __init__(self, prepared: PreparedProblem) -> None:
         arrays, movable = prepared.arrays, np.flatnonzero(prepared.movable)
         self.of_pod, every = rule_classes(arrays.pods)
         self.rows = np.zeros((len(every), len(arrays.nodes)), dtype=bool)
-        """(classes, nodes); whether a pod may stay at home is not in it."""
+        """(classes, nodes); does not say whether a pod may stay on its current node."""
         self._current_nodes = arrays.current[movable]
         kinds, firsts = np.unique(self.of_pod[movable], return_index=True)
         for kind, pod in zip(kinds.tolist(), movable[firsts].tolist(), strict=True):
@@ -29,7 +29,7 @@ class AllowedNodes:
                 self.rows[kind, arrays.current[pod]] = True
 
     def counted(self) -> Mask:
-        """Nodes that some movable pod may use or leave: where nobody can be moved to, nothing is out of balance."""
+        """Nodes that a movable pod may use or is on: the load of other nodes cannot change."""
         counted: Mask = np.logical_or.reduce(self.rows, axis=0)
         counted[self._current_nodes[self._current_nodes != NOWHERE]] = True
         return counted
@@ -44,11 +44,11 @@ class MoveFilter:
         self._inter_pod = _with_inter_pod_rules(state.prepared.arrays)
 
     def possible(self, pods: Ints, targets: Ints) -> Mask:
-        """(pods, targets), by all rules but the budget; `targets` has a row per pod. `lets` has the last word."""
+        """(pods, targets), by all constraints but the budget; `targets` has a row per pod. `allows` is the final
+        check."""
         ledger = self._state.ledger
-        ok: Mask = self._allowed.rows[self._allowed.of_pod[pods][:, None], targets] & resources.fits_pod_count(
-            ledger.slots[targets]
-        )
+        ok: Mask = self._allowed.rows[self._allowed.of_pod[pods][:, None], targets]
+        ok &= resources.fits_pod_count(ledger.slots[targets])
         for free, least in zip(ledger.free, self._least[:, pods], strict=True):
             ok &= free[targets] >= least[:, None]
         ok &= targets != self._state.at[pods][:, None]
@@ -62,7 +62,7 @@ class MoveFilter:
         return reachable
 
     def swappable(self, source: int, ours: Ints, theirs: Ints) -> Mask:
-        """(ours, theirs): by rules and requests each fits where the other one is, with that one gone."""
+        """(ours, theirs): by node rules and requests each fits on the node of the other, with that one gone."""
         state, request, rows, kind = (
             self._state,
             self._prepared.arrays.request,
@@ -77,7 +77,7 @@ class MoveFilter:
         return ok
 
     def allows(self, pod: int, target: int) -> bool:
-        """All rules, also those between pods, and the budget."""
+        """All constraints, also inter-pod ones, and the budget."""
         state, at = self._state, int(self._state.at[pod])
         if not self._prepared.candidates.of(pod)[target] or not state.ledger.fits_on(pod, target):
             return False
@@ -89,8 +89,8 @@ class MoveFilter:
         return allowed
 
     def swap(self, pod: int, partner: int) -> bool:
-        """One goes after the other, so that each finds room at its turn; False, and nothing done, if neither order
-        does."""
+        """One pod moves after the other, so that each finds room at its turn. False, and nothing changed, if neither
+        order works."""
         at = self._state.at
         source, target = int(at[pod]), int(at[partner])
         for first, there, second, back in ((pod, target, partner, source), (partner, source, pod, target)):
@@ -110,29 +110,29 @@ class MoveFilter:
         self._state.put(pod, target)
 
     def affordable(self, pods: Ints) -> Ints:
-        """Those the budget still has a move for; a pod that has moved already costs no further one."""
+        """The pods that the budget allows to move; a pod that has moved already costs no further move."""
         if not self.budget.limited:
             return pods
         free_to_go: Mask = (self._current[pods] == NOWHERE) | (self._state.at[pods] != self._current[pods])
         return pods[free_to_go | self.budget.may_leave(pods)]
 
     def targets(self, pods: Ints, number: int) -> Ints:
-        """(pods, targets): the nodes that each may use where load costs least, on all axes together and on each axis.
-        All nodes when there are at most twice as many."""
+        """(pods, targets): the nodes that each pod may use where load costs least, on all axes together and on each
+        axis. All nodes when there are at most `2 * number`."""
         nodes = len(self._state.counted)
         if nodes <= 2 * number:
             return np.broadcast_to(np.arange(nodes), (len(pods), nodes))
-        kinds, place = np.unique(self._allowed.of_pod[pods], return_inverse=True)
-        closed = ~(self._allowed.rows[kinds] & resources.fits_pod_count(self._state.ledger.slots))
+        classes, index = np.unique(self._allowed.of_pod[pods], return_inverse=True)
+        closed = ~(self._allowed.rows[classes] & resources.fits_pod_count(self._state.ledger.slots))
         cost: Floats = self._state.weights[:, None] * self._state.away * self._state.per
         axes = np.flatnonzero(self._state.weights)
         columns = [_least(np.where(closed, np.inf, cost.sum(axis=0)), number // 2)]
         columns += [_least(np.where(closed, np.inf, cost[axis]), max(1, number // 2 // len(axes))) for axis in axes]
-        return np.concatenate(columns, axis=1)[place]
+        return np.concatenate(columns, axis=1)[index]
 
 
 def _with_inter_pod_rules(arrays: Arrays) -> Mask:
-    """Pods with rules about other pods, theirs or others' about them: the few that are asked for one by one."""
+    """Pods with inter-pod constraints, or selected by them: the few that are checked one by one."""
     rules = arrays.inter_pod
     if rules is None:
         return np.zeros(len(arrays.pods), dtype=bool)
@@ -140,6 +140,6 @@ def _with_inter_pod_rules(arrays: Arrays) -> Mask:
 
 
 def _least(costs: Floats, number: int) -> Ints:
-    """Places of the lowest of each row, in any order."""
-    places: Ints = np.argpartition(costs, number - 1, axis=1)[:, :number]
-    return places
+    """Indices of the lowest values of each row, in any order."""
+    lowest: Ints = np.argpartition(costs, number - 1, axis=1)[:, :number]
+    return lowest

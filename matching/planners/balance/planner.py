@@ -1,4 +1,4 @@
-"""The planner: pending pods first, then the search, then the whole plan against doing nothing."""
+"""The planner: places pending pods, searches, and writes the plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matching.planners.balance.noise import expect, sigma_of
 from matching.planners.balance.search import BalanceSearch
 from matching.planners.balance.state import BalanceState, MoveCosts
 from matching.planning.arrays import Arrays
-from matching.planning.budget import budget_words, movers
+from matching.planning.budget import budget_text, movers
 from matching.planning.node_loads import axis_weights, check_weights, mark_unknown
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
@@ -25,15 +25,15 @@ from matching.problem import Problem
 from matching.reasons.wording import NOBODY_MOVES, PENDING, percent, plural, shares
 
 _UNKNOWN_SHIFT = 0.25
-"""To even out two nodes half of their difference is shifted, and half of it has a quarter of its variance."""
+"""To even out two nodes, half of their difference is moved, and half of it has a quarter of its variance."""
 
 
 @dataclass(frozen=True, slots=True)
 class BalancePlanner:
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Axes to balance; none named means all of them alike."""
+    """Axes to balance; empty means all axes with equal weights."""
     confidence: float = 0.95
-    """How sure it must be that the loads differ in truth; 0 takes all that was measured for it."""
+    """How certain it must be that the loads really differ; 0 trusts every measured difference."""
     noise: float | None = None
     """Standard deviation of a pod's usage as a share of it. None: a third of the way from its usage to its peak."""
     outage: float = 1.7
@@ -41,7 +41,7 @@ class BalancePlanner:
     horizon: float = 300.0
     """Seconds for which a plan is expected to hold."""
     overload: float = 4.0
-    """What a squared share of overload at peak weighs against one of spread: peaks beyond the limit cost requests."""
+    """The weight of squared overload at peak relative to squared spread: peaks above the limit cost requests."""
 
     name: ClassVar[str] = "balance"
     waives: ClassVar[frozenset[Promise]] = frozenset()
@@ -69,19 +69,19 @@ class BalancePlanner:
         each_axis = self.confidence ** (1 / max(1, int(np.count_nonzero(weights))))
         expected = expect(arrays, counted, sigma_of(arrays, self.noise), each_axis)
         state = BalanceState(prepared, counted, weights, expected.usage, self.overload)
-        filter_, costs = MoveFilter(state, allowed_nodes), self._move_costs(state, expected.variance)
-        search = BalanceSearch(state, filter_, costs)
+        move_filter, costs = MoveFilter(state, allowed_nodes), self._move_costs(state, expected.variance)
+        search = BalanceSearch(state, move_filter, costs)
         search.place(_pending(arrays))
         before = state.measured()
         search.run()
         choice = Choice(state.at, prepared.movable, {})
-        reasons = BalanceReasons(state, filter_, costs, before, state.measured())
+        reasons = BalanceReasons(state, move_filter, costs, before, state.measured())
         return Outcome(choice, choice, BlockingCause.NOT_BY_PREFERENCE, "", _notes(state, before), reasons)
 
     def _move_costs(self, state: BalanceState, variance: Floats) -> MoveCosts:
-        """While a pod moves, its load is lost for a part of the time that the plan holds. That is priced as if the
-        load were displaced by a whole node for that part, so a move pays when the two nodes still differ by it.
-        Besides it must earn more than what is not known about the load that should be shifted (squared)."""
+        """While a pod moves, its load is lost for a part of the time that the plan holds. The price is that of
+        displacing the load by a whole node for that part. A move must also gain more than the (squared) uncertainty
+        about the load that should be moved."""
         current = state.prepared.arrays.current
         running = np.flatnonzero(current != NOWHERE)
         share = np.zeros(len(current))
@@ -104,16 +104,16 @@ def _notes(state: BalanceState, before: Floats) -> tuple[str, ...]:
     first = "standard deviation of the node loads: {} before, {} after".format(*spreads)
     if not moved:
         return f"{NOBODY_MOVES}: no gain is above its price and the noise of the measurements", first
-    budget = budget_words(state.prepared.problem.options)
+    budget = budget_text(state.prepared.problem.options)
     return (first, f"{budget}: {plural(moved, 'move')} found within it") if budget else (first,)
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceReasons:
-    """Costs are changes of the objective from where the plan ends; they are told in squared per cent."""
+    """Costs are changes of the objective from the end of the plan, shown in squared percent."""
 
     state: BalanceState
-    filter_: MoveFilter
+    move_filter: MoveFilter
     move_costs: MoveCosts
     before: Floats
     """(axes, nodes): measured loads with only the pending pods placed."""
@@ -121,7 +121,7 @@ class BalanceReasons:
     """Measured loads with the plan."""
 
     def rank(self, pod: int) -> int:
-        costs = np.where(self.filter_.possible(np.array([pod]), self._every)[0], self.costs(pod), np.inf)
+        costs = np.where(self.move_filter.possible(np.array([pod]), self._every)[0], self.costs(pod), np.inf)
         return 1 + int((costs < 0).sum())
 
     def why_moved(self, pod: int) -> tuple[str, ...]:
@@ -131,13 +131,13 @@ class BalanceReasons:
         current = int(arrays.current[pod])
         if current == NOWHERE:
             return PENDING, f"the loads end most even with it there: {there}"
-        who = f"evens out {arrays.nodes[current].name}, at {self._at(self.before, current)} (mean {self._mean()})"
-        return who, there, self._earns(pod, current)
+        why = f"evens out {arrays.nodes[current].name}, at {self._at(self.before, current)} (mean {self._mean()})"
+        return why, there, self._earns(pod, current)
 
     def why_stayed(self, pod: int) -> str:
         if not (self.after[:, self._arrays.current[pod]] > self._means()).any():
             return "its node is not loaded above the mean"
-        return "no move of it is sure to earn more than its price and the noise of the measurements"
+        return "no move of it is certain to gain more than its price and the noise of the measurements"
 
     def costs(self, pod: int) -> Floats:
         changes: Floats = self.state.changes(np.array([pod]), self._every)[0]
@@ -150,12 +150,12 @@ class BalanceReasons:
     def _earns(self, pod: int, current: int) -> str:
         """Against the same plan without this move."""
         gain = float(self.state.changes(np.array([pod]), np.array([[current]]))[0, 0]) * 1e4
-        uncertainty = (
-            float(self.move_costs.uncertainty[current] + self.move_costs.uncertainty[self.state.at[pod]]) * 1e4
+        costs, target = self.move_costs, int(self.state.at[pod])
+        price, doubt = (
+            float(costs.price[pod]) * 1e4,
+            float(costs.uncertainty[current] + costs.uncertainty[target]) * 1e4,
         )
-        return (
-            f"is expected to earn {gain:.3g} %²: price {self.move_costs.price[pod] * 1e4:.2g}, doubt {uncertainty:.2g}"
-        )
+        return f"is expected to gain {gain:.3g} %²: price {price:.2g}, uncertainty {doubt:.2g}"
 
     def _at(self, load: Floats, node: int) -> str:
         return shares(self._arrays.axes, load[:, node].tolist())

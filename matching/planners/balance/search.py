@@ -1,8 +1,8 @@
-"""Local search: single moves until none pays, then exchanges of two pods, then whoever may as well go home; where the
-cluster is small, again from forced moves.
+"""Local search: single moves until none pays, then exchanges of two pods, then pods that may as well go back. In a
+small cluster it continues from forced moves.
 
-Every step lowers the objective by more than what it adds to what is owed for moves, so it ends, and never worse than
-it began. Pods that have no node yet disturb nobody and owe nothing.
+Every step lowers the objective by more than it adds to the cost of the moves. So the search ends, and never worse than
+it began. Placing pending pods has no cost.
 """
 
 from __future__ import annotations
@@ -16,28 +16,38 @@ from matching.planners.balance.move_filter import MoveFilter
 from matching.planners.balance.state import LEAST_GAIN, BalanceState, MoveCosts
 
 _MOST_ROUNDS = 12
-
 _ROUNDS_IF_LARGE = 2
-
 _SWAPS_IF_LARGE = 1
-"""From each of the hottest nodes, where there are many nodes."""
-
+"""From each of the hottest nodes, when there are many nodes."""
 _PARTNERS = 32
-"""The coldest nodes whose pods a hot one may exchange with, where there are many nodes."""
-
+"""The coldest nodes whose pods a hot node may exchange with, when there are many nodes."""
 _SWAP_TRIES = 8
+FEW = 64
+"""Up to this many nodes the search is complete; beyond, it looks at this many of the hottest nodes at a time."""
+_TARGETS = 32
+"""The coldest nodes that are compared for a pod."""
+_MOST_SWEEPS = 2
+_PARTS_OF_BUDGET = 16
+_TRIES = 8
+
+_FORCED_TRIES = 32
+"""The search ends after this many forced moves in a row without improvement."""
+_FORCED_PODS = 1024
+"""Tries times pods: with many pods a try takes long, so there are fewer, and none beyond this."""
+_FORCED_ROUNDS = 4
+"""The total is this many times `_FORCED_TRIES`."""
 
 
 class BalanceSearch:
-    def __init__(self, state: BalanceState, filter_: MoveFilter, costs_: MoveCosts) -> None:
-        self._state, self._filter, self._costs = state, filter_, costs_
+    def __init__(self, state: BalanceState, move_filter: MoveFilter, move_costs: MoveCosts) -> None:
+        self._state, self._filter, self._costs = state, move_filter, move_costs
         self._current = state.prepared.arrays.current
-        self._descent = Descent(state, filter_, costs_)
-        self._forced = ForcedMoves(state, filter_, costs_, self._improve)
+        self._descent = Descent(state, move_filter, move_costs)
+        self._forced = ForcedMoves(state, move_filter, move_costs, self._improve)
         self._large = state.number > FEW
 
     def place(self, pods: Ints) -> None:
-        """Each in turn where it makes the objective smallest; whom no node can take stays without."""
+        """Each pod in turn where it makes the objective smallest; a pod that no node can take stays pending."""
         every = np.arange(len(self._state.counted))[None, :]
         for pod in pods.tolist() if every.size else []:
             only = np.array([pod])
@@ -83,8 +93,8 @@ class BalanceSearch:
         costs += self._costs.added_cost(state, theirs, np.full((len(theirs), 1), source))[:, 0]
         costs[~self._filter.swappable(source, ours, theirs)] = np.inf
         return any(
-            self._filter.swap(int(ours[place // len(theirs)]), int(theirs[place % len(theirs)]))
-            for place in _smallest(costs, _SWAP_TRIES).tolist()
+            self._filter.swap(int(ours[index // len(theirs)]), int(theirs[index % len(theirs)]))
+            for index in _smallest(costs, _SWAP_TRIES).tolist()
         )
 
     def _partners(self, source: int, ours: Ints) -> Ints:
@@ -98,7 +108,7 @@ class BalanceSearch:
         return self._filter.affordable(pods[node[state.at[pods]]])
 
     def _return_to_current(self) -> bool:
-        """A pod whose move has become worth less than it owes goes back; one return can make another one wrong."""
+        """A pod whose move is no longer worth its cost goes back. One return can make another one wrong."""
         state = self._state
         pods = np.flatnonzero(state.movable & (self._current != NOWHERE) & (state.at != self._current))
         progress = False
@@ -116,31 +126,20 @@ class BalanceSearch:
 
 
 def _smallest(values: Floats, number: int) -> Ints:
-    """Flat places of the values that are worth having, the smallest first, ties by place."""
+    """Flat indices of the values that are a gain, the smallest first, ties by index."""
     flat = values.ravel()
-    places = np.flatnonzero(flat < -LEAST_GAIN)
-    if len(places) > number:
-        limit = np.partition(flat[places], number - 1)[number - 1]
-        places = places[flat[places] <= limit]
-    return places[np.argsort(flat[places], kind="stable")][:number]
-
-
-FEW = 64
-"""Up to so many nodes all are looked at in every way; beyond, so many of the hottest at a time."""
-
-_TARGETS = 32
-"""The coldest nodes that are weighed for a pod."""
-
-_MOST_SWEEPS = 2
-
-_PARTS_OF_BUDGET = 16
-
-_TRIES = 8
+    found = np.flatnonzero(flat < -LEAST_GAIN)
+    if len(found) > number:
+        limit = np.partition(flat[found], number - 1)[number - 1]
+        found = found[flat[found] <= limit]
+    return found[np.argsort(flat[found], kind="stable")][:number]
 
 
 class Descent:
-    def __init__(self, state: BalanceState, moves: MoveFilter, costs: MoveCosts) -> None:
-        self._state, self._moves, self._costs = state, moves, costs
+    """Single moves from the hottest nodes, always the one that gains most."""
+
+    def __init__(self, state: BalanceState, move_filter: MoveFilter, move_costs: MoveCosts) -> None:
+        self._state, self._filter, self._costs = state, move_filter, move_costs
         self._nodes = len(state.counted)
         self._limit = state.prepared.problem.options.max_moves
 
@@ -152,40 +151,40 @@ class Descent:
                 return
 
     def _sweep(self) -> bool:
-        """A node without a worthwhile move sleeps until all others do."""
+        """A node without a worthwhile move is skipped until no other node has one either."""
         state, progress = self._state, False
-        awake = state.sources()
-        while awake.any():
-            hot = np.argsort(np.where(awake, -state.heat(), np.inf), kind="stable")[:FEW]
-            hot = hot[awake[hot]]
-            round_ = _DescentRound(state, self._moves, self._costs, hot)
-            if round_.run(self._most()):
+        active = state.sources()
+        while active.any():
+            hot = np.argsort(np.where(active, -state.heat(), np.inf), kind="stable")[:FEW]
+            hot = hot[active[hot]]
+            moves = _DescentRound(state, self._filter, self._costs, hot)
+            if moves.run(self._most()):
                 progress = True
-                awake[hot] = round_.hopeful[hot]
+                active[hot] = moves.hopeful[hot]
             else:
-                awake[hot] = False
+                active[hot] = False
         return progress
 
     def _most(self) -> int:
-        """Under a budget the best few of a round, so that it is not spent on what merely comes first."""
+        """With a budget only the best moves of a round, so that it is not spent on the first ones found."""
         return self._nodes if self._limit is None else max(1, self._limit // _PARTS_OF_BUDGET)
 
 
 class _DescentRound:
-    """The pods of some nodes weighed against their targets at once. Each node takes part in at most one move, since
-    after it the figures of that node are old."""
+    """The pods of some nodes compared with their targets at once. Each node takes part in at most one move, because its
+    figures are outdated after it."""
 
-    def __init__(self, state: BalanceState, moves: MoveFilter, costs: MoveCosts, sources: Ints) -> None:
-        self._state, self._moves, self._costs = state, moves, costs
+    def __init__(self, state: BalanceState, move_filter: MoveFilter, move_costs: MoveCosts, sources: Ints) -> None:
+        self._state, self._filter, self._costs = state, move_filter, move_costs
         self._touched = np.zeros(len(state.counted), dtype=bool)
         self.hopeful: Mask = np.zeros(len(state.counted), dtype=bool)
         """Nodes with a move that seemed worthwhile, made or not."""
         on_source = np.zeros(len(state.counted) + 1, dtype=bool)
         on_source[sources] = True
-        self._pods = moves.affordable(np.flatnonzero(state.movable & on_source[state.at]))
-        self._targets = moves.targets(self._pods, _TARGETS)
-        possible = moves.possible(self._pods, self._targets)
-        gains = -state.changes(self._pods, self._targets) - costs.added_cost(state, self._pods, self._targets)
+        self._pods = move_filter.affordable(np.flatnonzero(state.movable & on_source[state.at]))
+        self._targets = move_filter.targets(self._pods, _TARGETS)
+        possible = move_filter.possible(self._pods, self._targets)
+        gains = -state.changes(self._pods, self._targets) - move_costs.added_cost(state, self._pods, self._targets)
         self._gains = np.where(possible, gains, -np.inf)
 
     def run(self, most: int) -> int:
@@ -214,44 +213,37 @@ class _DescentRound:
             target = int(targets[column])
             if not self._gains[row, column] > LEAST_GAIN:
                 return False
-            if self._moves.allows(pod, target):
-                self._moves.move(pod, target)
+            if self._filter.allows(pod, target):
+                self._filter.move(pod, target)
                 self._touched[[source, target]] = True
                 return True
             self._gains[row, column] = -np.inf
         return False
 
 
-_FORCED_TRIES = 32
-"""So many in a row that lead nowhere are enough."""
-
-_FORCED_PODS = 1024
-"""Tries times pods: where there are many pods a try takes long, so there are fewer, and none beyond this."""
-
-_FORCED_ROUNDS = 4
-"""So many times `_TRIES` in all."""
-
-
 class ForcedMoves:
+    """A way out of local minima: one move is forced although it costs, the search continues, and the result is kept if
+    it is better. This finds combinations of three or more moves, such as two small pods for a large one."""
+
     def __init__(
-        self, state: BalanceState, filter_: MoveFilter, costs_: MoveCosts, improve: Callable[[], None]
+        self, state: BalanceState, move_filter: MoveFilter, move_costs: MoveCosts, improve: Callable[[], None]
     ) -> None:
-        """`settle` searches on from where the board is."""
-        self._state, self._filter, self._costs, self._improve = state, filter_, costs_, improve
+        """`improve` continues the search from the current state."""
+        self._state, self._filter, self._costs, self._improve = state, move_filter, move_costs, improve
 
     def run(self) -> None:
-        """Until none of the cheapest moves leads on, or the tries are used up."""
+        """Until none of the cheapest moves improves the result, or the tries are used up."""
         in_a_row = min(_FORCED_TRIES, _FORCED_PODS // max(1, int(self._state.movable.sum())))
         left = _FORCED_ROUNDS * in_a_row
         while left > 0:
             moves = self._cheapest_moves()[: min(left, in_a_row)]
-            place = next((at for at, (pod, target) in enumerate(moves) if self._improves(pod, target)), None)
-            if place is None:
+            found = next((at for at, (pod, target) in enumerate(moves) if self._improves(pod, target)), None)
+            if found is None:
                 return
-            left -= place + 1
+            left -= found + 1
 
     def _improves(self, pod: int, target: int) -> bool:
-        """The pod is held at the target while the others settle; all go back if that ends no better."""
+        """The pod stays on the target while the others move; all go back if the result is not better."""
         if not self._filter.allows(pod, target):
             return False
         state, before, at = self._state, self._total(), self._state.at.copy()
@@ -267,7 +259,7 @@ class ForcedMoves:
         return False
 
     def _cheapest_moves(self) -> list[tuple[int, int]]:
-        """Pods and targets: every pod's cheapest, from the hottest nodes first, then the others by cost."""
+        """Pods and targets: the cheapest move of every pod, from the hottest nodes first, then the others by cost."""
         state = self._state
         pods = self._filter.affordable(np.flatnonzero(state.movable & (state.at != NOWHERE)))
         every = np.broadcast_to(np.arange(len(state.counted)), (len(pods), len(state.counted)))

@@ -1,7 +1,7 @@
-"""The board of the search: where the pods are, what each node carries, and what a change would do to the objective.
+"""The state of the search: where the pods are, the load of each node, and how a change affects the objective.
 
-The objective is a sum over axes (weighted) of the squared distances of the nodes' shares from their mean, which is
-the number of nodes times the variance, plus `overload` times the squared peak shares above 1 - headroom.
+The objective is a weighted sum over axes of the squared distances of the nodes' loads from their mean (the number of
+nodes times the variance), plus `overload` times the squared peak shares above 1 - headroom.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class BalanceState:
     def __init__(
         self, prepared: PreparedProblem, counted: Mask, weights: Floats, amount: Floats, overload: float
     ) -> None:
-        """`counted` nodes have a part in the spread; `amount` is what each pod is expected to use."""
+        """`counted` nodes count for the spread; `amount` is the expected usage of each pod."""
         arrays = prepared.arrays
         self.prepared, self.counted, self.at = prepared, counted, arrays.current.copy()
         self.movable = prepared.movable.copy()
@@ -49,7 +49,7 @@ class BalanceState:
         return away
 
     def measured(self) -> Floats:
-        """(axes, nodes): the loads by what the pods use now, not by what they are expected to."""
+        """(axes, nodes): the loads by measured usage, not by expected usage."""
         arrays = self.prepared.arrays
         used = sum_by_node(arrays.usage, self.at, len(arrays.nodes))
         loads: Floats = (arrays.background + used) * self.per
@@ -65,20 +65,20 @@ class BalanceState:
         return float((self.weights @ (self.away**2 + self._overload * over**2)).sum())
 
     def heat(self) -> Floats:
-        """How much each node has above the mean or the limit: where to look first."""
+        """How far each node is above the mean or the limit: where to look first."""
         over = self._over(self.ledger.load * self.per)
         heat: Floats = self.weights @ (self.away.clip(min=0.0) ** 2 + self._overload * over**2)
         return heat
 
     def sources(self) -> Mask:
-        """Nodes with somebody who may leave."""
+        """Nodes with a movable pod."""
         sources = np.zeros(len(self.counted), dtype=bool)
         at = self.at[self.movable]
         sources[at[at != NOWHERE]] = True
         return sources & self.counted
 
     def changes(self, pods: Ints, targets: Ints) -> Floats:
-        """(pods, targets): what the objective changes by if the pod went there. `targets` has a row per pod."""
+        """(pods, targets): the change of the objective if the pod went there. `targets` has a row per pod."""
         source = self.at[pods]
         total = np.zeros(np.broadcast_shapes((len(pods), 1), targets.shape))
         for axis, weight in enumerate(self.weights.tolist()):
@@ -115,7 +115,7 @@ class BalanceState:
         return total
 
     def put(self, pod: int, target: int) -> None:
-        """From wherever it is to the target."""
+        """Move the pod from its node, if any, to the target."""
         for node, sign in ((int(self.at[pod]), -1), (target, 1)):
             if node != NOWHERE:
                 self.load[:, node] += sign * self.amount[:, pod] * self.per[:, node]
@@ -131,12 +131,13 @@ class BalanceState:
 
 
 LEAST_GAIN = 1e-12
-"""Below it a gain is rounding."""
+"""Smaller gains are rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveCosts:
-    """In units of the objective. Only running pods that end away from home owe anything."""
+    """What a move must gain: its price, and the uncertainty about the two nodes. In units of the objective. Only
+    running pods that end on another node have costs."""
 
     price: Floats
     """Per pod."""
@@ -144,14 +145,14 @@ class MoveCosts:
     """Per node, for each pod that leaves or enters it."""
 
     def cost_at(self, state: BalanceState, pods: Ints, at: Ints) -> Floats:
-        """By each pod if it ended there; `at` has a place or a row of them per pod."""
+        """Of each pod if it ended there; `at` has a node or a row of nodes per pod."""
         current, price = state.prepared.arrays.current[pods], self.price[pods]
         if at.ndim > 1:
             current, price = current[:, None], price[:, None]
         stays = (current == NOWHERE) | (at == NOWHERE) | (at == current)
-        cost_at: Floats = np.where(stays, 0.0, price + self.uncertainty[current] + self.uncertainty[at])
-        return cost_at
+        cost: Floats = np.where(stays, 0.0, price + self.uncertainty[current] + self.uncertainty[at])
+        return cost
 
     def added_cost(self, state: BalanceState, pods: Ints, targets: Ints) -> Floats:
-        """(pods, targets): how much more each would owe there than where it is."""
+        """(pods, targets): how much more each pod would cost there than where it is."""
         return self.cost_at(state, pods, targets) - self.cost_at(state, pods, state.at[pods])[:, None]

@@ -1,4 +1,9 @@
-"""Generation after generation: selection by roulette wheel, crossover, mutation, and repair after each of them."""
+"""The genetic search: fitness, the check dictionary, and one generation after the other.
+
+The fitness is C_max - sigma, never below 0; sigma is the standard deviation of the weighted node loads. The check
+dictionary has for each pod the nodes it is forbidden on (hard) and those it is affine to (soft). Each generation
+applies selection by roulette wheel, crossover and mutation, with a repair after each of them.
+"""
 
 from __future__ import annotations
 
@@ -16,29 +21,29 @@ class CheckDictionary:
     forbidden: Mask
     """(pods, nodes)"""
     affine: Mask
-    """(pods, nodes): where a forbidden pod is sent instead. Nowhere affine means: anywhere that is not forbidden."""
+    """(pods, nodes): where a pod on a forbidden node goes instead. Without any: all nodes that are not forbidden."""
 
     def forbids(self, population: Ints) -> Mask:
-        """Which genes of the individuals (rows) put a pod where it may not be."""
+        """Which genes of the individuals (rows) put a pod on a forbidden node."""
         pods = np.arange(population.shape[1])
         wrong: Mask = self.forbidden[pods, population]
         return wrong
 
 
 class Repair:
-    """Forbidden genes redrawn among the pod's affine nodes; all others stay, affine or not."""
+    """Draws forbidden genes again among the pod's affine nodes; all others stay, affine or not."""
 
     def __init__(self, dictionary: CheckDictionary) -> None:
         self._dictionary = dictionary
         choice = dictionary.affine & ~dictionary.forbidden
-        nowhere = ~choice.any(axis=1)
-        choice[nowhere] = ~dictionary.forbidden[nowhere]
+        without = ~choice.any(axis=1)
+        choice[without] = ~dictionary.forbidden[without]
         self._numbers = choice.sum(axis=1)
         self._first = np.concatenate([[0], np.cumsum(self._numbers)[:-1]]) if len(choice) else self._numbers
         self._nodes = np.nonzero(choice)[1]
 
     def draw(self, pods: Ints, random: Floats) -> Ints:
-        """For each pod one of the nodes it may be sent to; `random` has a number in [0, 1) for each."""
+        """For each pod one of its nodes; `random` has a number in [0, 1) for each."""
         drawn: Ints = self._nodes[self._first[pods] + (random * self._numbers[pods]).astype(np.int64)]
         return drawn
 
@@ -52,13 +57,13 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What individuals are judged by."""
+    """What individuals are evaluated by."""
 
     loads: NodeLoads
     pods: Ints
-    """Whose genes they are, in order."""
+    """The pods of the genes, in order."""
     start: Floats
-    """Load of each node by what does not take part."""
+    """Load of each node by pods that do not take part."""
     request: Floats
     """(axes, pods that take part)"""
     free: Floats
@@ -80,7 +85,7 @@ class Trial:
         return deviations
 
     def penalty(self, population: Ints) -> Floats:
-        """Share of the pods that are where they may not be, and how far requests exceed the room."""
+        """Share of the pods on forbidden nodes, and how far requests exceed the room."""
         wrong: Floats = self.dictionary.forbids(population).mean(axis=1)
         nodes = len(self.start)
         for request, free in zip(self.request, self.free, strict=True):
@@ -118,7 +123,7 @@ class Evolved:
     sigma: Floats
     """Of the best individual so far, after each generation; the first number is that of the first population."""
     cost: Floats
-    """The same with what is forbidden or too full added."""
+    """The same with the penalty for forbidden and full nodes."""
 
 
 def evolve(trial: Trial, rates: Rates, repair: Repair | None, current: Ints, seed: int) -> Evolved:
@@ -167,7 +172,7 @@ def _roulette(fit: Floats, generator: np.random.Generator) -> Ints:
 
 
 def _cross(population: Ints, rate: float, generator: np.random.Generator) -> None:
-    """Neighbours exchange their genes from one point on; in place."""
+    """Pairs exchange their genes from one point on; in place."""
     pairs = len(population) // 2
     genes = population.shape[1]
     points = np.where(generator.random(pairs) < rate, generator.integers(0, genes, pairs), genes)

@@ -67,7 +67,7 @@ class GeneticPlanner:
         return write_plan(self.name, prepared, limited_outcome(prepared, self._draft(prepared, loads), objective))
 
     def evolve(self, prepared: PreparedProblem, loads: NodeLoads) -> Evolved:
-        """The search alone, to look at how it converges."""
+        """The search alone, to see how it converges."""
         pods = np.flatnonzero(prepared.movable)
         trial = _trial(prepared, loads, pods)
         rates = Rates(self.population, self.generations, self.crossover, self.mutation, self.elites, self.c_max)
@@ -109,8 +109,8 @@ def deviation(loads: Floats) -> float:
 
 
 def check_dictionary(prepared: PreparedProblem, pods: Ints) -> CheckDictionary:
-    """Forbidden is what the rules refuse. Affine are the nodes that meet most of the pod's soft wishes, among those
-    that would take it if they were empty."""
+    """Forbidden nodes are those that the node rules refuse. Affine nodes meet most of the pod's soft constraints, among
+    those that would take it if they were empty."""
     nodes, soft = len(prepared.arrays.nodes), prepared.arrays.soft
     empty = Ledger(prepared.arrays, np.full(len(prepared.arrays.pods), NOWHERE))
     allowed, affine = np.zeros((len(pods), nodes), dtype=bool), np.zeros((len(pods), nodes), dtype=bool)
@@ -136,10 +136,10 @@ def _trial(prepared: PreparedProblem, loads: NodeLoads, pods: Ints) -> Trial:
 
 
 def _reasons(prepared: PreparedProblem, genes: Ints, at: Ints, why: str) -> dict[int, tuple[str, ...]]:
-    words: dict[int, tuple[str, ...]] = {}
+    reasons: dict[int, tuple[str, ...]] = {}
     for pod in np.flatnonzero(at != prepared.arrays.current).tolist():
         if at[pod] == genes[pod]:
-            words[pod] = (why,)
+            reasons[pod] = (why,)
         else:
-            words[pod] = (why, "the node it has in it has no room by requests: the least loaded one that takes it")
-    return words
+            reasons[pod] = (why, "its node there has no room by requests: the least loaded node that takes it")
+    return reasons

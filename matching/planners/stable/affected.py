@@ -1,8 +1,8 @@
 """The scope `affected`: the fewest moves that make the unhappy pods happy.
 
-Where all placements can be looked at (`all_placements`) the answer is exact: as many unhappy pods as possible are made
-happy, with the fewest moves, of these with the fewest moves of happy pods, and rather in a chain than by exchanges. On
-larger clusters `making_room` searches. Pending pods are placed first and stay out of it.
+Where all placements can be enumerated (`all_placements`), the answer is exact: as many unhappy pods as possible become
+happy, with the fewest moves, among these with the fewest moves of happy pods, and preferably in a chain rather than by
+exchanges. On larger clusters `affected_search` searches. Pending pods are placed first and do not take part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matching.plan import BlockingCause, Measures
 from matching.planners.stable.affected_search import HappinessCheck, search_moves
 from matching.planners.stable.small_search import Placements, all_placements
 from matching.planning.arrays import movable
-from matching.planning.budget import budget_words, within_budget
+from matching.planning.budget import budget_text, within_budget
 from matching.planning.ledger import Ledger
 from matching.planning.move_order import drop_impossible_moves, order_of_placement
 from matching.planning.objective import is_better, score
@@ -33,7 +33,7 @@ MOST_PLACEMENTS = 1 << 14
 
 
 def fewest_moves(prepared: PreparedProblem, alone: Choice) -> Outcome:
-    """`alone` has the pending pods placed and everybody else at home."""
+    """`alone` has the pending pods placed and all other pods on their current node."""
     check = HappinessCheck(prepared.arrays, alone.at)
     at = _exact(prepared, check)
     if at is None:
@@ -58,7 +58,7 @@ def _exact(prepared: PreparedProblem, check: HappinessCheck) -> Ints | None:
 
 
 def _best_first(prepared: PreparedProblem, check: HappinessCheck, placements: Placements) -> Iterator[Ints]:
-    """Those at nobody's expense that make anybody happy."""
+    """The placements that harm no pod and make at least one happy."""
     unharmed = check.harms_nobody(placements.at, placements.loads)
     at, loads = placements.at[unharmed], placements.loads[:, unharmed]
     happy = check.made_happy(at, loads).sum(axis=1)
@@ -70,7 +70,7 @@ def _best_first(prepared: PreparedProblem, check: HappinessCheck, placements: Pl
 
 
 def _moves_that_wait(at: Ints, start: Ints) -> Ints:
-    """Of each placement: the moves to nodes that another one leaves. A chain has fewer of them than an exchange."""
+    """For each placement: the moves to nodes that another pod leaves. A chain has fewer of them than an exchange."""
     rows, pods = np.nonzero(at != start)
     left = np.zeros((len(at), int(max(start.max(initial=0), at.max(initial=0))) + 1), dtype=bool)
     left[rows, start[pods]] = True
@@ -78,7 +78,7 @@ def _moves_that_wait(at: Ints, start: Ints) -> Ints:
 
 
 def _without_impossible(prepared: PreparedProblem, alone: Choice, at: Ints) -> Ints:
-    """Without what rules between pods refuse in any order, if anything good is left then."""
+    """Without the moves that inter-pod constraints refuse in every order, if the rest is still better than nothing."""
     outcome, _ = drop_impossible_moves(prepared, Outcome(Choice(at, alone.chose, {}), alone))
     kept = outcome.choice.at
     before, after = score(prepared.arrays, alone.at), score(prepared.arrays, kept)
@@ -94,9 +94,9 @@ def _left_unhappy(prepared: PreparedProblem, check: HappinessCheck, at: Ints) ->
 def _notes(prepared: PreparedProblem, check: HappinessCheck, left: list[int]) -> Iterator[str]:
     number = len(check.unhappy)
     if not number:
-        yield "nobody is unhappy: only pending pods are placed"
+        yield "no pod is unhappy: only pending pods are placed"
     elif left:
-        budget = budget_words(prepared.problem.options)
+        budget = budget_text(prepared.problem.options)
         within = f" within the {budget}" if budget else ""
         names = some(prepared.arrays.pods[pod].key for pod in left)
         yield f"for {len(left)} of {plural(number, 'unhappy pod')} no move that helps was found{within}: {names}"
@@ -123,9 +123,9 @@ class _AffectedReasons:
 
     def why_stayed(self, pod: int) -> str:
         if pod in self.left:
-            return "unhappy, but nothing was found that would help it at nobody's expense"
+            return "unhappy, but no move was found that helps it and harms no other pod"
         if self.prepared.arrays.unhappy[pod]:
-            return "unhappy, but those who leave relieve its node enough"
+            return "unhappy, but pods that leave relieve its node enough"
         return "happy, and it does not have to make room"
 
     def costs(self, pod: int) -> Floats:
@@ -148,6 +148,6 @@ class _AffectedReasons:
             (self.at == current) & (arrays.current != current) & (arrays.current != NOWHERE)
         ).tolist()
         if arriving:
-            return f"happy, but makes room on {name} for {some(arrays.pods[pod_in].key for pod_in in arriving)}"
+            return f"happy, but makes room on {name} for {some(arrays.pods[other].key for other in arriving)}"
         staying = np.flatnonzero((self.at == current) & arrays.unhappy).tolist()
         return f"happy, but its leaving relieves {some(arrays.pods[other].key for other in staying)} on {name}"

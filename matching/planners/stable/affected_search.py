@@ -1,9 +1,9 @@
 """The search of the scope `affected` on clusters of any size: one node with unhappy pods after the other.
 
-For each such node the cheapest cure that is found is taken: one pod leaves (an unhappy one rather than a happy one), or
-it takes the place of a pod that goes on to another node (a chain of at most three), or several leave until the node is
-relieved. At last every move that turns out not to be needed is taken back. Every step keeps the budget and the hard
-constraints at its turn; how much is tried is bounded.
+For each such node it takes the cheapest relief that it finds: one pod leaves (rather an unhappy one than a happy one),
+or it replaces a pod that moves on to another node (a chain of at most three), or several leave until the node is
+relieved. At the end every move that turns out not to be needed is undone. Every step keeps the budget and the hard
+constraints at its turn. The number of attempts is bounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from matching.planning.prepared import PreparedProblem
 from matching.problem import TOLERANCE, Scope
 
 _MOST_TRIES = 200
-"""Pods that are taken away from their node to see whether another one fits then, for one node with unhappy pods."""
+"""Displacements that are tried for one node with unhappy pods."""
 
 _CHAIN = 2
 
@@ -30,8 +30,19 @@ _TARGETS = 8
 
 
 class HappinessCheck:
+    """Which unhappy pods a placement makes happy, and whether it harms another pod.
+
+    An unhappy pod becomes happy when its node was overloaded and the one it ends on is not, or when the one it ends on
+    is clearly less loaded (by `relief`), whether the pod moved or others left. A placement harms no pod when the
+    overload does not grow, every moved pod ends on a node that is not overloaded or clearly less loaded than its
+    current one was, and no unhappy pod ends clearly worse or newly overloaded.
+
+    Many placements are evaluated at once: `at` has one row per placement and one column per pod, `loads` the peaks by
+    axis, placement and node.
+    """
+
     def __init__(self, arrays: Arrays, start: Ints) -> None:
-        """`start` is the placement to improve; in it every unhappy pod is at home."""
+        """`start` is the placement to improve; in it every unhappy pod is on its current node."""
         self._arrays = arrays
         self.start = start
         self.unhappy: Ints = np.flatnonzero(arrays.unhappy)
@@ -60,7 +71,7 @@ class HappinessCheck:
         return unharmed
 
     def overload(self, loads: Floats) -> Floats:
-        """Of each placement: sum over nodes and axes of the share above 1 - headroom."""
+        """For each placement: sum over nodes and axes of the share above 1 - headroom."""
         limit = 1 - self._arrays.options.headroom
         over: Floats = (self._shares(loads) - limit).clip(min=0.0).sum(axis=(0, 2))
         return over
@@ -70,12 +81,12 @@ class HappinessCheck:
         return over
 
     def relieved(self, worst: Floats, current_nodes: Ints) -> Mask:
-        """Clearly less than what those nodes are loaded with now."""
+        """Clearly less than those nodes are loaded now."""
         clearly: Mask = worst <= self.before[current_nodes] - self._arrays.options.relief + TOLERANCE
         return clearly
 
     def _ends(self, at: Ints, worst: Floats) -> tuple[Ints, Floats]:
-        """Of the unhappy pods: where they are now, and how loaded the node is that each ends on."""
+        """The current nodes of the unhappy pods, and the loads of the nodes that they end on."""
         return self.start[self.unhappy], np.take_along_axis(worst, at[:, self.unhappy], axis=1)
 
     def _worst(self, loads: Floats) -> Floats:
@@ -87,7 +98,7 @@ class HappinessCheck:
 
 
 def search_moves(prepared: PreparedProblem, check: HappinessCheck) -> Ints:
-    """A placement in which as many unhappy pods are happy as the search finds ways for."""
+    """A placement in which the search has made as many unhappy pods happy as it can."""
     search = _AffectedSearch(prepared, check)
     for node in _by_unhappy_pods(check):
         search.relieve(node)
@@ -120,7 +131,7 @@ class _AffectedSearch:
                 return
 
     def take_back(self) -> None:
-        """Happy pods first: theirs were the moves that nobody asked for."""
+        """Undo the moves that are not needed, those of happy pods first."""
         moved = np.flatnonzero(self.at != self._check.start)
         for pod in moved[np.argsort(self._arrays.unhappy[moved], kind="stable")].tolist():
             happy, there, current = self._happy(), int(self.at[pod]), int(self._arrays.current[pod])
@@ -133,7 +144,7 @@ class _AffectedSearch:
             self._put(pod, there)
 
     def _improves(self, attempt: Iterator[bool], happy: Mask) -> bool:
-        """Go through the cases of a way and take the one that makes most pods happy, if that is more than now."""
+        """Try all variants of an attempt and keep the one that makes most pods happy, if that is more than now."""
         start = best = self.at.copy()
         most = int(happy.sum())
         for found in attempt:
@@ -145,7 +156,7 @@ class _AffectedSearch:
         return best is not start
 
     def _as_good(self, happy: Mask) -> bool:
-        """Everybody who was happy is, and nobody pays for it."""
+        """Every pod that was happy still is, and no pod is harmed."""
         unharmed = self._check.harms_nobody(self.at[None], self._ledger.load[:, None, :])[0]
         return bool(unharmed and (self._happy() | ~happy).all())
 
@@ -175,7 +186,7 @@ class _AffectedSearch:
         yield True
 
     def _find_node(self, pod: int, depth: int) -> bool:
-        """A place for a pod that has left its node: one that takes it, else one that somebody else leaves for it."""
+        """Put a pod that has left its node: on a node that takes it, else on one that another pod leaves for it."""
         target = self._best_target(pod)
         if target is not None:
             self._put(pod, target)
@@ -194,7 +205,7 @@ class _AffectedSearch:
         return False
 
     def _pods_to_displace(self, pod: int) -> Iterator[int]:
-        """Pods on the nodes that would be the least loaded with this one; smaller pods first."""
+        """Pods on the nodes that would be least loaded with this one; smaller pods first."""
         allowed = self._prepared.candidates.of(pod)
         allowed[self._arrays.current[pod]] = False
         worst = self._ledger.shares_with(pod).max(axis=0, initial=0.0)
@@ -208,7 +219,7 @@ class _AffectedSearch:
                 yield other
 
     def _best_target(self, pod: int) -> int | None:
-        """Where it is happy, within the headroom and beside no unhappy pod if that can be, then by its own taste."""
+        """Where it is happy, within the headroom and without unhappy pods if possible, then by distance."""
         feasible = self._feasible(pod)
         if not feasible.any():
             return None
@@ -225,18 +236,18 @@ class _AffectedSearch:
         return int(np.where(worth == worth.max(), distances, np.inf).argmin())
 
     def _feasible(self, pod: int) -> Mask:
-        """Other nodes that take it by all rules and the budget, and that it would not be worse off on."""
+        """Other nodes that take it by all constraints and the budget, and where it is not worse off."""
         current = int(self._arrays.current[pod])
         feasible = self._prepared.candidates.of(pod) & self._ledger.fits(pod) & self._budget.may_enter()
         feasible[current] = False
         if not feasible.any() or not self._budget.may_leave(np.array([pod]))[0]:
             return np.zeros_like(feasible)
         worst = self._ledger.shares_with(pod).max(axis=0, initial=0.0)
-        well: Mask = ~self._check.overloaded(worst) | self._check.relieved(worst, np.array(current))
-        return feasible & well
+        not_worse: Mask = ~self._check.overloaded(worst) | self._check.relieved(worst, np.array(current))
+        return feasible & not_worse
 
     def _movable_pods_of(self, node: int) -> list[int]:
-        """Who may leave it and has not come by a move; unhappy pods first, then in rank order."""
+        """Pods of the node that may move and have not moved yet; unhappy pods first, then in rank order."""
         there = (self.at == node) & (self._check.start == node) & self._free
         ranked = self._prepared.ranking[there[self._prepared.ranking]]
         return [int(pod) for pod in ranked[np.argsort(~self._arrays.unhappy[ranked], kind="stable")]]

@@ -1,4 +1,4 @@
-"""A placement cut to the budget: the most valuable moves that are possible without those left out."""
+"""A placement cut to the budget: the most valuable moves that are possible without the others."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from matching.planning.prepared import PreparedProblem
 
 
 def cut_to_budget(prepared: PreparedProblem, choice: Choice) -> Choice:
-    """Unhappy pods' moves first, then by rank. A move is kept when the budget has one left for it and when, with all
-    kept before it done and the rest left out, it fits by requests and adds no overload. Nobody is dumped: what room
-    that is for is not known any more. Pending pods then choose anew on what results."""
+    """Moves of unhappy pods first, then by rank. A move is kept when the budget allows it and when, with only the kept
+    moves before it done, it fits by requests and adds no overload. No pod is dumped, because it is no longer known
+    which room that would make. Pending pods then choose again."""
     arrays = prepared.arrays
     moving = movers(arrays, choice.at)
     at = _kept_moves(arrays, by_value(arrays, prepared.ranking, moving[choice.at[moving] != NOWHERE]), choice.at)
-    settled = serial_choice(prepared, arrays.pending, at)
+    pending = serial_choice(prepared, arrays.pending, at)
     chose = arrays.pending | (at != arrays.current)
-    return Choice(settled.at, chose, {**_headroom_of(choice.headroom, chose & ~arrays.pending), **settled.headroom})
+    return Choice(pending.at, chose, {**_headroom_of(choice.headroom, chose & ~arrays.pending), **pending.headroom})
 
 
 def _kept_moves(arrays: Arrays, wanted: list[int], target: Ints) -> Ints:
-    """A move that cannot go yet waits at both of its nodes and is looked at again when one of them changes; in the
-    end all that wait are looked at once more, since a rule between pods can reach farther than one node."""
+    """A move that is not possible yet waits for both of its nodes and is tried again when one of them changes. At the
+    end all waiting moves are tried once more, because an inter-pod constraint can depend on other nodes."""
     at = arrays.current.copy()
     ledger, budget = Ledger(arrays, at), Budget(arrays)
     pool, progress = set(range(len(wanted))), True

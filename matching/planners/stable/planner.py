@@ -1,21 +1,19 @@
 """STABLE: the many-to-one stable matching of sized pods to nodes with quotas, as a plan.
 
-`matching.preferences` says who likes whom (also what an unhappy pod thinks of its own node), `serial_choice` finds
-the matching. Around it stand four promises:
+`matching.preferences` defines the preferences, `serial_choice` finds the matching. The planner adds:
 
-- Nobody loses a node. Without room by peaks a pod is placed with less headroom, and the plan says for whom.
-- A plan is better than leaving the running pods alone and only placing the pending ones: less overload, fewer
-  unhappy pods on overloaded nodes, or unhappy pods on clearly less loaded nodes. If the whole cluster's matching is
-  not, the one of the unhappy pods alone is tried; if that is not either, no running pod moves and a note says why.
-- No move that does not pay. When both matchings are better than nothing, the one that helps more unhappy pods is
-  taken; when they help as many, the one with less overload, each move counted as `relief` of overload. So one unhappy
-  pod does not make ten happy ones move.
+- No pod loses its node. Without room by peaks a pod is placed with less headroom, and the plan names these pods.
+  - A plan is better than leaving the running pods alone and only placing the pending ones: less overload, fewer unhappy
+    pods on overloaded nodes, or unhappy pods on clearly less loaded nodes. If the matching of the whole cluster is not,
+    the one of the unhappy pods alone is tried. If that is not either, no running pod moves and a note says why.
+- Each move pays for itself. When both matchings are better than nothing, the one that helps more unhappy pods is
+  preferred; when they help as many, the one with less overload, where each move counts as `relief` of overload. So one
+  unhappy pod does not make ten happy ones move.
 - Never more moves than the budget.
 
-The scope `affected` asks for something else, the fewest moves that make the unhappy pods happy (`affected`). With
-`dumping: allow` the first promise is given up (`dumping`).
-
-With inertia 0, as in the paper, moves have no price: the whole cluster's matching is taken whenever it is worth it.
+The scope `affected` looks for the fewest moves that make the unhappy pods happy (`affected`). With `dumping: allow`,
+pods can lose their node (`choice_with_dumping`). With inertia 0, as in the paper, moves have no price: the matching of
+the whole cluster is taken whenever it is better than nothing.
 """
 
 from __future__ import annotations
@@ -55,9 +53,9 @@ _SCOPE_NAMES = {
 @dataclass(frozen=True, slots=True)
 class StablePlanner:
     dumping: Dumping = Dumping.NEVER
-    """`allow`: who fits nowhere with the full headroom is left without a node, as in the paper."""
+    """`allow`: a pod that fits nowhere with the full headroom is left without a node, as in the paper."""
     availability: Availability = Availability.BEFORE
-    """`after`: a node's room is what the pods that were matched before have left of it."""
+    """`after`: a node's room is what the pods that were matched before have left."""
 
     name: ClassVar[str] = "stable"
     waives: ClassVar[frozenset[Promise]] = frozenset()
@@ -72,7 +70,7 @@ class StablePlanner:
         return write_plan(self.name, prepared, _best(prepared, alone, score(prepared.arrays, alone.at)))
 
     def _with_parameters(self, options: Options) -> Options:
-        """What either the planner or the problem asks for."""
+        """A setting of the planner or of the problem, whichever is not the default."""
         dumping = options.dumping if self.dumping is Dumping.NEVER else self.dumping
         availability = options.availability if self.availability is Availability.BEFORE else self.availability
         return replace(options, dumping=dumping, availability=availability)
@@ -80,7 +78,7 @@ class StablePlanner:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A matching that is worth its moves."""
+    """A matching that may become the plan."""
 
     scope: Scope
     outcome: Outcome
@@ -122,7 +120,7 @@ def _evaluated(prepared: PreparedProblem, scope: Scope, choice: Choice) -> _Cand
 
 
 def _is_final(prepared: PreparedProblem, best: _Candidate) -> bool:
-    """A narrower matching need not be tried."""
+    """Whether no narrower matching has to be tried."""
     return not best.cut and (best.moves == 0 or not _moves_cost(prepared))
 
 
@@ -143,13 +141,13 @@ def _is_preferred(prepared: PreparedProblem, before: Score, wide: _Candidate, na
 
 
 def _narrowed(found: _Candidate, wider: _Candidate | None, dropped: list[str]) -> _Candidate:
-    """What a wider matching would have resolved was not worth it, or not worth that many moves."""
+    """The wider matching was not worth its moves, or needed more of them."""
     cause = BlockingCause.NOT_WORTH_IT if wider is None else BlockingCause.NARROWER
     if found.cut:
         cause = BlockingCause.BUDGET
     notes = list(dropped)
     if wider is not None:
-        fewer = f"that of {_SCOPE_NAMES[found.scope]} ({plural(found.moves, 'move')}) does as much good or more"
+        fewer = f"that of {_SCOPE_NAMES[found.scope]} ({plural(found.moves, 'move')}) helps as much or more"
         notes.append(f"matching of {_SCOPE_NAMES[wider.scope]} ({plural(wider.moves, 'move')}) set aside: {fewer}")
     return replace(found, outcome=replace(found.outcome, cause=cause, notes=(*notes, *found.outcome.notes)))
 
@@ -172,7 +170,7 @@ def _matchings(prepared: PreparedProblem, dropped: list[str]) -> Iterator[tuple[
 
 
 def _worth_it(prepared: PreparedProblem, found: _Candidate, before: Score) -> bool:
-    """A matching in which every running pod stays costs nothing; nobody pending may lose a node by any."""
+    """A matching in which every running pod stays costs nothing. None may leave more pending pods without a node."""
     options = prepared.problem.options
     if found.after.unplaced > before.unplaced:
         return False

@@ -1,8 +1,9 @@
-"""Who would rather be elsewhere and could be: the planner's own count of blocking pairs, many placements at once.
+"""Small problems: every placement is evaluated, to find one with fewer blocking pairs than serial choice leaves.
 
-(p, n) blocks when p may run on n, likes n better at its turn than the node it has, and fits there, with the headroom
-that it needs there, beside what cannot move and the pods that rank above it. Whether rules between pods let it come is
-another question, asked only where it matters (`refused`), because it depends on the whole placement.
+With inter-pod constraints, or when no pod may be left out, serial choice need not end in a stable matching even where
+there is one. Up to MOST_PLACEMENTS placements are evaluated. Of those in which no running pod loses its node and the
+moves can be made in some order, the one with the fewest blocking pairs is taken, then the one with the fewest moves. It
+must not take headroom from more pods than serial choice does.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from matching.problem import TOLERANCE, Availability
 
 @dataclass(frozen=True, slots=True)
 class Placements:
+    """Every placement of a few pods."""
+
     at: Ints
     """One row per placement, one column per pod."""
     loads: Floats
@@ -31,8 +34,8 @@ class Placements:
 
 
 def all_placements(prepared: PreparedProblem, free: Mask, start: Ints, most: int) -> Placements | None:
-    """Of the free pods; the others are as `start` says. Each may stay where it is, and what arrives on a node fits
-    there by requests and number of pods. None when there would be more than so many."""
+    """Of the `free` pods; the others are as in `start`. Each pod may stay where it is, and pods that arrive on a node
+    fit by requests and pod count. None when there would be more than `most`."""
     arrays = prepared.arrays
     pods = np.flatnonzero(free).tolist()
     choices: list[Ints] = []
@@ -90,8 +93,8 @@ MOST_PLACEMENTS = 1 << 12
 
 
 def with_fewer_blocking_pairs(prepared: PreparedProblem, choosers: Mask, choice: Choice) -> Choice:
-    """The choice itself where it leaves no blocking pair, where there are too many placements, and where what a pod
-    likes depends on who chose before it."""
+    """The choice itself where it leaves no blocking pair, where there are too many placements, and where preferences
+    depend on the pods that chose before."""
     lists_change = prepared.problem.options.availability is Availability.AFTER
     if lists_change or (prepared.arrays.inter_pod is None and not choice.kept_on_node):
         return choice
@@ -112,13 +115,13 @@ def with_fewer_blocking_pairs(prepared: PreparedProblem, choosers: Mask, choice:
 
 
 def _was_kept(prepared: PreparedProblem, choice: Choice, pod: int) -> bool:
-    """At home only so that nobody is left out: serial choice kept it there, or its rules drive it out."""
+    """Whether it only stays so that it is not left out: serial choice kept it there, or a taint evicts it."""
     current = int(prepared.arrays.current[pod])
     return pod in choice.kept_on_node or (current != NOWHERE and not prepared.candidates.of(pod)[current])
 
 
 def _fewest_blocking(prepared: PreparedProblem, choosers: Mask, at: Ints, found: tuple[int, int]) -> Ints | None:
-    """None when no placement has fewer blocking pairs than was found."""
+    """None when no placement has fewer blocking pairs than `found`, which has the degraded pods and the pairs."""
     counts = count_blocking(prepared, choosers, at)
     degraded, most = found
     uncertain = sum((wants.sum(axis=1) for wants in counts.inter_pod_pairs.values()), np.zeros(len(at), dtype=np.int64))
@@ -138,7 +141,7 @@ def _fewest_blocking(prepared: PreparedProblem, choosers: Mask, at: Ints, found:
 def _blocking_of(
     prepared: PreparedProblem, choosers: Mask, at: Ints, counts: BlockingCounts, row: int, most: int
 ) -> int:
-    """Counted no further than `most`."""
+    """Counts no further than `most`."""
     count = int(counts.certain[row])
     for pod, wants in counts.inter_pod_pairs.items():
         for node in np.flatnonzero(wants[row]).tolist():
@@ -151,15 +154,21 @@ def _blocking_of(
 @dataclass(frozen=True, slots=True)
 class BlockingCounts:
     certain: Ints
-    """Of each placement: blocking pairs of pods that no rule between pods is about."""
+    """By placement: blocking pairs of pods without inter-pod constraints."""
     inter_pod_pairs: dict[int, Mask]
-    """By pod that such rules are about: placements and nodes, where only they can stand against it."""
+    """By pod with inter-pod constraints: the placements and nodes where only these can prevent a blocking pair."""
     degraded: Ints
-    """Of each placement: pods whose node has no room for their peak with the headroom it should leave."""
+    """By placement: pods whose node has too little headroom for them."""
 
 
 def count_blocking(prepared: PreparedProblem, choosers: Mask, at: Ints) -> BlockingCounts:
-    """`at` has one row per placement; who is no chooser is where it is now."""
+    """The planner's own count of blocking pairs, for many placements at once. `at` has one row per placement; pods that
+    do not choose are where they are now.
+
+    (p, n) blocks when p may run on n, prefers n at its turn to the node it has, and fits there, with the headroom that
+    it needs, next to what cannot move and the pods that rank above it. Inter-pod constraints depend on the whole
+    placement, so `refused_by_inter_pod` checks them only where they matter.
+    """
     state, number = _NodeStates(prepared, choosers, len(at)), np.arange(len(at))
     certain, degraded = np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.int64)
     inter_pod_pairs: dict[int, Mask] = {}
@@ -186,18 +195,18 @@ def is_involved(prepared: PreparedProblem, pod: int) -> bool:
 
 
 def refused_by_inter_pod(prepared: PreparedProblem, choosers: Mask, at: Ints, pod: int, node: int) -> bool:
-    """Whether rules between pods keep a pod away from a node, in that placement, without the choosers there that rank
+    """Whether inter-pod constraints keep the pod from the node, in that placement, without the choosers there that rank
     below it."""
     inter_pod = InterPodState(prepared.arrays.inter_pod, len(prepared.arrays.nodes), prepared.arrays.current, at)
-    place = np.flatnonzero(prepared.ranking == pod)[0]
-    for other in prepared.ranking[place + 1 :].tolist():
+    position = np.flatnonzero(prepared.ranking == pod)[0]
+    for other in prepared.ranking[position + 1 :].tolist():
         if choosers[other] and at[other] == node:
             inter_pod.remove(other)
     return not inter_pod.allows_on(pod, node)
 
 
 class _NodeStates:
-    """The nodes while the pods are put there in rank order, in all placements side by side."""
+    """The nodes while pods are put there in rank order, in all placements at once."""
 
     def __init__(self, prepared: PreparedProblem, choosers: Mask, placements: int) -> None:
         self._prepared = prepared
@@ -224,7 +233,7 @@ class _NodeStates:
         return spare
 
     def preference_rank(self, pod: int) -> Ints:
-        """Placements and nodes; the smaller, the better."""
+        """(placements, nodes); smaller is better."""
         arrays, nodes = self._prepared.arrays, len(self._prepared.arrays.nodes)
         by_cost = np.empty(nodes, dtype=np.int64)
         by_cost[np.argsort(self._prepared.preferences.costs(pod), kind="stable")] = np.arange(nodes)

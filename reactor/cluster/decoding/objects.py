@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Raw, Struct
 
-from matching.constraints.volumes import ZONE_LABELS
+from matching.feasibility import ZONE_LABELS
 from reactor.cluster.decoding.parts import MetaDecoder, WireMeta, decode_strings, uid_of
 from reactor.cluster.decoding.selectors import WireNodeSelector, WireSelector, node_terms
 from reactor.cluster.decoding.selectors import selector as label_selector

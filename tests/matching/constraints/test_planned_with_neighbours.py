@@ -63,7 +63,7 @@ def test_blocking_pairs_that_are_left_are_of_pods_that_rules_between_pods_are_ab
 def test_moves_that_no_order_makes_possible_are_given_up_and_said(seed: int, crowd: Callable[..., Problem]) -> None:
     plan = StablePlanner().plan(crowd(seed, pods=24))
     assert plan.certificate.feasible
-    assert any(note.startswith("kept where they are by rules between pods") for note in plan.notes)
+    assert any(note.startswith("kept where they are by inter-pod constraints") for note in plan.notes)
 
 
 @pytest.mark.parametrize("name", ["balance", "genetic", "greedy", "latency", "refine"])

@@ -152,7 +152,7 @@ def test_who_fits_nowhere_is_dumped_and_the_plan_says_so(pod: Make, node: Make, 
     plan = paper(problem(pods, [node("n")], inertia=0.2))
     (left,) = plan.unplaced
     assert (left.pod, left.source) == ("default/small", "n")
-    assert left.reason.startswith("dumped: its list ran out: 1 node of 1")
+    assert left.reason.startswith("dumped: its list ended: 1 node of 1")
     assert plan.after.pending == 1
     assert plan_to_json(plan)["unplaced"][0]["from"] == "n"
     assert plan.certificate.feasible
