@@ -65,10 +65,10 @@ class Mode(StrEnum):
 
 
 class Managed(_Section):
-    """Which pods we look after."""
+    """Which pods Rematch manages."""
 
     namespaces: tuple[NamespaceName, ...] = ()
-    """Empty means every namespace; kube-system is never touched."""
+    """Empty means every namespace; kube-system is always excluded."""
     label_selector: Annotated[str, AfterValidator(_selector)] = ""
     """As kubectl's -l: `app=web,tier in (a,b),!canary`; empty selects all."""
     scheduler_name: str | None = None
@@ -77,33 +77,33 @@ class Managed(_Section):
 
 class Happiness(_Section):
     threshold: Share = 0.9
-    """A pod below it is unhappy. A pod's annotation wins over its namespace's, that over this."""
+    """A pod below it is unhappy. A pod's annotation has priority, then that of its namespace, then this."""
     namespaces: dict[NamespaceName, Share] = {}
-    """Thresholds by namespace; a namespace's own annotation wins."""
+    """Thresholds by namespace; a namespace's own annotation has priority."""
     half_life: PositiveSeconds = 300.0
     """After this long an observed probe counts half."""
     goodwill: Annotated[float, Field(ge=0)] = 5.0
-    """Pseudo-probes of success every pod starts with (m in Pr = (m+S)/(m+S+F))."""
+    """Pseudo-probes that count as successes of every pod (m in Pr = (m+S)/(m+S+F))."""
 
 
 class Triggers(_Section):
     evaluation_interval: PositiveSeconds = 10.0
-    """How often every managed pod is looked at again."""
+    """How often every managed pod is evaluated again."""
     rematch_interval: Seconds = 0.0
-    """Rematch every so often whatever the happiness (KSE's cycle); 0 is off."""
+    """Rematch at this interval whatever the happiness (KSE's cycle); 0 is off."""
 
 
 class Decision(_Section):
     minimum_failures: Annotated[float, Field(ge=0)] = 2.0
-    """Decayed failed probes needed before a pod counts as evidence for a rematch."""
+    """A pod needs this many failed probes (after decay) before it can start a rematch."""
     cooldown: Seconds = 60.0
-    """A pod that was just moved is left alone for so long; doubled each time the move did not help."""
+    """A pod that was moved is not moved again for this long; doubled each time the move did not help."""
     settle: Seconds = 60.0
-    """A node that a pod was just moved away from is given so long before another one leaves it."""
+    """After a pod was moved away from a node, no other pod leaves the node for this long."""
     node_pressure: Share = 0.8
-    """Use of CPU or memory from which a node counts as crowded, so placement can be the cause."""
+    """From this share of CPU or memory in use a node counts as crowded, so placement can be the cause."""
     clearly_better: Share = 0.25
-    """Or: another feasible node is less used by at least this share of capacity."""
+    """Placement can also be the cause when another feasible node is less used by at least this share of capacity."""
 
 
 class Scope(StrEnum):
@@ -116,47 +116,47 @@ class Planner(_Section):
     name: str = "stable"
     """An installed planner (entry-point group rematch.planners)."""
     parameters: dict[str, Any] = {}
-    """What this planner takes besides the settings below that all share, such as `overload: 1.1` for refine or
-    `dumping: allow` for stable."""
+    """Parameters of this planner, such as `overload: 1.1` for refine or `dumping: allow` for stable. The settings below
+    are common to all planners."""
     allow_unsafe: bool = False
-    """Let a planner act that waives a promise, such as one that follows a source to the letter."""
+    """Let a planner act that waives a promise, such as `stable-paper`."""
     scope: Scope = Scope.CLUSTER
-    """`cluster` may give every managed pod another node, `unhappy` only the unhappy ones; `affected` looks for the
-    fewest moves that make the unhappy pods happy, happy ones make room where they have to (only `stable` does that, the
-    others take it as `unhappy`)."""
+    """`cluster`: every managed pod may get another node. `unhappy`: only unhappy pods may. `affected`: the fewest moves
+    that make the unhappy pods happy; happy pods move only to make room (only `stable` supports this, other planners
+    treat it as `unhappy`)."""
     inertia: Annotated[float, Field(ge=0)] = 0.5
-    """How much nearer (in normalised distance, 0 to 1.4) another node has to be before a happy pod leaves its own."""
+    """How much nearer (in normalised distance, 0 to 1.4) another node must be before a happy pod leaves its own."""
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.15
-    """Share of a node that peaks leave free; given up step by step when the pods do not fit otherwise."""
+    """Share of a node that peaks leave free; reduced step by step when the pods do not fit otherwise."""
     soft_weight: Annotated[float, Field(ge=0)] = 0.05
-    """What breaking all soft wishes of a pod (preferred affinity, ScheduleAnyway) adds to a distance; 0 is off."""
+    """What breaking all soft constraints of a pod (preferred affinity, ScheduleAnyway) adds to a distance; 0 is off."""
     max_moves: Annotated[int, Field(ge=1)] | None = None
     """Most moves of running pods in one plan."""
     max_moves_per_workload: Annotated[int, Field(ge=1)] | None = None
-    """Most of them among the replicas of one workload."""
+    """Most moves of the replicas of one workload in one plan."""
     max_moves_per_node: Annotated[int, Field(ge=1)] | None = None
-    """What leaves the node and what enters it together."""
+    """Most running pods that leave or enter one node in one plan, counted together."""
     max_moves_per_namespace: Annotated[int, Field(ge=1)] | None = None
-    """Most of them in one namespace."""
+    """Most moves in one namespace in one plan."""
 
 
 class Execution(_Section):
     max_moves_in_flight: Annotated[int, Field(ge=1)] = 1
-    """Moves under way at once; never two of one workload."""
+    """Moves in flight at once; never two of one workload."""
     ready_deadline: PositiveSeconds = 180.0
     """A replacement that is not Ready by then stops all further moves until it is Ready or gone."""
     reservation: PositiveSeconds = 120.0
-    """How long the planned node is held for the replacement."""
+    """How long the planned node is reserved for the replacement."""
     allow_local_data: bool = False
-    """Move pods with emptyDir or hostPath volumes; their data does not come along."""
+    """Move pods with emptyDir or hostPath volumes; their data is lost."""
 
 
 class Queries(_Section):
     """PromQL instant queries. An empty string turns a query off.
 
     `$namespaces` stands for a matcher on the label `namespace`; a query that has it is split when there are many pods.
-    A container may be told by cAdvisor and by /metrics/resource: the larger counts, not the sum. Windows are 2 minutes
-    because cAdvisor looks at a container only every 11 to 19 s, and because nothing older than that is fresh.
+    Both cAdvisor and /metrics/resource may report a container: the larger value counts, not the sum. Windows are 2
+    minutes because cAdvisor samples a container only every 11 to 19 s, and because nothing older than that is fresh.
     """
 
     pod_cpu: str = (
@@ -176,7 +176,7 @@ class Queries(_Section):
         " or on () sum by (node, kubernetes_node, nodename, instance)"
         ' (rate(node_cpu_seconds_total{mode!~"idle|iowait|steal|guest|guest_nice"}[2m]))'
     )
-    """The first of /metrics/resource, cAdvisor and node-exporter that tells anything."""
+    """Cores by node, from the first of /metrics/resource, cAdvisor and node-exporter that has any."""
     node_memory: str = (
         "max by (node, kubernetes_node, nodename, instance) (last_over_time(node_memory_working_set_bytes[2m]))"
         " or on () max by (node, kubernetes_node, nodename, instance)"
@@ -184,7 +184,7 @@ class Queries(_Section):
         " or on () max by (node, kubernetes_node, nodename, instance)"
         " (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes)"
     )
-    """The same for memory."""
+    """Bytes by node, from the first of the same sources that has any."""
     probes: str = 'prober_probe_total{probe_type="Liveness",$namespaces}'
     """The kubelets' exact counters of liveness probes (/metrics/probes)."""
     throttled: str = (
@@ -198,12 +198,12 @@ class Queries(_Section):
         '8 * sum by (namespace, pod) (rate(container_network_receive_bytes_total{pod!="",$namespaces}[2m])'
         ' + rate(container_network_transmit_bytes_total{pod!="",$namespaces}[2m]))'
     )
-    """Bits per second of a pod; asked only while the planner looks at the network."""
+    """Bits per second of a pod; queried only while the planner uses the network axis."""
     node_bandwidth: str = (
         "8 * max by (node, kubernetes_node, nodename, instance)"
         ' (node_network_speed_bytes{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"} > 0)'
     )
-    """Bits per second of a node's fastest link; asked only while the planner looks at the network."""
+    """Bits per second of a node's fastest link; queried only while the planner uses the network axis."""
     availability: str = ""
     """Share of requests that succeeded; shown on the dashboard."""
     latency_p95: str = ""
@@ -212,9 +212,9 @@ class Queries(_Section):
 
 class Prometheus(_Section):
     url: Annotated[str, AfterValidator(_url)] = ""
-    """Empty: Prometheus is not asked."""
+    """Empty: Prometheus is not used."""
     timeout: PositiveSeconds = 10.0
-    """Deadline of one whole query, connection, retries and body together."""
+    """Deadline of one query, including connection, retries and body."""
     interval: PositiveSeconds = 15.0
     """Pause between two rounds of queries."""
     token_file: str = ""
@@ -228,7 +228,7 @@ class Prometheus(_Section):
 
 class MetricsApi(_Section):
     enabled: bool = True
-    """Ask metrics.k8s.io (metrics-server) for what Prometheus did not tell."""
+    """Query metrics.k8s.io (metrics-server) for what Prometheus does not have."""
     interval: PositiveSeconds = 15.0
     """Pause between two rounds."""
     timeout: PositiveSeconds = 10.0
@@ -238,11 +238,11 @@ class MetricsApi(_Section):
 class Metrics(_Section):
     prometheus: Prometheus = Prometheus()
     metrics_api: MetricsApi = MetricsApi()
-    """metrics.k8s.io: the second source, used for what Prometheus did not tell."""
+    """metrics.k8s.io: the second source, used for what Prometheus does not have."""
     freshness: PositiveSeconds = 120.0
     """A sample older than this is stale: neither zero nor usable."""
     peak_window: PositiveSeconds = 900.0
-    """Usage history that a peak is estimated from."""
+    """Length of the usage history that peaks are estimated from."""
 
 
 class History(_Section):
@@ -254,9 +254,9 @@ class Settings(_Section):
     api_version: Literal["rematch/v1alpha1"] = "rematch/v1alpha1"
     kind: Literal["Settings"] = "Settings"
     mode: Mode = Mode.OBSERVE
-    """`observe` plans and records and touches nothing; `act` carries the plans out."""
+    """`observe` plans, records and writes Events, and evicts and binds nothing; `act` carries the plans out."""
     scheduler_name: str = "rematch"
-    """Pods with this spec.schedulerName are bound by us, and for now only they are moved."""
+    """Rematch binds pods with this spec.schedulerName, and for now moves only them."""
     managed: Managed = Managed()
     happiness: Happiness = Happiness()
     triggers: Triggers = Triggers()

@@ -1,0 +1,103 @@
+"""The pages are true: links lead somewhere, examples run, and commands print what the pages show."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from matching.parameters import public_name
+from matching.registry import known_planners, planner_class
+from tests.support.command import command
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*.md")])
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+PLAN = re.compile(r"\$ (?:PYTHONPATH=\. )?rematch (plan -f docs/examples/[^#]*)")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def examples() -> list[tuple[str, str, str]]:
+    """Page, arguments and shown output of every plan that can be made from the repository's own files."""
+    found = []
+    for page in PAGES:
+        for block in blocks(page, "console"):
+            for step in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
+                line, _, output = step.partition("\n")
+                if (shown := PLAN.match(line)) and output.strip():
+                    found.append((name_of(page), shown[1].strip(), output))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for path, anchor in LINK.findall(page.read_text()):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{name_of(page)} links to {path}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), f"{name_of(page)} links to {path}#{anchor}"
+
+
+@pytest.mark.parametrize("planner", known_planners())
+def test_every_planner_has_a_page_with_its_parameters_and_defaults(planner: str) -> None:
+    page = (ROOT / "docs" / "planners" / f"{planner}.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.MULTILINE))
+    for field in dataclasses.fields(planner_class(planner)):  # type: ignore[arg-type]
+        name = public_name(field.name)
+        assert name in rows, f"{planner}.md does not explain {name}"
+        if isinstance(field.default, int | float | str) and field.default != "":
+            default = field.default if isinstance(field.default, str) else f"{field.default:g}"
+            shown = str(field.default).lower() if isinstance(field.default, bool) else default
+            assert rows[name].strip("`") == shown, f"{planner}.md shows another default of {name}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
+def test_python_examples_run(page: Path) -> None:
+    for block in blocks(page, "python"):
+        exec(compile(block, name_of(page), "exec"), {})
+
+
+@pytest.mark.parametrize(("page", "arguments", "shown"), examples())
+def test_plans_print_what_the_page_shows(
+    page: str,
+    arguments: str,
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """`...` stands for the rest of a line, or for lines. Times differ, and with them the width of columns."""
+    for block in blocks(ROOT / page, "python"):
+        (tmp_path / "my_plan.py").write_text(block)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(ROOT)
+    result = command(monkeypatch, capsys)(*shlex.split(arguments))
+    assert result.code == 0, result.err
+    assert re.fullmatch(pattern(shown), spaced(result.out)), f"{page} shows something else; now it is:\n{result.out}"
+
+
+def pattern(shown: str) -> str:
+    lines = spaced(shown).split("\n")
+    return "\n".join("(?s:.*?)" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") for line in lines)
+
+
+def spaced(text: str) -> str:
+    return "\n".join(
+        re.sub(r"\b\d+ ms\b", "N ms", re.sub(r"\s+", " ", line)).strip() for line in text.strip().split("\n")
+    )
