@@ -61,13 +61,17 @@ class GeneticPlanner:
             raise ParameterError("elites", f"is {self.elites}; it must be below the population of {self.population}")
 
     def plan(self, problem: Problem) -> Plan:
-        prepared = prepare(mark_unknown(problem, self.weights or _weighable(problem)))
-        loads = weighted_shares(prepared, self._weights(prepared.arrays, _weighable(problem)))
+        prepared = self._prepare(problem)
+        loads = self._loads(prepared)
         objective = LoadObjective(loads, deviation, "the standard deviation of the node loads")
         return write_plan(self.name, prepared, limited_outcome(prepared, self._draft(prepared, loads), objective))
 
-    def evolve(self, prepared: PreparedProblem, loads: NodeLoads) -> Evolved:
+    def evolve(self, problem: Problem) -> Evolved:
         """The search alone, to see how it converges."""
+        prepared = self._prepare(problem)
+        return self._evolve(prepared, self._loads(prepared))
+
+    def _evolve(self, prepared: PreparedProblem, loads: NodeLoads) -> Evolved:
         pods = np.flatnonzero(prepared.movable)
         trial = _trial(prepared, loads, pods)
         rates = Rates(self.population, self.generations, self.crossover, self.mutation, self.elites, self.c_max)
@@ -77,13 +81,19 @@ class GeneticPlanner:
     def _draft(self, prepared: PreparedProblem, loads: NodeLoads) -> Draft:
         genes, why = prepared.arrays.current.copy(), ""
         if prepared.arrays.nodes and prepared.movable.any():
-            evolved = self.evolve(prepared, loads)
+            evolved = self._evolve(prepared, loads)
             genes[prepared.movable] = evolved.best
             first, last = percent(float(evolved.sigma[0])), percent(float(evolved.sigma[-1]))
             why = f"best placement found in {self.generations} generations: deviation of the loads {first} to {last}"
         order = heaviest_first(prepared, loads.sizes(), prepared.movable)
         placed = place_all(prepared, order, lambda at: as_wanted(prepared, genes, LeastLoaded.starting_from(loads, at)))
         return Draft(placed, _reasons(prepared, genes, placed.at, why) if placed else {}, {}, _STAY)
+
+    def _prepare(self, problem: Problem) -> PreparedProblem:
+        return prepare(mark_unknown(problem, self.weights or _weighable(problem)))
+
+    def _loads(self, prepared: PreparedProblem) -> NodeLoads:
+        return weighted_shares(prepared, self._weights(prepared.arrays, _weighable(prepared.problem)))
 
     def _weights(self, arrays: Arrays, weighable: Sequence[str]) -> Floats:
         """(axes, nodes), each node's divided by how many of them are not 0."""
