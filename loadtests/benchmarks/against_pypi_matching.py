@@ -24,6 +24,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from loadtests.benchmarks.planners_speed import timed_plan
 from matching.problem import Node, Options, Pod, Problem, Rules
 from matching.registry import load_planner
 
