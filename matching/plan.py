@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
-from matching.problem import Problem
+from matching.problem import Problem, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class PlannedMove:
     rank: int
     reasons: tuple[str, ...]
     rejected: tuple[Rejected, ...] = ()
+    strategy: Strategy = Strategy.EVICT
 
 
 @dataclass(frozen=True, slots=True)

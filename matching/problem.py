@@ -131,6 +131,12 @@ class Rules:
     preferred: Preferred = Preferred()
 
 
+class Strategy(StrEnum):
+    """How a running pod is moved."""
+
+    EVICT = "evict"
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     key: str
@@ -153,6 +159,7 @@ class Pod:
     """Being deleted: it still uses its room and ports and counts for anti-affinity, but not for topology spread."""
     unknown: tuple[str, ...] = ()
     """Axes on which nothing is known of it; a planner that uses one of them leaves the pod where it is."""
+    strategy: Strategy = Strategy.EVICT
 
     @property
     def namespace(self) -> str:

@@ -29,11 +29,11 @@ from typing import Any
 from unittest.mock import patch
 
 from loadtests.benchmarks.planner_instances import Mix, realistic
-from matching.certificate import certify
 from matching.compilation import warm_up
 from matching.plan import Certificate, Plan, Planner
 from matching.problem import Options, Problem, Scope
 from matching.registry import load_planner
+from matching.verify import certify
 
 DEADLINE = 900.0
 LARGE, MIDDLE = (150_000, 5_000), (10_000, 1_000)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from matching.array_types import NOWHERE
-from matching.certificate import certify
 from matching.compiled import move_order
 from matching.planners.stable.serial_choice import serial_choice
 from matching.planning.move_order import order_moves
 from matching.planning.prepared import prepare
 from matching.problem import Node, Options, Pod, PodTerm, Problem, Rules, Selector
 from matching.reasons.replay import ranks_of
+from matching.verify import certify
 
 _APART = Rules(pod_anti_affinity=(PodTerm("host", Selector()),))
 

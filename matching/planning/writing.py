@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from matching.certificate import certify
 from matching.plan import Plan
 from matching.planning.move_order import drop_impossible_moves
 from matching.planning.outcome import Choice, Outcome, measure
@@ -13,6 +12,7 @@ from matching.reasons.moves import MOST_EXPLAINED, explained, explained_by_plann
 from matching.reasons.obstacles import missing, some
 from matching.reasons.stays import fixed_pending, stays
 from matching.reasons.wording import plural
+from matching.verify import certify
 
 
 def write_plan(planner: str, prepared: PreparedProblem, outcome: Outcome) -> Plan:

@@ -13,6 +13,7 @@ from matching.planning.ledger import Ledger
 from matching.planning.move_order import by_value
 from matching.planning.outcome import Choice
 from matching.planning.prepared import PreparedProblem
+from matching.problem import Pod
 from matching.reasons.obstacles import ALL_NODES, Kind, Obstacles, kind_of_nodes
 from matching.reasons.replay import Turn, positions, ranks_of, turns
 from matching.reasons.wording import PENDING, degraded, makes_room, may_not_stay, nearer_fit, plural, shares, unhappy_on
@@ -71,7 +72,7 @@ class _MoveExplanation:
         ]
         if self._pod in choice.headroom:
             reasons.append(degraded(choice.headroom[self._pod], arrays.options.headroom))
-        return PlannedMove(pod.key, pod.uid, pod.node, target, rank, tuple(reasons), self._rejected())
+        return _planned(pod, target, rank, tuple(reasons), self._rejected())
 
     def _why_pod(self, before: Measures) -> str:
         arrays, current = self._prepared.arrays, self._current
@@ -98,6 +99,12 @@ class _MoveExplanation:
         if position < self._rank and (found := self._obstacles.text(node)):
             return found
         return f"choice {position}, distance {self._distances[node]:.2f}"
+
+
+def _planned(
+    pod: Pod, target: str, rank: int, reasons: tuple[str, ...], rejected: tuple[Rejected, ...] = ()
+) -> PlannedMove:
+    return PlannedMove(pod.key, pod.uid, pod.node, target, rank, reasons, rejected, pod.strategy)
 
 
 def no_node(prepared: PreparedProblem, ledger: Ledger, pod: int) -> Unplaced:
@@ -144,10 +151,8 @@ def explained_by_planner(
     moves: dict[int, PlannedMove] = {}
     for pod in by_value(arrays, prepared.ranking, np.flatnonzero((at != arrays.current) & (at != NOWHERE))):
         rejected = _rejected_nodes(prepared, ledger, pod, int(at[pod]), reasons) if len(moves) < MOST_EXPLAINED else ()
-        subject, target = arrays.pods[pod], arrays.nodes[int(at[pod])].name
-        moves[pod] = PlannedMove(
-            subject.key, subject.uid, subject.node, target, reasons.rank(pod), reasons.why_moved(pod), rejected
-        )
+        target = arrays.nodes[int(at[pod])].name
+        moves[pod] = _planned(arrays.pods[pod], target, reasons.rank(pod), reasons.why_moved(pod), rejected)
     without_node = np.flatnonzero((arrays.pending | (arrays.current != NOWHERE)) & (at == NOWHERE)).tolist()
     return moves, [no_node(prepared, ledger, pod) for pod in without_node]
 
@@ -177,10 +182,10 @@ def brief_moves(
     for pod, target, listed in zip(
         pods.tolist(), choice.at[pods].tolist(), prepared.candidates.numbers(pods).tolist(), strict=True
     ):
-        subject, name, rank = prepared.arrays.pods[pod], prepared.arrays.nodes[target].name, brief.rank[pod]
+        name, rank = prepared.arrays.nodes[target].name, brief.rank[pod]
         where = f"{name} is choice {rank} of {listed}, distance {brief.there[pod]:.2f}; {ends[target]}"
         reasons = (brief.why(pod), where, *brief.less_headroom(pod))
-        moves[pod] = PlannedMove(subject.key, subject.uid, subject.node, name, rank, reasons)
+        moves[pod] = _planned(prepared.arrays.pods[pod], name, rank, reasons)
     return moves
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matching.jsonform import plan_to_json
+from matching.serialization import plan_to_json
 from reactor.cli.client import ask
 from reactor.cli.planning_session import make_plan
 from reactor.cli.tables import table

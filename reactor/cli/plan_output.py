@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from matching.jsonform import plan_to_json
 from matching.plan import Certificate, Plan, PlannedMove, Rejected, Unplaced
+from matching.serialization import plan_to_json
 from reactor.cli.tables import table
 from reactor.decision.decide import Decision
 from reactor.state.snapshot import Needs, Snapshot

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.feasibility import would_take
-from matching.problem import Amounts, Options, Problem, Requirement, Rules, Scope, Term, from_columns
+from matching.problem import Amounts, Options, Problem, Requirement, Rules, Scope, Strategy, Term, from_columns
 from matching.problem import Node as Place
 from matching.problem import Pod as Guest
 from reactor.cluster.pod_constraints import namespace_labels, rules_of
@@ -191,6 +191,7 @@ def _guests(rows: Sequence[_Row], needs: Sequence[_Needs]) -> list[Guest]:
             "labels": [pod.labels for pod in pods],
             "leaving": [pod.deleting is not None for pod in pods],
             "unknown": [()] * len(pods),
+            "strategy": [Strategy.EVICT] * len(pods),
         },
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from matching.jsonform import plan_to_json
 from matching.plan import Plan, PlannedMove, Unplaced
+from matching.serialization import plan_to_json
 from reactor.decision.decide import Decision, Wait
 from reactor.decision.reasons import Reason
 from reactor.settings.model import Mode

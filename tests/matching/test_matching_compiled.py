@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from matching import compilation
 from matching.plan import Plan
-from matching.planners.stable import StablePlanner
+from matching.planners.stable.planner import StablePlanner
 from matching.problem import Availability, Problem
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from loadtests.benchmarks.planner_instances import Mix, realistic
 from matching import compilation
-from matching.planners.stable import StablePlanner
+from matching.planners.stable.planner import StablePlanner
 from matching.planners.stable.serial_choice import serial_choice
 from matching.planning.move_order import by_value, order_moves
 from matching.planning.outcome import Choice

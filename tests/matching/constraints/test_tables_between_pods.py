@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from matching.certificate import certify
 from matching.plan import PlannedMove
 from matching.planning.arrays import arrays_of
 from matching.planning.ledger import Ledger
@@ -25,6 +24,7 @@ from matching.problem import (
     Taint,
     Term,
 )
+from matching.verify import certify
 
 NO_RULES = Rules()
 ZONE, HOST = "zone", "host"

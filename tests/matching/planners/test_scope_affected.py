@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from loadtests.benchmarks.planner_instances import Mix, realistic
 from matching.plan import BlockingCause, Plan
-from matching.planners.stable import StablePlanner
 from matching.planners.stable.affected_search import HappinessCheck, search_moves
+from matching.planners.stable.planner import StablePlanner
 from matching.planning.prepared import prepare
 from matching.problem import Node, Options, Pod, Problem, Rules, Scope
 

@@ -12,10 +12,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.certificate import certify
-from matching.certificate.blocking import blocking_pairs
 from matching.plan import BlockingCause, Plan, PlannedMove, Stay
-from matching.planners.stable import StablePlanner
+from matching.planners.stable.planner import StablePlanner
 from matching.planners.stable.serial_choice import choice_for_all
 from matching.planners.stable.small_search import count_blocking, refused_by_inter_pod, with_fewer_blocking_pairs
 from matching.planning.prepared import prepare
@@ -31,6 +29,8 @@ from matching.problem import (
     Selector,
     Spread,
 )
+from matching.verify import certify
+from matching.verify.blocking import blocking_pairs
 
 Make = Callable[..., Any]
 Where = dict[str, str | None]

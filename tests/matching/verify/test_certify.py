@@ -1,4 +1,4 @@
-"""The certificate finds what is wrong with plans made by hand."""
+"""The verifier finds what is wrong with plans made by hand."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from matching.certificate import certify
 from matching.plan import BlockingCause, PlannedMove, Stay, Unplaced
 from matching.problem import Rules, Scope
+from matching.verify import certify
 
 Make = Callable[..., Any]
 
@@ -30,6 +30,7 @@ def _unplaced(pod: str) -> Unplaced:
     ("pod_more", "node_more", "options", "message"),
     [
         ({"fixed": "DaemonSet"}, {}, {}, "may not be moved"),
+        ({"strategy": "surge"}, {}, {}, "moves by evict, but its strategy is surge"),
         ({"rules": Rules(node_selector=(("zone", "x"),))}, {}, {}, "may not run on m"),
         ({}, {"ready": False}, {}, "may not run on m"),
         ({}, {"unschedulable": True}, {}, "may not run on m"),
@@ -56,7 +57,7 @@ def test_forbidden_moves(
     assert message in "; ".join(found.violations)
 
 
-def test_books_that_do_not_balance(pod: Make, node: Make, problem: Make) -> None:
+def test_every_pod_is_named_once_where_it_is(pod: Make, node: Make, problem: Make) -> None:
     case = problem([pod("a", node="n"), pod("b", node="n"), pod("c", node="n"), pod("d")], [node("n"), node("m")])
     moves = [_move("a", "m", "n"), _move("a", "n", "m"), _move("x", "n", "m"), _move("d", None, "nowhere")]
     text = "; ".join(certify(case, moves, [_stay("b", "m")], [_unplaced("c")]).violations)
@@ -91,8 +92,8 @@ def test_inertia_resolves_the_pair(pod: Make, node: Make, problem: Make) -> None
     assert certify(case, [], [_stay("a", "big")], []).blocking_pairs == 0
 
 
-def test_only_pods_that_rank_lower_are_thought_away(pod: Make, node: Make, problem: Make) -> None:
-    """`small` holds one of the two; the one with more CPU use has the better claim."""
+def test_only_pods_that_rank_lower_make_room(pod: Make, node: Make, problem: Make) -> None:
+    """`small` holds one of the two; the one with more CPU use ranks higher."""
     nodes = [node("big", 20, 20), node("small", 4, 4)]
     heavy, light = pod("heavy", 3, node="big"), pod("light", 2, node="small")
     unfair = certify(
@@ -108,14 +109,14 @@ def test_only_pods_that_rank_lower_are_thought_away(pod: Make, node: Make, probl
     assert fair.blocking_pairs == 0
 
 
-def test_fixed_pods_are_not_thought_away(pod: Make, node: Make, problem: Make) -> None:
+def test_fixed_pods_do_not_make_room(pod: Make, node: Make, problem: Make) -> None:
     nodes = [node("big", 20, 20), node("small", 4, 4)]
     pods = [pod("heavy", 3, node="big"), pod("light", 2, node="small", fixed="DaemonSet")]
     found = certify(problem(pods, nodes, inertia=0.0), [], [_stay("heavy", "big"), _stay("light", "small")], [])
     assert found.blocking_pairs == 0
 
 
-def test_headroom_counts_in_a_claim(pod: Make, node: Make, problem: Make) -> None:
+def test_a_pair_needs_the_headroom(pod: Make, node: Make, problem: Make) -> None:
     nodes = [node("big", 20, 20), node("small", 4, 4)]
     pods = [pod("a", 3.5, node="big")]
     assert certify(problem(pods, nodes, inertia=0.0), [], [_stay("a", "big")], []).blocking_pairs == 0
@@ -136,7 +137,7 @@ def test_a_pod_left_without_a_node_blocks_wherever_it_fits(pod: Make, node: Make
 def test_a_happy_pod_blocks_with_its_own_node_without_headroom(
     inertia: float, happy: bool, blocks: bool, pod: Make, node: Make, problem: Make
 ) -> None:
-    """It was sent away although the peaks fit at home, if only just."""
+    """It was sent away although the peaks fit on its node, if only just."""
     pods = [pod("a", 4, node="n", happy=happy), pod("b", 5.5, node="n", fixed="DaemonSet")]
     case = problem(pods, [node("m", 40, 40), node("n")], inertia=inertia)
     found = certify(case, [_move("a", "n", "m")], [_stay("b", "n")], [])
@@ -144,10 +145,10 @@ def test_a_happy_pod_blocks_with_its_own_node_without_headroom(
 
 
 @pytest.mark.parametrize(("inertia", "blocking"), [(0.2, [("default/b", "n")]), (0.0, [])])
-def test_an_unhappy_pod_sees_who_left_before_it(
+def test_an_unhappy_pod_sees_which_pods_left_before_it(
     inertia: float, blocking: list[tuple[str, str]], pod: Make, node: Make, problem: Make
 ) -> None:
-    """When the first has left the node is cured, so the second wants to be back."""
+    """When the first has left, the node is cured, so the second prefers it."""
     pods = [pod("a", 5, node="n", happy=False), pod("b", 4, node="n", happy=False)]
     case = problem(pods, [node("m", 30, 30), node("n")], inertia=inertia)
     found = certify(case, [_move("a", "n", "m"), _move("b", "n", "m")], [], [])

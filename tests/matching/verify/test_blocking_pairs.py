@@ -1,5 +1,5 @@
-"""Rules between pods asked for all nodes at once against the same rules asked one node at a time, and the compiled
-count of blocking pairs against the one of numpy."""
+"""Rules between pods for all nodes at once against the same rules one node at a time, and the compiled count of
+blocking pairs against the count in numpy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching import compilation
-from matching.certificate.beside import Beside
-from matching.certificate.blocking import Blocking, blocking_pairs
-from matching.certificate.crowd import Crowd
-from matching.certificate.neighbours import Neighbourhood
-from matching.certificate.view import View
 from matching.problem import Availability, Problem
+from matching.testing import problem_with_pod_rules
+from matching.verify.blocking import Blocking, blocking_pairs
+from matching.verify.placement import Placement
+from matching.verify.pod_rules import PodCounts, PodRules
+from matching.verify.pod_rules_by_node import PodRulesByNode
 
 Problems = Callable[[int, int], st.SearchStrategy[Problem]]
 MANY = 10_000
@@ -33,32 +33,32 @@ def anywhere(problem: Problem, seed: int) -> dict[str, str | None]:
     return ends
 
 
-def fits_beside(view: View, crowd: Crowd, row: int, node: int) -> bool:
-    """Take those away who rank below the pod there, ask, and put them back."""
-    neighbourhood, there = Neighbourhood(crowd), view.nodes[node].name
-    below = [view.pods[other].key for other in range(row + 1, len(view.pods)) if view.end[other] == node]
-    gone = {key: crowd.where[key] for key in below if key in crowd.looks}
+def allowed_on(placement: Placement, counts: PodCounts, row: int, node: int) -> bool:
+    """Take the pods away that rank below the pod there, check, and put them back."""
+    rules, there = PodRules(counts), placement.nodes[node].name
+    below = [placement.pods[at].key for at in range(row + 1, len(placement.pods)) if placement.end[at] == node]
+    gone = [key for key in below if key in counts.kinds]
     for key in gone:
-        neighbourhood.move(key, None)
-    fits = not neighbourhood.objection(view.pods[row].key, view.nodes[node])
+        rules.move(key, None)
+    allowed = not rules.violation(placement.pods[row].key, placement.nodes[node])
     for key in gone:
-        neighbourhood.move(key, there)
-    return fits
+        rules.move(key, there)
+    return allowed
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_rules_between_pods_for_all_nodes_at_once(seed: int, crowd: Callable[..., Problem]) -> None:
-    problem = crowd(seed, pods=12)
+def test_rules_between_pods_for_all_nodes_at_once(seed: int) -> None:
+    problem = problem_with_pod_rules(seed, pods=12)
     ends = anywhere(problem, seed)
-    view = View(problem, ends)
-    beside, scene = Beside(view, ends), Crowd(problem, ends)
-    for row in range(len(view.pods)):
-        if beside.concerned[row]:
-            found = beside.fits(row).tolist()
-            for node in range(len(view.nodes)):
-                if node != view.end[row]:
-                    assert found[node] == fits_beside(view, scene, row, node), (row, node)
-        beside.passes(row)
+    placement = Placement(problem, ends)
+    rules, counts = PodRulesByNode(placement, ends), PodCounts(problem, ends)
+    for row in range(len(placement.pods)):
+        if rules.involved[row]:
+            found = rules.allowed(row).tolist()
+            for node in range(len(placement.nodes)):
+                if node != placement.end[row]:
+                    assert found[node] == allowed_on(placement, counts, row, node), (row, node)
+        rules.advance(row)
 
 
 def counted(problem: Problem, ends: Mapping[str, str | None], compiled: bool) -> Blocking:
@@ -84,14 +84,14 @@ def test_the_compiled_count_is_the_one_of_numpy(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_compiled_count_knows_rules_between_pods(seed: int, crowd: Callable[..., Problem]) -> None:
-    problem = crowd(seed, pods=14)
+def test_the_compiled_count_knows_rules_between_pods(seed: int) -> None:
+    problem = problem_with_pod_rules(seed, pods=14)
     ends = anywhere(problem, seed)
     assert counted(problem, ends, compiled=True) == counted(problem, ends, compiled=False)
 
 
-def test_only_so_many_are_named_and_all_are_counted(crowd: Callable[..., Problem]) -> None:
-    problem = crowd(3, pods=14)
+def test_only_so_many_are_named_and_all_are_counted() -> None:
+    problem = problem_with_pod_rules(3, pods=14)
     ends: dict[str, str | None] = {pod.key: None for pod in problem.pods}
     every, few = blocking_pairs(problem, ends, MANY), blocking_pairs(problem, ends, 5)
     assert len(every.first) == every.count == few.count > 5
