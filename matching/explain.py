@@ -1,6 +1,6 @@
-"""Why one pod is where it is and not elsewhere, as things are now: no matching is made, whether a plan moves it or not.
+"""Why one pod is on its node and not on another one, now. No matching is made.
 
-Other nodes are judged as if the pod moved there and everybody else stayed.
+Other nodes are evaluated as if the pod moved there and all other pods stayed.
 """
 
 from __future__ import annotations
@@ -10,93 +10,94 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matching.arrays import NOWHERE
-from matching.case import Case, open_case
-from matching.ledger import Ledger
+from matching.array_types import NOWHERE
 from matching.plan import Rejected
-from matching.preferences import Preferences
+from matching.planning.ledger import Ledger
+from matching.planning.prepared import PreparedProblem, prepare
+from matching.preferences import MatchedLoads, Preferences
 from matching.problem import Problem, ProblemError
 from matching.reasons.obstacles import Kind, Obstacles
 from matching.reasons.wording import PENDING, may_not_stay, percent, shares
-from matching.standing import Standing
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     why_here: tuple[str, ...]
     why_not: tuple[Rejected, ...]
-    """The nodes it would like best first; the first few one by one, the rest counted under the name `*`."""
+    """The nodes it prefers first; the first few one by one, the rest counted under the name `*`."""
 
 
 def explain(problem: Problem, uid: str) -> Explanation:
     """Raise ProblemError when no pod of the problem has this UID."""
-    case = open_case(problem)
-    pod = next((at for at, each in enumerate(case.arrays.pods) if each.uid == uid), None)
+    prepared = prepare(problem)
+    pod = next((at for at, each in enumerate(prepared.arrays.pods) if each.uid == uid), None)
     if pod is None:
         raise ProblemError(f"no pod of the problem has the uid {uid!r}")
-    view = _View(case, pod)
+    view = _PodView(prepared, pod)
     return Explanation(tuple(view.why_here()), view.why_not())
 
 
-class _View:
+class _PodView:
     """One pod's view of the nodes."""
 
-    def __init__(self, case: Case, pod: int) -> None:
-        self._arrays, self._pod = case.arrays, pod
-        self._in_scope = bool(case.movable[pod])
-        self._home = int(case.arrays.home[pod])
-        self._standing = Standing(case.arrays)
-        self._now = Ledger(case.arrays, case.arrays.home)
-        away = Ledger(case.arrays, np.where(np.arange(len(case.arrays.pods)) == pod, NOWHERE, case.arrays.home))
-        self._obstacles = Obstacles(case, away, pod)
-        preferences = self._preferences(case)
+    def __init__(self, prepared: PreparedProblem, pod: int) -> None:
+        self._arrays, self._pod = prepared.arrays, pod
+        self._in_scope = bool(prepared.movable[pod])
+        self._current = int(prepared.arrays.current[pod])
+        self._matched = MatchedLoads(prepared.arrays)
+        self._now = Ledger(prepared.arrays, prepared.arrays.current)
+        others = prepared.arrays.current.copy()
+        others[pod] = NOWHERE
+        without_pod = Ledger(prepared.arrays, others)
+        self._obstacles = Obstacles(prepared, without_pod, pod)
+        preferences = self._preferences(prepared)
         self._distances = preferences.distances_of(np.array([pod]))[0]
-        self._order = preferences.order(pod, self._obstacles.allowed, self._standing)
-        self._place = {node: place for place, node in enumerate(self._order.tolist(), start=1)}
-        self._with_pod = away.shares_with(pod).max(axis=0, initial=0.0)
-        self._relieving = self._standing.relieving(pod) if case.arrays.unhappy[pod] else None
+        self._order = preferences.order(pod, self._obstacles.allowed, self._matched)
+        self._position = {node: position for position, node in enumerate(self._order.tolist(), start=1)}
+        self._with_pod = without_pod.shares_with(pod).max(axis=0, initial=0.0)
+        self._relieving = self._matched.relieving(pod) if prepared.arrays.unhappy[pod] else None
 
     def why_here(self) -> Iterator[str]:
-        arrays, pod, home = self._arrays, self._arrays.pods[self._pod], self._home
+        arrays, pod, current = self._arrays, self._arrays.pods[self._pod], self._current
         if pod.fixed:
             yield f"may not be moved: {pod.fixed}"
-        elif not self._in_scope and home != NOWHERE:
+        elif not self._in_scope and current != NOWHERE:
             yield f"a matching leaves it here: the scope is {arrays.options.scope.value}"
-        if home == NOWHERE:
+        if current == NOWHERE:
             yield PENDING if pod.node is None else f"its node {pod.node} is not in the problem"
             return
-        name = arrays.nodes[home].name
-        if home in self._place:
-            choice = f"choice {self._place[home]} of the {len(self._order)} nodes it may use"
-            yield f"{name} is {choice}, distance {self._distances[home]:.2f}"
+        name = arrays.nodes[current].name
+        if current in self._position:
+            choice = f"choice {self._position[current]} of the {len(self._order)} nodes it may use"
+            yield f"{name} is {choice}, distance {self._distances[current]:.2f}"
         else:
-            yield may_not_stay(name, self._obstacles.text(home))
-        yield f"at peak {name} is at {shares(arrays.axes, self._now.shares()[:, home].tolist())}"
-        yield from self._mood(name)
+            yield may_not_stay(name, self._obstacles.text(current))
+        yield f"at peak {name} is at {shares(arrays.axes, self._now.shares()[:, current].tolist())}"
+        yield from self._happiness(name)
 
     def why_not(self) -> tuple[Rejected, ...]:
         refused = np.flatnonzero(~self._obstacles.allowed)
         others = np.concatenate([self._order, refused])
-        return self._obstacles.listed(others[others != self._home], self._against)
+        return self._obstacles.listed(others[others != self._current], self._against)
 
-    def _mood(self, home: str) -> Iterator[str]:
+    def _happiness(self, current: str) -> Iterator[str]:
         options = self._arrays.options
         if self._relieving is not None:
-            yield f"unhappy on {home}: {self._relief()}"
+            yield f"unhappy on {current}: {self._relief()}"
             return
-        if self._home not in self._place:
+        if self._current not in self._position:
             return
         nearest = int(np.where(self._obstacles.allowed, self._distances, np.inf).argmin())
-        if self._place[self._home] == 1 and self._distances[nearest] < self._distances[self._home]:
+        if self._position[self._current] == 1 and self._distances[nearest] < self._distances[self._current]:
             name = self._arrays.nodes[nearest].name
-            yield f"happy and used to it: without the inertia of {options.inertia:g} it would rather be on {name}"
-        if self._with_pod[self._home] >= 1:
-            yield f"happy, but the peaks on {home} do not fit: it may have to make room for pods that rank higher"
-        elif self._arrays.at_ease[self._pod] and self._with_pod[self._home] > 1 - options.headroom:
+            yield f"happy, and stays by inertia: without the inertia of {options.inertia:g} it would prefer {name}"
+        if self._with_pod[self._current] >= 1:
+            yield f"happy, but the peaks on {current} do not fit: it may have to make room for pods that rank higher"
+        elif self._arrays.headroom_exempt[self._pod] and self._with_pod[self._current] > 1 - options.headroom:
             yield "happy, so it needs no headroom to stay"
 
     def _relief(self) -> str:
-        """Headroom is only a wish of an unhappy pod: without it a less loaded node is still better."""
+        """Headroom is soft for an unhappy pod: a less loaded node is better even without it."""
         better = [node for node in self._order.tolist() if self._relieves(node)]
         roomy = [node for node in better if self._obstacles.kind[node] == Kind.NOTHING]
         crowded = [node for node in better if self._obstacles.kind[node] == Kind.CROWDED]
@@ -106,7 +107,7 @@ class _View:
         return f"{self._arrays.nodes[best].name} would be clearly less loaded"
 
     def _relieves(self, node: int) -> bool:
-        return self._relieving is not None and node != self._home and bool(self._relieving[node])
+        return self._relieving is not None and node != self._current and bool(self._relieving[node])
 
     def _against(self, node: int) -> str:
         crowded = self._obstacles.kind[node] == Kind.CROWDED
@@ -114,27 +115,27 @@ class _View:
             return f"a rematch may move it there, but with less headroom than wanted: {self._loads(node)}"
         if found := self._obstacles.text(node):
             return found
-        if self._home not in self._place:
-            return f"has room: choice {self._place[node]}, distance {self._distances[node]:.2f}"
+        if self._current not in self._position:
+            return f"has room: choice {self._position[node]}, distance {self._distances[node]:.2f}"
         if self._relieving is None:
             return self._by_nearness(node)
         return f"{'a rematch may move it there' if self._relieves(node) else 'no relief'}: {self._loads(node)}"
 
     def _loads(self, node: int) -> str:
-        here = self._standing.worst_at_home(self._pod)
+        here = self._matched.own_node_load(self._pod)
         return f"at peak it would be at {percent(self._with_pod[node])}, its own node is at {percent(here)}"
 
     def _by_nearness(self, node: int) -> str:
-        there, here = self._distances[node], self._distances[self._home]
+        there, here = self._distances[node], self._distances[self._current]
         distances = f"distance {there:.2f} against {here:.2f} here"
-        if self._place[node] < self._place[self._home]:
+        if self._position[node] < self._position[self._current]:
             return f"a matching may move it there: {distances}"
         if there < here:
             return f"nearer, but not by the inertia of {self._arrays.options.inertia:g}: {distances}"
-        return f"choice {self._place[node]}, not nearer: {distances}"
+        return f"choice {self._position[node]}, not nearer: {distances}"
 
-    def _preferences(self, case: Case) -> Preferences:
-        """As if the pod were free to move, so that it can compare its own node with others."""
-        free = case.movable.copy()
+    def _preferences(self, prepared: PreparedProblem) -> Preferences:
+        """As if the pod were movable, so that its current node can be compared with the others."""
+        free = prepared.movable.copy()
         free[self._pod] = True
-        return Preferences(case.arrays, free, case.ranking)
+        return Preferences(prepared.arrays, free, prepared.ranking)

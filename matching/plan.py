@@ -1,4 +1,4 @@
-"""The plan: a value that says what should move where, why, and how far it may be trusted."""
+"""The plan: a value that says what should move where and why, with a certificate that verifies it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """`source` is None for a pending pod. `rank` is the target's place (from 1) in the pod's list."""
+    """`source` is None for a pending pod. `rank` is the target's position (from 1) in the pod's preferences."""
 
     pod: str
     uid: str
@@ -41,8 +41,8 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """A pod that ends without a node. `source` is the one it runs on now: such a pod is dumped, which only happens
-    where dumping is allowed."""
+    """A pod that ends without a node. A pod with a `source` runs there now and is dumped, which only happens where
+    dumping is allowed."""
 
     pod: str
     uid: str
@@ -51,31 +51,31 @@ class Unplaced:
     source: str | None = None
 
 
-class Cause(StrEnum):
+class BlockingCause(StrEnum):
     """Why a blocking pair is left."""
 
     BUDGET = "budget"
     NOBODY_LEFT_OUT = "nobodyLeftOut"
     NO_STABLE_MATCHING = "noStableMatching"
     BETWEEN_PODS = "betweenPods"
-    """Rules that look at other pods: a stable matching may not exist, and each move must be possible at its turn."""
+    """Inter-pod constraints: a stable matching may not exist, and each move must be possible at its turn."""
     NOT_WORTH_IT = "notWorthIt"
     """The moves that would resolve it neither lower the overload nor help an unhappy pod."""
     NARROWER = "narrowerMatching"
-    """The unhappy pods alone were matched, because that does as much good for fewer moves."""
+    """Only the unhappy pods were matched, because that helps as much with fewer moves."""
     FEWEST_MOVES = "fewestMoves"
-    """No more moves were asked for than it takes to make the unhappy pods happy (scope affected)."""
+    """No more moves than it takes to make the unhappy pods happy (scope affected)."""
     DISPLACEMENT = "displacement"
-    """Pods proposed and displaced each other as the paper has it, which with sizes can leave such pairs."""
+    """Pods proposed and displaced each other as in the paper, which with sizes can leave such pairs."""
     NOT_BY_PREFERENCE = "notByPreference"
-    """The planner has another aim than what pods and nodes prefer."""
+    """The planner has another objective than the preferences of pods and nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockingPair:
     pod: str
     node: str
-    cause: Cause
+    cause: BlockingCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What a placement looks like, for before and after. Loads are peaks as shares of the node's room, worst axis."""
+    """Figures of a placement, before or after the plan. Loads are peaks as shares of the node's room, worst axis."""
 
     node_load: dict[str, float]
     spread: float
@@ -122,7 +122,7 @@ class Plan:
 
 
 class Promise(StrEnum):
-    """What every planner keeps, unless it follows a source that does not and says so in `waives`."""
+    """What every planner guarantees, unless it follows a source that does not and says so in `waives`."""
 
     FEASIBLE = "feasible"
     """Every move would pass kube-scheduler."""
@@ -137,7 +137,7 @@ class Promise(StrEnum):
     SCOPE = "scope"
     """Of the running pods, only those move that the scope allows."""
     RESTRAINT = "restraint"
-    """Asked only where a move can help, and not for a pod that was just moved."""
+    """Used only where a move can help, and not for a pod that was just moved."""
 
 
 class Planner(Protocol):

@@ -1,133 +1,260 @@
-"""Who likes whom: the pods' lists of nodes, and the one ranking of the pods that all nodes share.
+"""Preferences: how pods order nodes, and the one ranking of the pods that all nodes share.
 
-Pods prefer the node whose available room (allocatable less what cannot move) is nearest to their usage, by
-Euclidean distance in shares of capacity; distances are compared to nine decimals, ties go by node name. Rooms lie
-between 0 and 1, so two nodes' distances from one pod differ by at most sqrt(axes): an inertia above that (and above
-`soft_weight` more, which unmet soft wishes can add) keeps every happy pod where it fits. With `availability: after` the
-room at a pod's turn is meant: less the usage of those that were matched before it.
+Pods prefer the node whose available room (allocatable less what cannot move) is nearest to their usage, by Euclidean
+distance in shares of capacity. Distances are compared to nine decimals; ties go by node name. Rooms are between 0 and
+1, so two nodes' distances from one pod differ by at most sqrt(axes). An inertia above that (plus `soft_weight`, which
+soft constraints can add) keeps every happy pod where it fits. With `availability: after` the room is what remains at
+the pod's turn: less the usage of the pods that were matched before it.
 
-An unhappy pod looks at load first, because its usage was measured while it starved and nearness would send it right
-back: nodes that as things stand at its turn would, with it, be less loaded than its own by at least `relief` come
-first, then its own node, then the others; distance decides within each group. When its node was overloaded and no
-longer is, because pods that rank above it left, its own node comes first: not everybody has to leave.
+An unhappy pod looks at load first, because its usage was measured while it starved, and distance would send it right
+back. Nodes that, with the pod, would at its turn be less loaded than its current node by at least `relief` come first,
+then its current node, then the others; distance decides within each group. When its node was overloaded and is no
+longer, because pods that rank above it left, its current node comes first: not all pods have to leave.
 
-Nodes prefer the pod that uses more CPU (axis 0). Pods that have no node come after all running ones, by priority,
-then CPU: a newcomer never drives out what runs.
+Nodes prefer the pod that uses more CPU (axis 0). Pods without a node come after all running ones, by priority, then by
+CPU: they never displace a running pod.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
-from matching.arrays import NOWHERE, Arrays, Floats, Ints, Mask, sum_by_node
-from matching.problem import Availability
-from matching.standing import Standing
+from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.planning.arrays import Arrays, share_of_room, sum_by_node
+from matching.planning.candidates import Candidates
+from matching.problem import TOLERANCE, Availability
 
 DECIMALS = 9
 _BLOCK_CELLS = 1 << 15
+_RANK_CELLS = 1 << 18
+
+
+class MatchedLoads:
+    """The nodes while pods are matched: what a pod sees when its turn comes.
+
+    Unhappy pods see loads: matched pods count on their new node, the others on their current one. Usage is for
+    `availability: after`. So what a pod sees depends only on pods that rank above it. With inertia 0, as in the paper,
+    preferences are made once: the loads stay as they were before the matching.
+    """
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        self._after = arrays.options.availability is Availability.AFTER
+        self.load: Floats = arrays.background + arrays.taken_now.peak
+        """Peaks by axis and node, as an unhappy pod sees them."""
+        self.used: Floats = np.zeros_like(arrays.allocatable)
+        """Usage of the matched pods, by axis and node; only with `availability: after`."""
+        limit = 1 - arrays.options.headroom
+        self._overloaded_before = share_of_room(self.load, arrays.allocatable).max(axis=0) > limit + TOLERANCE
+
+    def put(self, pod: int, node: int) -> None:
+        if self._after:
+            self.used[:, node] += self._arrays.usage[:, pod]
+        current = int(self._arrays.current[pod])
+        if node == current or self._arrays.options.inertia == 0:
+            return
+        self.load[:, node] += self._arrays.peak[:, pod]
+        if current != NOWHERE:
+            self.load[:, current] -= self._arrays.peak[:, pod]
+
+    def put_all(self, pods: Ints, nodes: Ints) -> None:
+        """Several pods, one after the other."""
+        current, moved = self._arrays.current[pods], nodes != self._arrays.current[pods]
+        for axis in range(len(self.load)):
+            if self._after:
+                np.add.at(self.used[axis], nodes, self._arrays.usage[axis, pods])
+            if self._arrays.options.inertia > 0:
+                peak = self._arrays.peak[axis, pods]
+                np.add.at(self.load[axis], nodes[moved], peak[moved])
+                running = moved & (current != NOWHERE)
+                np.subtract.at(self.load[axis], current[running], peak[running])
+
+    def drop(self, pod: int) -> None:
+        """The pod got no node and no longer counts on its current one."""
+        current = int(self._arrays.current[pod])
+        if current != NOWHERE and self._arrays.options.inertia > 0:
+            self.load[:, current] -= self._arrays.peak[:, pod]
+
+    def own_node_load(self, pod: int) -> float:
+        """Load of the pod's current node, the pod included, as a share of the node's room; the fullest axis."""
+        current = [int(self._arrays.current[pod])]
+        return float(share_of_room(self.load[:, current], self._arrays.allocatable[:, current]).max())
+
+    def own_node_relieved(self, pod: int) -> bool:
+        """Whether the current node was overloaded and is no longer, because pods that rank above this one left."""
+        if not self._overloaded_before[self._arrays.current[pod]]:
+            return False
+        return self.own_node_load(pod) < 1 - self._arrays.options.headroom - TOLERANCE
+
+    def relieving(self, pod: int) -> Mask:
+        """Nodes that, with the pod, would be less loaded than its current node by at least `relief`."""
+        there = share_of_room(self.load + self._arrays.peak[:, pod, None], self._arrays.allocatable).max(axis=0)
+        enough: Mask = there <= self.own_node_load(pod) - self._arrays.options.relief + TOLERANCE
+        return enough
 
 
 def ranking(arrays: Arrays) -> Ints:
-    """All pods, the one that every node likes best first."""
+    """All pods, the one that every node prefers first."""
     return ranking_by(arrays, np.array([pod.usage[0] for pod in arrays.pods], dtype=np.float64))
 
 
 def ranking_by(arrays: Arrays, sizes: Floats) -> Ints:
-    """Running pods by size; then those without a node, by priority and size: a newcomer never drives out what runs."""
-    newcomer = arrays.home == NOWHERE
-    priority = np.array([pod.priority for pod in arrays.pods], dtype=np.int64) * newcomer
-    return np.lexsort((-sizes, -priority, newcomer)).astype(np.int64)
+    """Running pods by size; then pods without a node, by priority and size: these never displace running pods."""
+    without_node = arrays.current == NOWHERE
+    priority = np.array([pod.priority for pod in arrays.pods], dtype=np.int64) * without_node
+    return np.lexsort((-sizes, -priority, without_node)).astype(np.int64)
 
 
 class Preferences:
-    """A pod's list depends on the problem and on what pods that rank above it have chosen, on nothing else."""
+    """A pod's preferences depend only on the problem and on the choices of pods that rank above it."""
 
     def __init__(self, arrays: Arrays, movable: Mask, ranked: Ints) -> None:
         self._arrays = arrays
         nodes = len(arrays.nodes)
-        staying = np.where(movable, NOWHERE, arrays.home)
+        staying = np.where(movable, NOWHERE, arrays.current)
         taken = arrays.background + sum_by_node(arrays.usage, staying, nodes)
         self.untouched: Floats = np.where(arrays.hard_only[:, None], 0.0, arrays.allocatable - taken)
-        """Room before anybody is matched; below 0 where what cannot move takes more than there is."""
+        """Room before any pod is matched; below 0 where what cannot move takes more than there is."""
         self.room: Floats = self.untouched.clip(min=0.0)
         self._after = arrays.options.availability is Availability.AFTER
         self._ranked = ranked
-        self._place = np.empty_like(ranked)
-        self._place[ranked] = np.arange(len(ranked))
+        self._position = np.empty_like(ranked)
+        self._position[ranked] = np.arange(len(ranked))
         self._block_size = max(1, _BLOCK_CELLS // max(1, len(arrays.nodes)))
         self._block_start = -1
         self._block = np.empty((0, 0))
 
-    def room_at(self, standing: Standing | None) -> Floats:
-        """What distances are taken to, by axis and node; not to be written to."""
-        if standing is None or not self._after:
+    def room_at(self, matched: MatchedLoads | None) -> Floats:
+        """The room that distances are measured to, by axis and node. Read-only."""
+        if matched is None or not self._after:
             return self.room
-        left: Floats = (self.untouched - standing.used).clip(min=0.0)
+        left: Floats = (self.untouched - matched.used).clip(min=0.0)
         return left
 
-    def distances(self, pod: int, standing: Standing | None = None) -> Floats:
-        """To every node, without inertia. Where lists do not change rows are made in blocks, since pods are asked for
-        in rank order."""
+    def distances(self, pod: int, matched: MatchedLoads | None = None) -> Floats:
+        """To every node, without inertia. Rows that do not change are computed in blocks of pods in rank order, which
+        is the order in which they are read."""
         row: Floats
-        if self._after and standing is not None:
-            row = self.distances_of(np.array([pod]), standing)[0]
+        if self._after and matched is not None:
+            row = self.distances_of(np.array([pod]), matched)[0]
             return row
-        place = int(self._place[pod])
-        start = place - place % self._block_size
+        position = int(self._position[pod])
+        start = position - position % self._block_size
         if start != self._block_start:
             self._block = self.distances_of(self._ranked[start : start + self._block_size])
             self._block_start = start
-        row = self._block[place - start]
+        row = self._block[position - start]
         return row
 
-    def distances_of(self, pods: Ints, standing: Standing | None = None) -> Floats:
+    def distances_of(self, pods: Ints, matched: MatchedLoads | None = None) -> Floats:
         """One row per pod."""
         squares = np.zeros((len(pods), len(self._arrays.nodes)))
-        for room, usage in zip(self.room_at(standing), self._arrays.usage[:, pods], strict=True):
+        for room, usage in zip(self.room_at(matched), self._arrays.usage[:, pods], strict=True):
             squares += np.square(room[None, :] - usage[:, None])
         distances = np.sqrt(squares, out=squares)
-        wishes = self._arrays.wishes
-        if wishes is not None:
-            for row in np.flatnonzero(wishes.has_any[pods]).tolist():
-                distances[row] += self._arrays.options.soft_weight * wishes.unmet(int(pods[row]))
+        soft = self._arrays.soft
+        if soft is not None:
+            for row in np.flatnonzero(soft.has_any[pods]).tolist():
+                distances[row] += self._arrays.options.soft_weight * soft.unmet(int(pods[row]))
         rounded: Floats = distances.round(DECIMALS, out=distances)
         return rounded
 
-    def choose(self, pod: int, among: Mask, standing: Standing) -> int:
-        """The node the pod likes best among those; `among` must not be empty."""
-        wishes = self.wishes(pod, standing)
+    def choose(self, pod: int, among: Mask, matched: MatchedLoads) -> int:
+        """The node that the pod prefers among those; `among` must not be empty."""
+        costs = self.costs(pod, matched)
         if not self._arrays.unhappy[pod]:
-            return int(np.where(among, wishes, np.inf).argmin())
-        for group in self._groups(pod, standing):
+            return int(np.where(among, costs, np.inf).argmin())
+        for group in self._preference_groups(pod, matched):
             wanted = among & group
             if wanted.any():
-                return int(np.where(wanted, wishes, np.inf).argmin())
+                return int(np.where(wanted, costs, np.inf).argmin())
         return NOWHERE
 
-    def order(self, pod: int, among: Mask, standing: Standing) -> Ints:
-        """Those nodes, the one the pod likes best first."""
-        wishes = self.wishes(pod, standing)
-        groups = self._groups(pod, standing) if self._arrays.unhappy[pod] else (among,)
+    def order(self, pod: int, among: Mask, matched: MatchedLoads) -> Ints:
+        """Those nodes, the one that the pod prefers first."""
+        costs = self.costs(pod, matched)
+        groups = self._preference_groups(pod, matched) if self._arrays.unhappy[pod] else (among,)
         parts = []
         for group in groups:
             wanted = np.flatnonzero(among & group)
-            parts.append(wanted[np.argsort(wishes[wanted], kind="stable")])
+            parts.append(wanted[np.argsort(costs[wanted], kind="stable")])
         return np.concatenate(parts)
 
-    def wishes(self, pod: int, standing: Standing | None = None) -> Floats:
-        """Distances less the inertia of a happy pod at home; smaller is better."""
-        home = self._arrays.home[pod]
-        distances = self.distances(pod, standing)
-        if home == NOWHERE or self._arrays.unhappy[pod] or self._arrays.options.inertia == 0:
+    def costs(self, pod: int, matched: MatchedLoads | None = None) -> Floats:
+        """Distances, less the inertia for a happy pod's current node; smaller is better."""
+        current = self._arrays.current[pod]
+        distances = self.distances(pod, matched)
+        if current == NOWHERE or self._arrays.unhappy[pod] or self._arrays.options.inertia == 0:
             return distances
-        wishes = distances.copy()
-        wishes[home] = round(wishes[home] - self._arrays.options.inertia, DECIMALS)
-        return wishes
+        costs = distances.copy()
+        costs[current] = round(costs[current] - self._arrays.options.inertia, DECIMALS)
+        return costs
 
-    def _groups(self, pod: int, standing: Standing) -> tuple[Mask, ...]:
-        """Of an unhappy pod, the best first."""
+    def _preference_groups(self, pod: int, matched: MatchedLoads) -> tuple[Mask, ...]:
+        """The groups of nodes of an unhappy pod, the best first."""
         own = np.zeros(len(self._arrays.nodes), dtype=bool)
-        own[self._arrays.home[pod]] = True
-        relieving = standing.relieving(pod) & ~own
+        own[self._arrays.current[pod]] = True
+        relieving = matched.relieving(pod) & ~own
         others = ~relieving & ~own
-        return (own, relieving, others) if standing.cured(pod) else (relieving, own, others)
+        return (own, relieving, others) if matched.own_node_relieved(pod) else (relieving, own, others)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNodeRanks:
+    """How running pods that may stay rank their current node; entries of other pods mean nothing."""
+
+    by_inertia: Mask
+    """Prefers its current node only because of the inertia."""
+    rank: Ints
+    """Of the current node among all that the pod may use, from 1."""
+
+
+def preferred_nodes(arrays: Arrays, candidates: Candidates, preferences: Preferences, asked: Mask) -> Ints:
+    """By pod the node that it prefers among those it may use, whatever is on them. NOWHERE when there is none or the
+    pod is not `asked`. `asked` pods must not be unhappy, and `availability` must be `before`."""
+    nodes = np.full(len(arrays.pods), NOWHERE)
+    for pods in _pod_blocks(arrays, asked):
+        costs = np.where(candidates.rows(pods), preferences.distances_of(pods), np.inf)
+        running = np.flatnonzero(arrays.current[pods] != NOWHERE)
+        current = arrays.current[pods[running]]
+        costs[running, current] = np.round(costs[running, current] - arrays.options.inertia, DECIMALS)
+        best = costs.argmin(axis=1)
+        nodes[pods] = np.where(np.isfinite(costs[np.arange(len(pods)), best]), best, NOWHERE)
+    return nodes
+
+
+def own_node_ranks(arrays: Arrays, candidates: Candidates, preferences: Preferences, asked: Mask) -> OwnNodeRanks:
+    """`asked` pods must not be unhappy, and `availability` must be `before`."""
+    ranks = no_ranks(arrays)
+    for pods in _pod_blocks(arrays, asked & (arrays.current != NOWHERE)):
+        far = np.where(candidates.rows(pods), preferences.distances_of(pods), np.inf)
+        current = arrays.current[pods]
+        plain = far[np.arange(len(pods)), current]
+        own = np.round(plain - arrays.options.inertia, DECIMALS)
+        rank = _better(far, own, current).sum(axis=1) + 1
+        staying = np.isfinite(own)
+        ranks.rank[pods] = np.where(staying, rank, 0)
+        ranks.by_inertia[pods] = staying & (rank == 1) & _better(far, plain, current).any(axis=1)
+    return ranks
+
+
+def no_ranks(arrays: Arrays) -> OwnNodeRanks:
+    return OwnNodeRanks(np.zeros(len(arrays.pods), dtype=bool), np.zeros(len(arrays.pods), dtype=np.int64))
+
+
+def _pod_blocks(arrays: Arrays, asked: Mask) -> Iterator[Ints]:
+    pods = np.flatnonzero(asked)
+    size = max(1, _RANK_CELLS // max(1, len(arrays.nodes)))
+    for start in range(0, len(pods) if arrays.nodes else 0, size):
+        yield pods[start : start + size]
+
+
+def _better(costs: Floats, own: Floats, current: Ints) -> Mask:
+    """Which nodes come before the current one, if that costs `own`."""
+    earlier = np.arange(costs.shape[1]) < current[:, None]
+    better: Mask = (costs < own[:, None]) | ((costs == own[:, None]) & earlier)
+    better[np.arange(len(current)), current] = False
+    return better

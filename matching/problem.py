@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from itertools import repeat
+from typing import Any, TypeVar
 
-from matching.latency import Latency
+T = TypeVar("T")
+
+TOLERANCE = 1e-9
+"""Shares closer than this are equal: sums of decimal fractions are not exact."""
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -57,15 +63,15 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """Pods by their labels and namespaces, and the node label whose value says what is the same place.
+    """A pod affinity term: pods by labels and namespaces, and the node label that defines the topology domains.
 
-    Neither namespaces nor a selector of them means the namespace of the pod that has the rule. matchLabelKeys and
-    mismatchLabelKeys are part of the selector already, as the API server writes them.
+    Without namespaces and namespace selector the term means the namespace of the pod that has it. matchLabelKeys and
+    mismatchLabelKeys are already part of the selector, as the API server writes them.
     """
 
     topology_key: str
     selector: Selector | None = None
-    """None selects nobody."""
+    """None selects no pod."""
     namespaces: tuple[str, ...] = ()
     namespace_selector: Selector | None = None
 
@@ -79,9 +85,9 @@ class Spread:
     max_skew: int = 1
     min_domains: int = 1
     honor_affinity: bool = True
-    """nodeAffinityPolicy: only nodes that the pod's nodeSelector and node affinity admit are looked at."""
+    """nodeAffinityPolicy: only nodes that the pod's nodeSelector and node affinity admit are eligible."""
     honor_taints: bool = False
-    """nodeTaintsPolicy: only nodes whose taints the pod tolerates are looked at."""
+    """nodeTaintsPolicy: only nodes whose taints the pod tolerates are eligible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """Wishes: they enter the preference (`Options.soft_weight`) and never reject. Weights as in the API, 1 to 100."""
+    """Soft constraints: they enter the preference (`Options.soft_weight`) and never reject. Weights are 1 to 100."""
 
     nodes: tuple[tuple[int, Term], ...] = ()
     with_pods: tuple[tuple[int, PodTerm], ...] = ()
@@ -104,7 +110,7 @@ class Preferred:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a pod's spec says about nodes and neighbours; hashable, so that pods of one template are judged once.
+    """The scheduling constraints of a pod. Hashable, so that pods of one template are evaluated once.
 
     Pods of one template should share one Rules value: it is looked up by identity first.
     """
@@ -114,9 +120,9 @@ class Rules:
     node_affinity: tuple[Term, ...] | None = None
     """ORed terms; None means no required node affinity, an empty tuple matches no node."""
     volumes: tuple[tuple[Term, ...], ...] = ()
-    """Node affinity of each bound volume, ORed terms; every volume must be reachable."""
+    """Node affinity of each bound PV, ORed terms; every PV must be reachable."""
     volume_zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Zone and region labels of the bound volumes with the values that each allows."""
+    """Zone and region labels of the bound PVs with the values that each allows."""
     pod_affinity: tuple[PodTerm, ...] = ()
     pod_anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[Spread, ...] = ()
@@ -134,7 +140,7 @@ class Strategy(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Pod:
     key: str
-    """`namespace/name`: what people call it, and the last tie-breaker."""
+    """`namespace/name`; also the last tie-breaker."""
     uid: str
     usage: Amounts
     request: Amounts
@@ -148,12 +154,11 @@ class Pod:
     """Why this pod may not be moved; empty when it may. A fixed pod without a node is not placed."""
     rules: Rules = Rules()
     labels: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
-    """What the rules of other pods select it by; pods of one template should share one mapping."""
+    """Pods of one template should share one mapping."""
     leaving: bool = False
-    """Being deleted: it holds its room and its ports, and anti-affinity minds it, but a spread does not count it."""
-
+    """Being deleted: it still uses its room and ports and counts for anti-affinity, but not for topology spread."""
     unknown: tuple[str, ...] = ()
-    """Axes on which nothing is known of it; a planner that looks at one of them leaves the pod where it is."""
+    """Axes on which nothing is known of it; a planner that uses one of them leaves the pod where it is."""
     strategy: Strategy = Strategy.EVICT
 
     @property
@@ -171,19 +176,19 @@ class Node:
     unschedulable: bool = False
     ready: bool = True
     measured: bool = True
-    """False when there are no fresh metrics: no running pod is moved here, it never reads as idle."""
+    """False without fresh metrics: no running pod is moved here, and the node never counts as idle."""
     background: Amounts = ()
     """Use on the node that belongs to no pod of the problem; empty means none."""
     unknown: tuple[str, ...] = ()
-    """Axes on which its capacity is not known; a planner that looks at one of them sends no running pod there."""
+    """Axes on which its capacity is not known; a planner that uses one of them moves no running pod there."""
 
 
 class Scope(StrEnum):
     CLUSTER = "cluster"
     """Every movable pod may get another node; inertia keeps the happy ones where they are."""
     AFFECTED = "affected"
-    """The fewest moves that make the unhappy pods happy; happy ones move only to make room. `stable` searches for
-    them; every other planner takes it as `unhappy`."""
+    """The fewest moves that make the unhappy pods happy; happy ones move only to make room. Only `stable` knows this
+    scope; the other planners treat it as `unhappy`."""
     UNHAPPY = "unhappy"
     """Only unhappy and pending pods are matched."""
     PENDING = "pending"
@@ -194,13 +199,13 @@ class Availability(StrEnum):
     """The room of a node that a pod compares its usage with."""
 
     BEFORE = "before"
-    """Before anybody is matched: allocatable less what cannot move. Every pod has one list."""
+    """Before any pod is matched: allocatable less what cannot move. A pod's preferences do not change."""
     AFTER = "after"
     """What is left of that when the pod's turn comes: less the usage of the pods that were matched before it."""
 
 
 class Dumping(StrEnum):
-    """What becomes of a running pod for which there is no room by peaks."""
+    """What happens to a running pod for which there is no room by peaks."""
 
     NEVER = "never"
     """It gets a node with less headroom than wanted."""
@@ -214,25 +219,59 @@ class Options:
     inertia: float = 0.2
     """How much nearer another node has to be (in normalised distance) before a happy pod prefers it.
 
-    Above 0, moves have a price: a happy pod needs no headroom at home, an unhappy one stays when those before it have
-    cured its node, and a narrower matching that does as much good with fewer moves is taken. 0 is the paper's way."""
+    Above 0, moves have a price: a happy pod needs no headroom on its current node, an unhappy one stays when pods that
+    left before it have relieved its node, and a narrower matching that helps as much with fewer moves is preferred. 0
+    is the paper's rule."""
     headroom: float = 0.15
     """Share of a node's room that peaks leave free; given up step by step when the pods do not fit otherwise."""
     max_moves: int | None = None
-    """Most moves of running pods in one plan; binding a pending pod disturbs nobody and is not counted."""
+    """Most moves of running pods in one plan; binding a pending pod does not count."""
     max_moves_per_workload: int | None = None
     max_moves_per_node: int | None = None
     """Of running pods, what leaves the node and what enters it together."""
     max_moves_per_namespace: int | None = None
     relief: float = 0.05
-    """An unhappy pod is helped by a node that is less loaded (share of its room) than its own by at least this; so
-    much overload, too, has to go for each further move."""
+    """A node helps an unhappy pod when its load (share of its room) is lower than that of the current node by at least
+    this. Each further move of a plan has to remove as much overload."""
     soft_weight: float = 0.05
-    """What breaking all soft wishes of a pod (`Rules.preferred`) adds to the distance of a node; 0 ignores them."""
+    """What breaking all soft constraints of a pod (`Rules.preferred`) adds to the distance of a node; 0 ignores
+    them."""
     availability: Availability = Availability.BEFORE
     dumping: Dumping = Dumping.NEVER
     only_if_better: bool = True
-    """Drop a plan that neither lowers the overload nor helps a pod; False asks for the stable matching as it is."""
+    """Drop a plan that neither lowers the overload nor helps a pod; False keeps the stable matching as it is."""
+
+
+class Role(StrEnum):
+    """Of a pod for the planner `latency`."""
+
+    TARGET = "target"
+    """The application itself: it only goes to a node that a probe has measured."""
+    PROBE = "probe"
+    """An echo server that goes to a node to measure its latency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    rtt: float
+    """Mean round trip in seconds."""
+    at: float
+    """When it was taken, on the clock of `Latency.now`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Measurements of a latency meter: the input of the planner `latency`."""
+
+    now: float
+    moved_at: float
+    """When the last pod was moved, or when the round began."""
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    """By pod key; the planner ignores pods without a role."""
+    last: Mapping[str, Measurement] = field(default_factory=dict)
+    """The last measurement of each pod, by key; a move drops it."""
+    visited: frozenset[str] = frozenset()
+    """Nodes that have had a target or a probe in this round; those that have one now always count."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -244,13 +283,29 @@ class Problem:
     needs_from: str = "metrics"
     """Where usage and peak came from (metrics, or requests when there were none); repeated in the plan."""
     hard_only: tuple[str, ...] = ()
-    """Axes that can only reject (GPUs, huge pages, ephemeral storage): requests against allocatable count on them.
-    They are no part of distances, loads, peaks or spread: inside, their rows of usage, peak and background are 0."""
+    """Axes that can only reject (GPUs, huge pages, ephemeral storage): only requests against allocatable count.
+    They are not part of distances, loads, peaks or spread."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Labels of the namespaces, for rules that select pods by them; a namespace that is missing has none."""
+    """Labels of the namespaces, for namespace selectors; a missing namespace has none."""
     latency: Latency | None = None
-    """What the latency meter told; only the planner `latency` looks at it."""
+    """Only the planner `latency` uses it."""
 
 
 class ProblemError(ValueError):
     """The problem itself is wrong (negative need, NaN, duplicate name, ...); the message names the object."""
+
+
+def from_columns(kind: type[T], columns: Mapping[str, Sequence[object]]) -> list[T]:
+    """Many values of a dataclass with slots, field by field: much faster than one by one. `__init__` does not run, so
+    every field needs a column, also one with a default."""
+    names: list[str] = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    if columns.keys() != set(names):
+        raise ValueError(f"{kind.__name__} has the fields {names}, the columns are {list(columns)}")
+    number = len(columns[names[0]])
+    blank: Any = object.__new__
+    made = list(map(blank, repeat(kind, number)))
+    for name in names:
+        if len(columns[name]) != number:
+            raise ValueError(f"{len(columns[name])} values of {name} for {number} of {kind.__name__}")
+        deque(map(getattr(kind, name).__set__, made, columns[name]), maxlen=0)
+    return made

@@ -1,29 +1,32 @@
-"""Evaluation of label selectors, as Kubernetes does it."""
+"""Label selectors, with the semantics of Kubernetes. The one evaluation that everything but the verifier uses."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 
-from matching.problem import ProblemError, Requirement
+from matching.problem import ProblemError, Requirement, Selector
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    """Whether the labels meet all requirements; without requirements they always do.
+    """Whether all requirements hold; no requirements match everything."""
+    return all(_holds(requirement, labels) for requirement in requirements)
 
-    Gt and Lt compare 64-bit integers: a value that is not one never matches. An unknown operator raises ProblemError.
-    """
-    return all(_holds(requirement, labels.get(requirement.key)) for requirement in requirements)
+
+def selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:
+    """No selector selects nothing, an empty one everything."""
+    return selector is not None and matches(selector.requirements, labels)
 
 
 def is_integer(text: str) -> bool:
-    """Whether Gt and Lt can compare it."""
+    """Whether Gt and Lt can compare it: a 64-bit integer."""
     return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
 
 
-def _holds(requirement: Requirement, value: str | None) -> bool:
+def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
             return value is not None and value in requirement.values
@@ -38,4 +41,31 @@ def _holds(requirement: Requirement, value: str | None) -> bool:
         case "Lt":
             return value is not None and is_integer(value) and int(value) < int(requirement.values[0])
         case unknown:
-            raise ProblemError(f"{unknown!r} is no operator of a label selector")
+            raise ProblemError(f"requirement on {requirement.key}: unknown operator {unknown!r}")
+
+
+def label_keys(selectors: Iterable[Selector | None]) -> set[str]:
+    return {each.key for selector in selectors if selector is not None for each in selector.requirements}
+
+
+def selector_text(selector: Selector | None) -> str:
+    """As kubectl writes selectors: `app=web,tier in (a,b)`."""
+    if selector is None:
+        return "no pods"
+    return ",".join(map(requirement_text, selector.requirements)) or "all pods"
+
+
+def requirement_text(requirement: Requirement) -> str:
+    values = ",".join(requirement.values)
+    match requirement.operator:
+        case "In":
+            several = len(requirement.values) > 1
+            return f"{requirement.key} in ({values})" if several else f"{requirement.key}={values}"
+        case "NotIn":
+            return f"{requirement.key} notin ({values})"
+        case "DoesNotExist":
+            return f"!{requirement.key}"
+        case "Gt" | "Lt" as operator:
+            return f"{requirement.key} {'>' if operator == 'Gt' else '<'} {values}"
+        case _:
+            return requirement.key

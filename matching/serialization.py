@@ -19,9 +19,8 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from matching.columns import from_columns
 from matching.plan import BlockingPair, Certificate, Measures, Plan, PlannedMove, Rejected, Stay, Unplaced
-from matching.problem import Node, Pod, Problem, ProblemError
+from matching.problem import Node, Pod, Problem, ProblemError, from_columns
 
 T = TypeVar("T")
 Decode = Callable[[Any, str], Any]

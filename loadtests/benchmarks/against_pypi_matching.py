@@ -18,17 +18,15 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from matching.case import open_case
-from matching.planners.serial_choice import serial_choice
-from matching.planners.stable import StablePlanner
+from loadtests.benchmarks.planners_speed import timed_plan
 from matching.problem import Node, Options, Pod, Problem, Rules
+from matching.registry import load_planner
 
 PACKAGE = "matching==1.4.3"
 INSTALL_DEADLINE = 180.0
@@ -131,7 +129,7 @@ def game(made: Instance) -> dict[str, Any]:
 
 def ours(made: Instance) -> dict[str, list[str]]:
     """The whole planner, as anybody would call it."""
-    plan = StablePlanner().plan(made.problem)
+    plan = load_planner("stable").plan(made.problem)
     assert plan.certificate.feasible
     assert plan.certificate.blocking_pairs == 0
     found: dict[str, list[str]] = {}
@@ -157,19 +155,15 @@ def compare(python: Path, number: int) -> bool:
 
 
 def race(python: Path) -> bool:
-    """Warm; the matching alone (arrays, rules and preferences included), since theirs neither explains nor verifies."""
+    """Warm; the matching alone (arrays, rules and preferences included): theirs neither explains nor verifies."""
     made = instance(7, 1000, 50, by_request=False)
     their = theirs(python, [game(made)])[0]
     same = ours(made) == {name: pods for name, pods in their["matching"].items() if pods}
-    matching, whole = [], []
+    planner, matching, whole = load_planner("stable"), [], []
     for _ in range(7):
-        begin = time.perf_counter()
-        case = open_case(made.problem)
-        serial_choice(case, case.arrays.pending, case.arrays.home)
-        matching.append(time.perf_counter() - begin)
-        begin = time.perf_counter()
-        StablePlanner().plan(made.problem)
-        whole.append(time.perf_counter() - begin)
+        times, _ = timed_plan(planner, made.problem, verified=True)
+        matching.append(times.open + times.find)
+        whole.append(times.whole)
     alone, plan = statistics.median(matching), statistics.median(whole)
     factor = their["seconds"] / alone
     print(f"1,000 x 50: theirs {their['seconds']:.3f} s, ours {alone * 1000:.1f} ms: {factor:.0f} x faster", end="")

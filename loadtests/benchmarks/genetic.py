@@ -6,16 +6,15 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from loadtests.benchmarks.plots import save
-from matching.case import open_case
-from matching.planners.genetic import GeneticPlanner
-from matching.planners.node_loads import shares_of_room
 from matching.problem import Node, Options, Pod, Problem, Rules
+from matching.registry import load_planner
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +44,7 @@ def weighted_use(strong: float) -> dict[str, list[float]]:
     """Use of each node by metric when the strong node weighs that much and the weak ones 1."""
     pick = Random(3)
     pods = tuple(random_pod(at, pick, pick.choice(NODES).name) for at in range(36))
-    planner = GeneticPlanner(node_weights={"strong": dict.fromkeys(METRICS, strong)})
+    planner = load_planner("genetic", {"nodeWeights": {"strong": dict.fromkeys(METRICS, strong)}})
     moved = {move.pod: move.target for move in planner.plan(Problem(METRICS, pods, NODES, Options(headroom=0.0))).moves}
     return {
         node.name: [
@@ -74,10 +73,8 @@ def random_pod(at: int, pick: Random, node: str | None, rules: Rules | None = No
 def _costs(seeds: int, *, dictionary: bool) -> Floats:
     runs = []
     for seed in range(seeds):
-        case = open_case(constrained(seed))
-        loads = shares_of_room(case, dict.fromkeys(METRICS, 1.0))
-        planner = GeneticPlanner(seed=seed, generations=GENERATIONS, dictionary=dictionary)
-        runs.append(planner.evolve(case, loads).cost)
+        planner: Any = load_planner("genetic", {"seed": seed, "generations": GENERATIONS, "dictionary": dictionary})
+        runs.append(planner.evolve(constrained(seed)).cost)
     mean: Floats = np.mean(runs, axis=0)
     return mean
 

@@ -19,7 +19,6 @@ import numpy as np
 from loadtests.benchmarks.real_load import ends_of, shares_of_nodes
 from loadtests.benchmarks.real_load_data import HELD_OUT, SOURCES, Floats, Instance, Size, draw, read_series
 from matching.plan import Planner
-from matching.planners.balance import BalancePlanner
 from matching.registry import load_planner
 
 Measure = Callable[[Floats], float]
@@ -75,8 +74,8 @@ def compare(source: str, instances: Sequence[Instance]) -> Iterator[Row]:
         weights = {"cpu": 1.0} if rival.one_axis else {}
         planners: tuple[Planner, ...] = (
             load_planner(rival.planner, dict(rival.parameters)),
-            BalancePlanner(weights),
-            BalancePlanner(weights, confidence=0.0, outage=0.0, overload=0.0),
+            load_planner("balance", {"weights": weights}),
+            load_planner("balance", {"weights": weights, "confidence": 0.0, "outage": 0.0, "overload": 0.0}),
         )
         before = fmean(rival.measure(_shares(each, [pod.node for pod in each.problem.pods])) for each in instances)
         yield Row(source, rival, before, tuple(_end(planner, rival.measure, instances) for planner in planners))

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from matching.planners.balance import BalancePlanner
 from matching.problem import Node, Options, Pod, Problem
+from matching.registry import load_planner
 
 NODES = 4
 CAPACITY = {"cpu": 2000.0, "memory": 2048.0}
@@ -89,7 +89,7 @@ def judge(scenario: Scenario, cost: float, window: float) -> Verdict:
     """`cost` is what one request costs in the metric's unit times seconds."""
     sigma = _sigma(scenario, cost, window)
     problem = _problem(scenario)
-    plan = BalancePlanner(noise=_relative(problem, sigma)).plan(problem)
+    plan = load_planner("balance", {"noise": _relative(problem, sigma)}).plan(problem)
     return Verdict(scenario, sigma, bool(plan.moves))
 
 

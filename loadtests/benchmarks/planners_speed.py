@@ -29,8 +29,7 @@ from typing import Any
 from unittest.mock import patch
 
 from loadtests.benchmarks.planner_instances import Mix, realistic
-from matching import writing
-from matching.compiled.loading import warm_up
+from matching.compilation import warm_up
 from matching.plan import Certificate, Plan, Planner
 from matching.problem import Options, Problem, Scope
 from matching.registry import load_planner
@@ -111,8 +110,8 @@ def run(case: Case) -> Result:
     options = Options(scope=case.scope, inertia=case.inertia, only_if_better=not as_it_is)
     problem = realistic(Mix(pods, nodes, unhappy=case.unhappy), options)
     planner, before = load_planner(case.planner), _peak_mib()
-    cold, plan = _timed(planner, problem, case.verified)
-    warm = [_timed(planner, problem, case.verified)[0] for _ in range(case.repeats)]
+    cold, plan = timed_plan(planner, problem, case.verified)
+    warm = [timed_plan(planner, problem, case.verified)[0] for _ in range(case.repeats)]
     middle = Times(*(statistics.median(getattr(each, part) for each in warm) for part in Times.__slots__))
     return Result(
         name=case.name,
@@ -132,12 +131,13 @@ def _peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _timed(planner: Planner, problem: Problem, verified: bool) -> tuple[Times, Plan]:
+def timed_plan(planner: Planner, problem: Problem, verified: bool) -> tuple[Times, Plan]:
     spent: Counter[str] = Counter()
-    module = sys.modules[type(planner).__module__]
+    module: Any = sys.modules[type(planner).__module__]
+    writing = sys.modules[module.write_plan.__module__]
     certificate = certify if verified else _none
     with (
-        _stopwatch(spent, module, "open_case"),
+        _stopwatch(spent, module, "prepare"),
         _stopwatch(spent, module, "write_plan"),
         patch.object(writing, "certify", certificate),
         _stopwatch(spent, writing, "certify"),
@@ -145,7 +145,7 @@ def _timed(planner: Planner, problem: Problem, verified: bool) -> tuple[Times, P
         started = time.process_time()
         plan = planner.plan(problem)
         whole = time.process_time() - started
-    opened, told, certified = (spent[part] / 1e9 for part in ("open_case", "write_plan", "certify"))
+    opened, told, certified = (spent[part] / 1e9 for part in ("prepare", "write_plan", "certify"))
     return Times(opened, whole - opened - told, told - certified, certified), plan
 
 

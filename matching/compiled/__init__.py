@@ -1,5 +1,6 @@
-"""The inner loops of serial choice, compiled by numba where it is installed.
+"""The inner loops of serial choice, of preference ranks and of the move order, compiled by numba where it is installed.
 
-Nothing here decides anything of its own: `matching.planners.serial_choice` and `matching.tastes` say the same in numpy
-and give the same answer bit for bit. `loading` says which of the two is used; only `kernels` imports numba.
+They decide nothing of their own: `matching.planners.stable.serial_choice`, `matching.preferences` and
+`matching.planning.move_order` do the same in numpy, with bit-identical results. `matching.compilation` says which of
+the two is used.
 """

@@ -1,10 +1,10 @@
-"""What `loading` hands out: the compiled loops under one name. Needs numba."""
+"""All compiled loops under one name, for `matching.compilation`. Needs numba."""
 
 from __future__ import annotations
 
-from matching.compiled.kernels import choose_in_turn, refresh, refresh_all
-from matching.compiled.liking import rank_targets, taste
-from matching.compiled.sequence import NOTHING, carry_out, proceed, push
+from matching.compiled.move_order import NOTHING, carry_out, proceed, push
+from matching.compiled.ranks import rank_own_nodes, rank_targets
+from matching.compiled.serial_choice import choose_in_turn, refresh, refresh_all
 
 __all__ = [
     "NOTHING",
@@ -12,8 +12,8 @@ __all__ = [
     "choose_in_turn",
     "proceed",
     "push",
+    "rank_own_nodes",
     "rank_targets",
     "refresh",
     "refresh_all",
-    "taste",
 ]

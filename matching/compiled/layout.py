@@ -1,151 +1,147 @@
-"""What the kernels work on: plain arrays under names. Shapes are (axes, pods), (axes, nodes) unless said otherwise."""
+"""The arrays that the kernels use. Shapes are (axes, pods) or (axes, nodes) unless noted."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from matching.shapes import Floats, Ints, Mask
+from matching.array_types import Floats, Ints, Mask
 
 SIZE = 64
-"""Nodes of a bundle. A pod looks at every bundle and into few, so the root of the number of nodes would do best;
-between 1,000 and 10,000 nodes this is near enough."""
+"""Nodes of a block. A pod looks at every block and into few of them, so the square root of the number of nodes would be
+best; between 1,000 and 10,000 nodes this is close enough."""
 
 
-class Guests(NamedTuple):
-    """The pods."""
-
+class PodArrays(NamedTuple):
     usage: Floats
     request: Floats
     peak: Floats
     least_spare: Floats
     needs: Floats
     """(pods, needs): what `Blocks.left` must be at least: requests by axis, one slot, peaks by axis."""
-    home: Ints
+    current: Ints
     row: Ints
     """By pod: its row of `Blocks.admitted`."""
     may_stay: Mask
-    at_ease: Mask
+    headroom_exempt: Mask
     inertia: Floats
-    """By pod: how much nearer its own node reads."""
+    """By pod: how much less its current node costs."""
 
 
-class Places(NamedTuple):
-    """The nodes while pods choose: `free`, `load`, `slots`, `used` and `seen` change."""
+class NodeArrays(NamedTuple):
+    """`free`, `load`, `slots`, `used` and `seen` change while pods choose."""
 
     untouched: Floats
-    """Room before anybody chose, not cut off at 0."""
+    """Room before any pod chose; may be below 0."""
     allocatable: Floats
     quotas: Floats
-    """(steps, axes, nodes): what peaks have to stay below, from the full headroom to none."""
+    """(steps, axes, nodes): what peaks have to stay below, from full headroom to none."""
     free: Floats
     load: Floats
     slots: Ints
     used: Floats
-    """Usage of those who have chosen."""
+    """Usage of the pods that have chosen."""
     seen: Floats
     """Loads as an unhappy pod sees them at its turn."""
 
 
 class Blocks(NamedTuple):
-    """The nodes in bundles of SIZE with rooms that are near each other. A bundle that is too far or too full is skipped
-    whole; within one the number of steps is known to the compiler. The last one is filled up with seats that are never
-    free. `left` and `most` change as pods choose, and with the room after those who chose `room` and `low`."""
+    """The nodes in blocks of SIZE with similar rooms. A block that is too far or too full is skipped as a whole, and
+    the compiler knows the number of iterations inside one. The last block is padded. `left` and `most` change as pods
+    choose, and with `availability: after` also `room` and `low`."""
 
     members: Ints
-    """(bundles, SIZE): the node on each seat; NOWHERE on one that is never free."""
+    """(blocks, SIZE): the node at each position; NOWHERE for padding."""
     block: Ints
-    """By node: its bundle, and its seat there."""
-    seat: Ints
+    """By node: its block, and its position there."""
+    position: Ints
     first: Ints
-    """The smallest node of each bundle, and the largest: ties go by name."""
+    """The smallest node of each block, and the largest: ties go by name."""
     last: Ints
     low: Floats
-    """(axes, bundles): the corners of the rooms of a bundle."""
+    """(axes, blocks): the bounding box of the rooms of a block."""
     high: Floats
     room: Floats
-    """(bundles, axes, SIZE): what distances are taken to."""
+    """(blocks, axes, SIZE): what distances are measured to."""
     left: Floats
-    """(bundles, needs, SIZE): what is left of each thing that a pod needs; of peaks by step of headroom."""
+    """(blocks, needs, SIZE): what is left of each thing that a pod needs; of peaks by step of headroom."""
     most: Floats
-    """(needs, bundles): the most that a node of the bundle has left."""
+    """(needs, blocks): the most that a node of the block has left."""
     admitted: Mask
-    """(rows, bundles, SIZE): where the rules let pods of a row go."""
+    """(rows, blocks, SIZE): the nodes that pods of a row may use."""
     admitting: Ints
-    """(rows, bundles): how many nodes of a bundle that are."""
+    """(rows, blocks): how many nodes of a block those are."""
 
 
-class Turn(NamedTuple):
+class Chooser(NamedTuple):
     pod: int
     step: int
     """Of headroom."""
-    choosy: bool
-    """Only nodes of `among` will do."""
+    restricted: bool
+    """Only nodes of `among` are allowed."""
     among: Mask
 
 
-class Notes(NamedTuple):
-    """Room to write to while one pod is asked: kernels make no arrays of their own."""
+class Scratch(NamedTuple):
+    """Working memory for one pod: kernels do not allocate arrays."""
 
     bounds: Floats
-    """By bundle."""
+    """By block."""
     fitting: Mask
-    """By seat of a bundle."""
+    """By position in a block."""
     possible: Mask
     """By node."""
     worst: Floats
     """By node."""
 
 
-class Run(NamedTuple):
+class Batch(NamedTuple):
     """Pods that choose one after the other."""
 
     pods: Ints
-    choosy: bool
-    """The last one may only go to nodes of `among`."""
+    restricted: bool
+    """The last pod may only use nodes of `among`."""
     among: Mask
-    notes: Notes
+    scratch: Scratch
 
 
 class Ranks(NamedTuple):
-    """By pod. The last four are what is asked for."""
+    """By pod. The kernel fills in the last four."""
 
     at: Ints
-    """Where it goes."""
+    """The node it goes to."""
     asked: Mask
     rank: Ints
     """Of the target, from 1."""
-    nearer_than_home: Mask
-    """It comes before the pod's own node in the list."""
+    nearer_than_current: Mask
+    """The pod prefers the target to its current node."""
     there: Floats
     """Distance to the target."""
     here: Floats
-    """Distance to the node it is on."""
+    """Distance to the current node."""
 
 
-class Moves(NamedTuple):
-    """Numbered by value, the most valuable first; what has been done of them."""
+class MoveQueue(NamedTuple):
+    """Moves, numbered by value, the most valuable first, and the state of carrying them out."""
 
-    home: Ints
+    current: Ints
     target: Ints
     involved: Mask
-    """Rules between pods are about the pod."""
+    """The pod has inter-pod constraints, or they select it."""
     request: Floats
     least: Floats
     free: Floats
     slots: Ints
     heap: Ints
-    """Those that are to be tried."""
+    """The moves to try."""
     first: Ints
-    """By node: one that waits for room there; `following` has the next one."""
+    """By node: a move that waits for room there; `following` has the next one."""
     following: Ints
     done: Ints
     sizes: Ints
     """Of `heap`, of `done`."""
 
 
-class Ways(NamedTuple):
-    """How the matching is asked for."""
-
+class ChoiceOptions(NamedTuple):
     after: bool
-    """Room is what those who chose before have left."""
+    """`availability: after`."""
     moves_cost: bool

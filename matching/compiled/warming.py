@@ -1,22 +1,23 @@
-"""Every kernel once, on a problem of a few pods: the types are those of every problem, so all are compiled for good.
+"""Runs every kernel once on a problem of a few pods. The types are those of every problem, so all kernels are compiled.
 
-One of the pods is unhappy, since that is what makes a run of plain pods end early, and one keeps away from others.
+One pod is unhappy, because such a pod ends a batch of the compiled loop, and one has anti-affinity.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from matching.arrays import NOWHERE
-from matching.case import open_case
-from matching.compiled import sequence
-from matching.order import order_moves
-from matching.planners.serial_choice import serial_choice
+from matching.array_types import NOWHERE
+from matching.compiled import move_order
+from matching.planners.stable.serial_choice import serial_choice
+from matching.planning.move_order import order_moves
+from matching.planning.prepared import prepare
 from matching.problem import Node, Options, Pod, PodTerm, Problem, Rules, Selector
-from matching.reasons.brief import ranks_of
+from matching.reasons.replay import ranks_of
 from matching.verify import certify
 
 _APART = Rules(pod_anti_affinity=(PodTerm("host", Selector()),))
+
 _NEEDS = (0.1, 0.1)
 
 
@@ -28,10 +29,10 @@ def compile_all() -> None:
         Pod("d/unhappy", "3", _NEEDS, _NEEDS, _NEEDS, node="b", happy=False),
     )
     problem = Problem(("cpu", "memory"), pods, nodes, Options())
-    case = open_case(problem)
-    choice = serial_choice(case, case.movable, case.arrays.home)
-    ranks_of(case, choice, choice.at != NOWHERE)
-    order_moves(case.arrays, list(range(len(pods))), case.arrays.home[::-1].copy())
-    sequence.push(np.zeros(1, dtype=np.int64), 0, 0)
-    case.tastes(~case.arrays.unhappy)
+    prepared = prepare(problem)
+    choice = serial_choice(prepared, prepared.movable, prepared.arrays.current)
+    ranks_of(prepared, choice, choice.at != NOWHERE)
+    order_moves(prepared.arrays, list(range(len(pods))), prepared.arrays.current[::-1].copy())
+    move_order.push(np.zeros(1, dtype=np.int64), 0, 0)
+    prepared.own_node_ranks(~prepared.arrays.unhappy)
     certify(problem, (), (), ())

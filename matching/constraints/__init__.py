@@ -1,15 +1,21 @@
-"""Constraints, as kube-scheduler (1.36) means them.
+"""Hard and soft constraints, as kube-scheduler (1.36) applies them. One module per constraint:
 
-One pod, one node: `readiness`, `taints`, `node_selector`, `node_affinity` and `volumes` have a veto(rules, node) that
-returns the reason in a few words, or "" when it has nothing against the pair. `classes` asks them once per class of
-alike pods and alike nodes (`node_groups`).
+| constraint | module | form |
+|---|---|---|
+| taints, cordoned and not-ready nodes | `taints` | veto |
+| nodeSelector, node affinity | `node_affinity` | veto |
+| node affinity and zones of PVs | `volumes` | veto |
+| requests, pod count, peaks | `resources` | arrays of all nodes |
+| pod affinity and anti-affinity | `pod_affinity` | inter-pod check |
+| topology spread | `topology_spread` | inter-pod check |
+| host ports | `host_ports` | inter-pod check |
+| soft constraints (preferred..., ScheduleAnyway, PreferNoSchedule) | `soft` | a cost, never a veto |
 
-Room: `requests`, `pod_count` and `peaks` work on arrays of all nodes at once.
+A *veto* is a function of a pod's rules and one node. It returns the reason as a short text, or "" when it accepts the
+pair. `node_rules` calls all of them (`VETOES`), once per class of pods with equal rules and group of equal nodes.
 
-Between pods (affinity, anti-affinity, topology spread, host ports): `who` is meant, `pod_kinds` are alike, `tallies`
-count them per place, `checks` are kube-scheduler's questions to the tallies, `duties` what a pod that moves owes to
-those that stay; `compiling` makes tallies, checks and duties of the rules, `neighbours` keeps them, and `between_pods`
-holds the state while a planner tries placements. `Ledger` asks it; a problem without such rules pays nothing.
+An *inter-pod check* reads counts of pods per topology domain (`pod_counts`, `checks`). `inter_pod` builds the checks
+and holds the counts while a planner tries placements. A problem without inter-pod constraints skips all of it.
 
-Soft ones are `wishes`: a price, no veto. `pod_rules` names rules that nobody can mean.
+`validation` rejects rules that the API server would refuse.
 """

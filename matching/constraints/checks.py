@@ -1,121 +1,74 @@
-"""The questions that rules between pods ask of the tallies, for one kind of pods.
-
-The pod in question is already taken out of the counts. Each answers for all nodes at once (`allows`) and says in words
-why it refuses one (`why_not`).
-"""
+"""What all inter-pod checks have in common: the protocols, the table they are collected in, and the one check that both
+anti-affinity and host ports use."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from matching.constraints.tallies import Counts, Tally, short_key
-from matching.shapes import NOWHERE, Ints, Mask
+from matching.array_types import Mask
+from matching.constraints.pod_counts import Counts, PodCounter, PodCounters, PodKind
 
 
-class Scene(Protocol):
+class CountedPods(Protocol):
     @property
     def counts(self) -> Counts: ...
 
-    def someone(self, tally: Tally, node: int) -> str:
-        """The name of a pod that the tally counts in the place of that node."""
+    def example(self, counter: PodCounter, node: int) -> str:
+        """The name of a pod that the counter counts in the domain of that node."""
 
 
-class Check(Protocol):
-    """What kube-scheduler would ask."""
+class ArrivalCheck(Protocol):
+    """A filter of kube-scheduler: may a pod of this kind come? The pod itself is already taken out of the counts."""
 
-    def allows(self, counts: Counts) -> Mask: ...
+    def allows(self, counts: Counts) -> Mask:
+        """For all nodes at once."""
+        ...
 
-    def why_not(self, scene: Scene, node: int) -> str: ...
+    def why_not(self, counted: CountedPods, node: int) -> str: ...
+
+
+class DepartureCheck(Protocol):
+    """A move of a running pod must not make a constraint of another pod worse. kube-scheduler has no such filter, so
+    pending pods skip it. The pod is already taken out of the counts; `here` is the node it was taken from."""
+
+    def allows(self, counts: Counts, here: int) -> Mask: ...
+
+    def why_not(self, counted: CountedPods, here: int, node: int) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
-class NearOthers:
-    """Required affinity: a pod that matches all terms in the node's place, for each term's topology key.
+class NoPodCounted:
+    """The node's domain must not have any of the counted pods."""
 
-    The first pod of a group that likes its own kind would wait for ever: when nobody matches anywhere, such a pod may
-    go to every node that has the labels.
-    """
-
-    terms: tuple[tuple[Tally, str], ...]
-    likes_itself: bool
+    counter: PodCounter
+    reason: str
+    """With `{pod}` for one of those pods and `{domain}` for the domain."""
 
     def allows(self, counts: Counts) -> Mask:
-        labelled = np.logical_and.reduce([tally.place != NOWHERE for tally, _ in self.terms])
-        if self.likes_itself and not any(counts[tally.number].any() for tally, _ in self.terms):
-            return np.asarray(labelled, dtype=bool)
-        met: Mask = np.logical_and.reduce([counts[tally.number][tally.place] > 0 for tally, _ in self.terms])
-        return met
-
-    def why_not(self, scene: Scene, node: int) -> str:
-        for tally, who in self.terms:
-            if not scene.counts[tally.number][tally.place[node]]:
-                return f"affinity: no pod with {who} on {tally.where(node)}"
-        return "affinity to other pods"
-
-
-@dataclass(frozen=True, slots=True)
-class ApartFrom:
-    """Required anti-affinity, the pod's own and that of pods already there; host ports are the same question."""
-
-    tally: Tally
-    words: str
-    """With `{who}` for a pod that is in the way and `{where}` for the place."""
-
-    def allows(self, counts: Counts) -> Mask:
-        clear: Mask = counts[self.tally.number][self.tally.place] == 0
+        clear: Mask = counts[self.counter.number][self.counter.domain_of] == 0
         return clear
 
-    def why_not(self, scene: Scene, node: int) -> str:
-        return self.words.format(who=scene.someone(self.tally, node), where=self.tally.where(node))
+    def why_not(self, counted: CountedPods, node: int) -> str:
+        return self.reason.format(pod=counted.example(self.counter, node), domain=self.counter.domain_name(node))
 
 
-@dataclass(frozen=True, slots=True)
-class Evenness:
-    """One spread constraint: pods per domain, with the fewest that a domain may be compared with."""
+class CheckTable:
+    """The checks by kind of pods, in the order in which they are asked."""
 
-    tally: Tally
-    eligible: Ints
-    """Domains with at least one node that is looked at."""
-    max_skew: int
-    min_domains: int
-    who: str
+    def __init__(self, kinds: Sequence[PodKind], counters: PodCounters) -> None:
+        self.kinds, self.counters = kinds, counters
+        self.arrivals: list[list[ArrivalCheck]] = [[] for _ in kinds]
+        self.departures: list[list[DepartureCheck]] = [[] for _ in kinds]
 
-    def fewest(self, counts: Ints) -> int:
-        if len(self.eligible) < self.min_domains or not len(self.eligible):
-            return 0
-        return int(counts[self.eligible].min())
+    def add_arrival(self, kinds: Mask, check: ArrivalCheck) -> None:
+        for number in np.flatnonzero(kinds).tolist():
+            self.arrivals[number].append(check)
 
-    def skew(self, counts: Ints) -> int:
-        most = int(counts[self.eligible].max(initial=0))
-        return most - self.fewest(counts)
-
-    def words(self, skew: int) -> str:
-        over = short_key(self.tally.domains.key)
-        return f"would make the skew of {self.who} over {over} {skew} (max {self.max_skew})"
-
-
-@dataclass(frozen=True, slots=True)
-class Spreads:
-    """The pod's own constraint: where it goes there must not be too many already. Nodes without the label are out."""
-
-    evenness: Evenness
-    counts_itself: bool
-
-    def allows(self, counts: Counts) -> Mask:
-        of_node = self.evenness.tally.domains.of_node
-        fine: Mask = (of_node != NOWHERE) & (self._skews(counts)[of_node] <= self.evenness.max_skew)
-        return fine
-
-    def why_not(self, scene: Scene, node: int) -> str:
-        domains = self.evenness.tally.domains
-        domain = int(domains.of_node[node])
-        if domain == NOWHERE:
-            return f"topology spread: the node has no label {domains.key}"
-        return self.evenness.words(int(self._skews(scene.counts)[domain]))
-
-    def _skews(self, counts: Counts) -> Ints:
-        mine = counts[self.evenness.tally.number]
-        return mine + int(self.counts_itself) - self.evenness.fewest(mine)
+    def add_departure(self, counter: PodCounter, check: DepartureCheck) -> None:
+        """For all pods that the counter counts."""
+        for number in np.flatnonzero(counter.members).tolist():
+            self.departures[number].append(check)

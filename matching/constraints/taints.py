@@ -1,4 +1,4 @@
-"""Taints and tolerations. PreferNoSchedule is a wish, not a rule, and is ignored here."""
+"""Taints and tolerations, cordoned nodes, nodes that are not ready. PreferNoSchedule is a soft constraint (`soft`)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 HARD = ("NoSchedule", "NoExecute")
 
 
+def readiness_veto(_rules: Rules, node: Node) -> str:
+    return "" if node.ready else "not ready"
+
+
 def veto(rules: Rules, node: Node) -> str:
     if node.unschedulable and not tolerated(UNSCHEDULABLE, rules.tolerations):
         return "unschedulable"
-    return repels(rules, node)
+    return taint_veto(rules, node)
 
 
-def repels(rules: Rules, node: Node) -> str:
-    """By its taints alone, cordoned or not."""
+def taint_veto(rules: Rules, node: Node) -> str:
+    """By the taints alone, whether the node is cordoned or not."""
     for taint in node.taints:
         if taint.effect in HARD and not tolerated(taint, rules.tolerations):
             return f"taint {_text(taint)} is not tolerated"
     return ""
 
 
-def drives_out(rules: Rules, node: Node) -> str:
-    """NoExecute is the one rule that also holds for a pod that already runs on the node."""
+def eviction_reason(rules: Rules, node: Node) -> str:
+    """Why a pod that runs on the node may not stay: NoExecute is the only constraint that evicts."""
     for taint in node.taints:
         if taint.effect == "NoExecute" and not tolerated(taint, rules.tolerations):
             return f"taint {_text(taint)} is not tolerated"

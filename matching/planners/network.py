@@ -1,9 +1,10 @@
-"""BNIP's score as a planner: pods go one by one to the node that leaves the network use of the nodes most even.
+"""`network`: BNIP's score as a planner. Pods go one by one to the node that leaves the network use of the nodes most
+even.
 
-A pod's demand is its usage on the axis, a node's bandwidth its allocatable. Pods without a node are placed in order
-of priority and name, as they would be deployed; then running pods, the most demanding first, move where that lowers
-the variance by at least `gain`. What is not known cannot be judged: such a pod stays, such a node receives no running
-pod and is left out of the variance.
+A pod's demand is its usage on the axis, a node's bandwidth its allocatable. Pods without a node are placed in order of
+priority and name, as they would be deployed. Then running pods, the most demanding first, move where that lowers the
+variance by at least `gain`. A pod with unknown demand stays. A node with unknown bandwidth receives no running pod and
+does not count for the variance.
 """
 
 from __future__ import annotations
@@ -14,22 +15,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from matching.arrays import NOWHERE, Floats, Ints, Mask
-from matching.case import Case, open_case
-from matching.judging import judged
-from matching.ledger import Ledger
+from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.parameters import ParameterError
 from matching.plan import Plan, Promise
-from matching.planners.network_score import DECIMALS, HIGHEST, scores, variances
-from matching.planners.node_loads import NodeLoads, shares_of_room
-from matching.planners.placing import Placed
-from matching.planners.settling import Aim, Wish, settle
+from matching.planning.ledger import Ledger
+from matching.planning.load_balancing import Draft, LoadObjective, limited_outcome
+from matching.planning.node_loads import NodeLoads, mark_unknown, shares_of_room
+from matching.planning.placement import Placed
+from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.writing import write_plan
+from matching.preferences import MatchedLoads
 from matching.problem import Problem
 from matching.reasons.wording import PENDING, may_not_stay
-from matching.standing import Standing
-from matching.writing import write_plan
 
-STAY = "no node that takes it would make the network use of the nodes more even"
+HIGHEST = 10.0
+DECIMALS = 12
+"""Variances closer than this are equal: the formula subtracts nearly equal numbers."""
+_STAY = "no node that takes it would make the network use of the nodes more even"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,80 +52,81 @@ class NetworkPlanner:
             raise ParameterError(
                 "axis", f"the problem has no axis {self.axis!r}; its axes are {', '.join(problem.axes)}"
             )
-        case = open_case(judged(problem, [self.axis]))
-        loads = shares_of_room(case, {self.axis: 1.0})
-        aim = Aim(loads, variance_of, "the variance of the nodes' network use", valued=_square_percent)
-        return write_plan(self.name, case, settle(case, _Placing(case, loads, self.axis).wish(self.gain), aim))
+        prepared = prepare(mark_unknown(problem, [self.axis]))
+        loads = shares_of_room(prepared, {self.axis: 1.0})
+        objective = LoadObjective(loads, variance_of, "the variance of the nodes' network use", valued=_square_percent)
+        draft = _NetworkPlacement(prepared, loads, self.axis).draft(self.gain)
+        return write_plan(self.name, prepared, limited_outcome(prepared, draft, objective))
 
 
-class _Placing:
-    """Node use as it changes while pods are placed and moved."""
+class _NetworkPlacement:
+    """The network use of the nodes while pods are placed and moved."""
 
-    def __init__(self, case: Case, loads: NodeLoads, axis: str) -> None:
-        self._case, self._loads, self._axis = case, loads, axis
-        self._at = np.where(case.arrays.pending, NOWHERE, case.arrays.home)
+    def __init__(self, prepared: PreparedProblem, loads: NodeLoads, axis: str) -> None:
+        self._prepared, self._loads, self._axis = prepared, loads, axis
+        self._at = np.where(prepared.arrays.pending, NOWHERE, prepared.arrays.current)
         self._use = loads.of(self._at)
-        self._ledger = Ledger(case.arrays, self._at)
+        self._ledger = Ledger(prepared.arrays, self._at)
         self._why: dict[int, tuple[str, ...]] = {}
         self._ranks: dict[int, int] = {}
 
-    def wish(self, gain: float) -> Wish:
-        for pod in self._deployed().tolist():
+    def draft(self, gain: float) -> Draft:
+        for pod in self._pending_order().tolist():
             self._place(pod)
-        for pod in self._running().tolist():
+        for pod in self._running_order().tolist():
             self._move(pod, gain)
-        return Wish(Placed(self._at), self._why, self._ranks, STAY, notes=tuple(self._not_judged()))
+        return Draft(Placed(self._at), self._why, self._ranks, _STAY, notes=tuple(self._unknown_notes()))
 
-    def _not_judged(self) -> Iterator[str]:
-        """Without this a plan without moves would read as if all were well."""
-        for what, things in (("pods", self._case.problem.pods), ("nodes", self._case.problem.nodes)):
-            unknown = sum(self._axis in thing.unknown for thing in things)
+    def _unknown_notes(self) -> Iterator[str]:
+        """Otherwise a plan without moves would look as if the loads were even."""
+        for what, group in (("pods", self._prepared.problem.pods), ("nodes", self._prepared.problem.nodes)):
+            unknown = sum(self._axis in each.unknown for each in group)
             if unknown:
                 missing = f"their {self._axis} is neither stated nor measured"
-                yield f"{unknown} of {len(things)} {what} cannot be judged: {missing}"
+                yield f"{unknown} of {len(group)} {what} are left out: {missing}"
 
-    def _deployed(self) -> Ints:
-        pods = np.flatnonzero(self._case.arrays.pending)
-        priority = np.array([self._case.arrays.pods[pod].priority for pod in pods], dtype=np.int64)
+    def _pending_order(self) -> Ints:
+        pods = np.flatnonzero(self._prepared.arrays.pending)
+        priority = np.array([self._prepared.arrays.pods[pod].priority for pod in pods], dtype=np.int64)
         return pods[np.argsort(-priority, kind="stable")]
 
-    def _running(self) -> Ints:
-        home = self._case.arrays.home
-        pods = np.flatnonzero(self._case.movable & (home != NOWHERE))
+    def _running_order(self) -> Ints:
+        current = self._prepared.arrays.current
+        pods = np.flatnonzero(self._prepared.movable & (current != NOWHERE))
         return pods[np.argsort(-self._loads.sizes()[pods], kind="stable")]
 
     def _place(self, pod: int) -> None:
-        possible = self._case.candidates.of(pod) & self._ledger.fits(pod)
+        possible = self._prepared.candidates.of(pod) & self._ledger.fits(pod)
         known = possible & self._loads.counted
         if not possible.any():
             return
-        if self._axis in self._case.arrays.pods[pod].unknown or not known.any():
-            node = self._case.preferences.choose(pod, possible, Standing(self._case.arrays))
-            self._put(pod, node, (PENDING, f"its {self._axis} cannot be judged: nearest fit"))
+        if self._axis in self._prepared.arrays.pods[pod].unknown or not known.any():
+            node = self._prepared.preferences.choose(pod, possible, MatchedLoads(self._prepared.arrays))
+            self._put(pod, node, (PENDING, f"its {self._axis} is unknown: nearest fit"))
             return
         variance = self._variance(pod)
         node = int(np.where(known, variance, np.inf).argmin())
         self._put(pod, node, (PENDING, self._why_node(variance, known, node)))
 
     def _move(self, pod: int, gain: float) -> None:
-        home = int(self._at[pod])
-        allowed = self._case.candidates.of(pod)
-        if allowed[home] and not self._loads.counted[home]:
+        current = int(self._at[pod])
+        allowed = self._prepared.candidates.of(pod)
+        if allowed[current] and not self._loads.counted[current]:
             return
-        self._ledger.take(pod, home)
-        self._use[home] -= self._added(pod)[home]
+        self._ledger.take(pod, current)
+        self._use[current] -= self._added(pod)[current]
         possible = allowed & self._ledger.fits(pod) & self._loads.counted
         variance = self._variance(pod)
-        best = int(np.where(possible, variance, np.inf).argmin()) if possible.any() else home
-        if allowed[home] and variance[home] - variance[best] < max(gain, 10.0**-DECIMALS):
-            best = home
+        best = int(np.where(possible, variance, np.inf).argmin()) if possible.any() else current
+        if allowed[current] and variance[current] - variance[best] < max(gain, 10.0**-DECIMALS):
+            best = current
         self._put(pod, best, (self._why_pod(pod, variance, best), self._why_node(variance, possible, best)))
 
     def _why_pod(self, pod: int, variance: Floats, best: int) -> str:
-        home = int(self._case.arrays.home[pod])
-        if refused := self._case.candidates.why_not(pod, home):
-            return may_not_stay(self._case.arrays.nodes[home].name, refused)
-        before, after = _square_percent(variance[home]), _square_percent(variance[best])
+        current = int(self._prepared.arrays.current[pod])
+        if refused := self._prepared.candidates.why_not(pod, current):
+            return may_not_stay(self._prepared.arrays.nodes[current].name, refused)
+        before, after = _square_percent(variance[current]), _square_percent(variance[best])
         return f"the variance of the nodes' {self._axis} use falls from {before} to {after}"
 
     def _put(self, pod: int, node: int, why: tuple[str, ...]) -> None:
@@ -136,7 +139,7 @@ class _Placing:
         return self._loads.added_by(pod)
 
     def _variance(self, pod: int) -> Floats:
-        """If the pod were on each node; infinite where that cannot be judged."""
+        """If the pod were on each node; infinite where that is unknown."""
         counted = self._loads.counted
         found = np.full(len(counted), np.inf)
         found[counted] = variances(self._use[counted], self._added(pod)[counted])
@@ -144,7 +147,7 @@ class _Placing:
 
     def _why_node(self, variance: Floats, possible: Mask, node: int) -> str:
         score = scores(np.where(possible, variance, 0.0), possible)[node]
-        name = self._case.arrays.nodes[node].name
+        name = self._prepared.arrays.nodes[node].name
         return f"{name} scores {score:.1f} of {HIGHEST:g} among {int(possible.sum())}"
 
 
@@ -154,3 +157,29 @@ def variance_of(use: Floats) -> float:
 
 def _square_percent(value: float) -> str:
     return f"{value * 1e4:.2f} %²"
+
+
+def variances(use: Floats, added: Floats) -> Floats:
+    """P_j: the variance of the nodes' use (shares of bandwidth) if the pod added `added[j]` to node j alone."""
+    total, squares, nodes = use.sum(), (use**2).sum(), len(use)
+    mean = (total + added) / nodes
+    after: Floats = (squares - use**2 + (use + added) ** 2) / nodes - mean**2
+    return after.clip(min=0.0).round(DECIMALS)
+
+
+def scores(variance: Floats, possible: Mask) -> Floats:
+    """S_j between the least and the greatest variance of the possible nodes; 10 for all when they are equal.
+    A node that is not possible has 0."""
+    if not possible.any():
+        return np.zeros(len(variance))
+    low, high = variance[possible].min(), variance[possible].max()
+    spread = high - low
+    score = HIGHEST - HIGHEST * (variance - low) / spread if spread > 0 else np.full(len(variance), HIGHEST)
+    return np.where(possible, score, 0.0)
+
+
+def score_nodes(rates: Floats, bandwidths: Floats, demand: float, possible: Mask | None = None) -> Floats:
+    """BNIP's node score for a pod with `demand`, on nodes that carry `rates` of their `bandwidths`, all in one unit: 10
+    for the node that leaves the network use most even, 0 for the least even."""
+    every = np.ones(len(rates), dtype=bool) if possible is None else possible
+    return scores(variances(rates / bandwidths, demand / bandwidths), every)

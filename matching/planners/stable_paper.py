@@ -1,35 +1,36 @@
-"""`stable-paper`: STABLE as the paper tells it, to compare with and to replay it.
+"""`stable-paper`: STABLE as in the paper, for comparison and to reproduce it.
 
-Lists are made once per trigger. A pod's list is by the distance between its historical usage and the node's room
-(allocatable less what cannot move), nearest first; a node with less left than the pod requests is not on it. The quota
-is by maximum usage. `proposals` is the matching, with our reading of it. All managed pods take part, whatever the scope
-(but where only pending pods are to be placed nobody else moves); happiness only triggers: there is neither inertia nor
-headroom, no budget, no comparison with doing nothing. A pod whose list runs out loses its node.
+Preference lists are made once per trigger, by the distance between a pod's historical usage and the node's room
+(allocatable less what cannot move), nearest first. A node with less left than the pod requests is not on the list. The
+quota is by maximum usage. `propose` is the matching. All managed pods take part, whatever the scope (but in scope
+`pending` no running pod moves). Happiness only triggers: there is no inertia, no headroom, no budget and no comparison
+with doing nothing. A pod whose list ends loses its node.
 
-Kept all the same: rules between a pod and a node (taints, selectors, volumes) shorten the lists, a running pod goes to
-no node without fresh metrics, a pod without a node has no history and ranks behind those that have one, and a move that
-rules between pods refuse in any order is given up. Requests are looked at only for the lists, so the requests on a node
-may add up to more than it has: the certificate says where.
+Still kept: node rules (taints, selectors, volumes) shorten the lists; a running pod goes to no node without fresh
+metrics; a pod without a node has no history and ranks after those that have one; and a move that inter-pod constraints
+refuse in every order is given up. Requests only shorten the lists, so the requests on a node may exceed its capacity:
+the certificate says where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import insort
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from matching.arrays import NOWHERE, Arrays, Floats, Ints, Mask
-from matching.case import Case, open_case
-from matching.ledger import Ledger
-from matching.measures import measure
-from matching.outcome import Choice, Outcome
-from matching.plan import Cause, Plan, PlannedMove, Promise, Unplaced
-from matching.planners.proposals import propose
-from matching.problem import Dumping, Options, Problem, Scope
+from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.plan import BlockingCause, Plan, PlannedMove, Promise, Unplaced
+from matching.planning.arrays import Arrays
+from matching.planning.ledger import Ledger
+from matching.planning.outcome import Choice, Outcome, measure
+from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.writing import write_plan
+from matching.problem import TOLERANCE, Dumping, Options, Problem, Scope
 from matching.reasons.wording import PENDING, plural
-from matching.writing import write_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,38 +48,39 @@ class StablePaperPlanner:
     )
 
     def plan(self, problem: Problem) -> Plan:
-        case = open_case(_as_the_paper_has_it(problem))
-        lists = _Lists(case)
-        at = propose(case, lists.of)
-        choice = Choice(at, case.movable, {})
-        outcome = Outcome(choice, choice, Cause.DISPLACEMENT, reasoning=_Reasons(case, lists, at))
-        plan = write_plan(self.name, case, outcome)
-        moves, unplaced = tuple(_asked_before(plan, case, lists)), tuple(_told(plan, case, lists))
-        return _measured(problem, case.arrays, replace(plan, moves=moves, unplaced=unplaced))
+        prepared = prepare(_paper_options(problem))
+        lists = _PreferenceLists(prepared)
+        at = propose(prepared, lists.of)
+        choice = Choice(at, prepared.movable, {})
+        outcome = Outcome(choice, choice, BlockingCause.DISPLACEMENT, reasons=_PaperReasons(prepared, lists, at))
+        plan = write_plan(self.name, prepared, outcome)
+        moves = tuple(_explained_moves(plan, prepared, lists))
+        unplaced = tuple(_explained_unplaced(plan, prepared, lists))
+        return _measured(problem, prepared.arrays, replace(plan, moves=moves, unplaced=unplaced))
 
 
-def _as_the_paper_has_it(problem: Problem) -> Problem:
-    """Being unhappy changes nothing in what a pod prefers."""
+def _paper_options(problem: Problem) -> Problem:
+    """In the paper, being unhappy does not change what a pod prefers."""
     scope = Scope.PENDING if problem.options.scope is Scope.PENDING else Scope.CLUSTER
     options = Options(scope=scope, inertia=0.0, headroom=0.0, soft_weight=0.0, dumping=Dumping.ALLOW)
     return replace(problem, options=options, pods=tuple(replace(pod, happy=True) for pod in problem.pods))
 
 
 def _measured(problem: Problem, arrays: Arrays, plan: Plan) -> Plan:
-    """Before and after are told by the headroom that was asked for, so that planners can be compared."""
+    """Before and after use the headroom of the problem, so that planners can be compared."""
     index = {node.name: number for number, node in enumerate(arrays.nodes)}
     ends = {stay.pod: stay.node for stay in plan.stays} | {move.pod: move.target for move in plan.moves}
     at = np.array([index.get(ends.get(pod.key, ""), NOWHERE) for pod in arrays.pods], dtype=np.int64)
-    asked = replace(arrays, options=problem.options)
-    return replace(plan, before=measure(asked, arrays.home), after=measure(asked, at))
+    original = replace(arrays, options=problem.options)
+    return replace(plan, before=measure(original, arrays.current), after=measure(original, at))
 
 
-class _Lists:
-    """Nothing a list is made of changes while the matching goes on, so it can be made again instead of kept."""
+class _PreferenceLists:
+    """A list does not change during the matching, so it is computed again instead of stored."""
 
-    def __init__(self, case: Case) -> None:
-        self._case = case
-        self._unmoved = Ledger(case.arrays, np.where(case.movable, NOWHERE, case.arrays.home))
+    def __init__(self, prepared: PreparedProblem) -> None:
+        self._prepared = prepared
+        self._unmoved = Ledger(prepared.arrays, np.where(prepared.movable, NOWHERE, prepared.arrays.current))
 
     def of(self, pod: int) -> Ints:
         listed = np.flatnonzero(self._admitted(pod))
@@ -86,22 +88,22 @@ class _Lists:
         return nearest
 
     def distances(self, pod: int) -> Floats:
-        row: Floats = self._case.preferences.distances_of(np.array([pod]))[0]
+        row: Floats = self._prepared.preferences.distances_of(np.array([pod]))[0]
         return row
 
     def _admitted(self, pod: int) -> Mask:
-        return self._case.candidates.of(pod) & self._unmoved.fits_requests(pod)
+        return self._prepared.candidates.of(pod) & self._unmoved.fits_requests(pod)
 
 
-def _asked_before(plan: Plan, case: Case, lists: _Lists) -> Iterator[PlannedMove]:
-    """What a node that stands higher on the list said is more than its distance."""
-    number = {pod.key: at for at, pod in enumerate(case.arrays.pods)}
+def _explained_moves(plan: Plan, prepared: PreparedProblem, lists: _PreferenceLists) -> Iterator[PlannedMove]:
+    """Adds that the nodes higher on the list refused the pod."""
+    number = {pod.key: at for at, pod in enumerate(prepared.arrays.pods)}
     for move in plan.moves:
-        higher = {case.arrays.nodes[node].name for node in lists.of(number[move.pod])[: move.rank - 1].tolist()}
+        higher = {prepared.arrays.nodes[node].name for node in lists.of(number[move.pod])[: move.rank - 1].tolist()}
         yield replace(
             move,
             rejected=tuple(
-                replace(no, reason=f"{no.reason}; asked before, full of pods that it ranks higher")
+                replace(no, reason=f"{no.reason}; it refused the pod: full of pods that it ranks higher")
                 if no.node in higher
                 else no
                 for no in move.rejected
@@ -109,39 +111,112 @@ def _asked_before(plan: Plan, case: Case, lists: _Lists) -> Iterator[PlannedMove
         )
 
 
-def _told(plan: Plan, case: Case, lists: _Lists) -> Iterator[Unplaced]:
-    number = {pod.key: at for at, pod in enumerate(case.arrays.pods)}
+def _explained_unplaced(plan: Plan, prepared: PreparedProblem, lists: _PreferenceLists) -> Iterator[Unplaced]:
+    number = {pod.key: at for at, pod in enumerate(prepared.arrays.pods)}
     for left in plan.unplaced:
         pod = number[left.pod]
-        if case.movable[pod]:
+        if prepared.movable[pod]:
             listed = len(lists.of(pod))
-            asked = f"its list ran out: {plural(listed, 'node')} of {len(case.arrays.nodes)} on it, none takes it"
+            asked = f"its list ended: {plural(listed, 'node')} of {len(prepared.arrays.nodes)} on it, none takes it"
             yield replace(left, reason=f"{'dumped: ' if left.source else ''}{asked}; in the end it {left.reason}")
         else:
             yield left
 
 
 @dataclass(frozen=True, slots=True)
-class _Reasons:
-    case: Case
-    lists: _Lists
+class _PaperReasons:
+    prepared: PreparedProblem
+    lists: _PreferenceLists
     at: Ints
 
     def rank(self, pod: int) -> int:
         return int(np.flatnonzero(self.lists.of(pod) == self.at[pod])[0]) + 1
 
     def why_moved(self, pod: int) -> tuple[str, ...]:
-        arrays, target = self.case.arrays, int(self.at[pod])
-        who = PENDING if arrays.home[pod] == NOWHERE else "everybody is matched anew"
+        arrays, target = self.prepared.arrays, int(self.at[pod])
+        why = PENDING if arrays.current[pod] == NOWHERE else "all pods are matched again"
         listed, distance = len(self.lists.of(pod)), self.costs(pod)[target]
         where = f"{arrays.nodes[target].name} is choice {self.rank(pod)} of the {listed} on its list"
-        return who, f"{where}, distance {distance:.2f}"
+        return why, f"{where}, distance {distance:.2f}"
 
     def why_stayed(self, pod: int) -> str:
-        return f"its own node is choice {self.rank(pod)} of the {len(self.lists.of(pod))} on its list"
+        return f"its current node is choice {self.rank(pod)} of the {len(self.lists.of(pod))} on its list"
 
     def costs(self, pod: int) -> Floats:
         return self.lists.distances(pod)
 
-    def worded(self, cost: float) -> str:
+    def describe_cost(self, cost: float) -> str:
         return f"distance {cost:.2f}"
+
+
+def propose(prepared: PreparedProblem, lists: Callable[[int], Ints]) -> Ints:
+    """Algorithm 2 of the paper: the node of each pod. `lists` gives a movable pod's nodes, the preferred one first.
+
+    Our reading where the paper is silent or contradicts itself:
+
+    - The lists are made once, before the matching, and do not change.
+    - Free pods wait in one queue, at first by name. The first pod proposes down its list until a node takes it. A
+      displaced pod joins the end of the queue and continues after the node that displaced it. No pod proposes to a node
+      twice.
+    - A node takes a pod while its room by maximum usage is strictly larger than its pods together with the new one, and
+      while its pod count allows it.
+    - A full node displaces the pods it ranks lowest, only as many as needed, and only if that makes room. (The printed
+      pseudocode displaces every lower-ranked pod and never checks whether that helps.)
+    - A pod whose list ends is dumped.
+
+    All nodes rank by CPU use, but proposals come in another order. With sizes, a displaced pod may later fit on a node
+    that it does not ask again, so blocking pairs can be left.
+    """
+    arrays = prepared.arrays
+    taken = _TakenPods(prepared)
+    waiting = deque(np.flatnonzero(prepared.movable).tolist())
+    asked = np.zeros(len(arrays.pods), dtype=np.int64)
+    at = np.where(prepared.movable, NOWHERE, arrays.current)
+    while waiting:
+        pod = waiting.popleft()
+        nodes = lists(pod)[asked[pod] :].tolist()
+        for node in nodes:
+            asked[pod] += 1
+            displaced = taken.take(pod, node)
+            if displaced is None:
+                continue
+            at[pod] = node
+            at[displaced] = NOWHERE
+            waiting.extend(displaced)
+            break
+    return at
+
+
+class _TakenPods:
+    """What each node has left, and the pods that it took, by rank."""
+
+    def __init__(self, prepared: PreparedProblem) -> None:
+        arrays = prepared.arrays
+        without = Ledger(arrays, np.where(prepared.movable, NOWHERE, arrays.current))
+        self._left: Floats = arrays.allocatable - without.load
+        self._slots: list[int] = without.slots.tolist()
+        self._peak = arrays.peak
+        self._rank = np.empty(len(arrays.pods), dtype=np.int64)
+        self._rank[prepared.ranking] = np.arange(len(arrays.pods))
+        self._taken: list[list[tuple[int, int]]] = [[] for _ in arrays.nodes]
+
+    def take(self, pod: int, node: int) -> list[int] | None:
+        """The pods that are displaced for this one; None when it is refused."""
+        left, slots = self._left[:, node], self._slots[node]
+        taken, rank, leaving = self._taken[node], int(self._rank[pod]), 0
+        while not self._fits(pod, left, slots):
+            leaving += 1
+            if leaving > len(taken) or taken[-leaving][0] < rank:
+                return None
+            left = left + self._peak[:, taken[-leaving][1]]
+            slots += 1
+        displaced = [other for _, other in taken[len(taken) - leaving :]]
+        del taken[len(taken) - leaving :]
+        insort(taken, (rank, pod))
+        self._left[:, node] = left - self._peak[:, pod]
+        self._slots[node] = slots - 1
+        return displaced
+
+    def _fits(self, pod: int, left: Floats, slots: int) -> bool:
+        peak = self._peak[:, pod]
+        return slots >= 1 and bool(((peak == 0) | (left > peak + TOLERANCE)).all())

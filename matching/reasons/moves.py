@@ -1,75 +1,69 @@
-"""Per move: why this pod, why that node, and why not the others. Per pod without a node: what is missing."""
+"""Why each pod is moved, why to that node, and why not to the others. For pods without a node: what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import numpy as np
 
-from matching.arrays import NOWHERE
-from matching.case import Case
-from matching.ledger import Ledger
-from matching.order import by_value
-from matching.outcome import Choice
+from matching.array_types import NOWHERE, Floats, Mask
 from matching.plan import Measures, PlannedMove, Rejected, Unplaced
-from matching.reasons.brief import brief_moves, places
-from matching.reasons.missing import ALL_NODES, kind_of_nodes
-from matching.reasons.obstacles import Kind, Obstacles
-from matching.reasons.turns import Turn, turns
-from matching.reasons.wording import (
-    PENDING,
-    degraded,
-    makes_room,
-    may_not_stay,
-    nearer_fit,
-    plural,
-    shares,
-    unhappy_on,
-)
+from matching.planning.ledger import Ledger
+from matching.planning.move_order import by_value
+from matching.planning.outcome import Choice
+from matching.planning.prepared import PreparedProblem
+from matching.problem import Pod
+from matching.reasons.obstacles import ALL_NODES, Kind, Obstacles, kind_of_nodes
+from matching.reasons.replay import Turn, positions, ranks_of, turns
+from matching.reasons.wording import PENDING, degraded, makes_room, may_not_stay, nearer_fit, plural, shares, unhappy_on
 
 MOST_EXPLAINED = 100
-"""Moves of one plan whose other nodes are listed: nobody reads ten thousand lists, and each costs time."""
+"""Moves of one plan with a list of rejected nodes. Longer plans give the other moves in brief: nobody reads ten
+thousand lists, and each costs time. `matching.explain` gives them on demand."""
 
 
-def explained(case: Case, choice: Choice, before: Measures) -> tuple[dict[int, PlannedMove], list[Unplaced]]:
-    """The most valuable moves with what was rejected, the others in brief."""
+def explained(
+    prepared: PreparedProblem, choice: Choice, before: Measures
+) -> tuple[dict[int, PlannedMove], list[Unplaced]]:
+    """Moves by preference: the most valuable ones with their rejected nodes, the others in brief."""
     unplaced: list[Unplaced] = []
-    asked = choice.chose & ((choice.at != case.arrays.home) | (choice.at == NOWHERE))
-    ends = _ends(case, choice, choice.at[asked].tolist())
+    asked = choice.chose & ((choice.at != prepared.arrays.current) | (choice.at == NOWHERE))
+    ends = _ends(prepared, choice, choice.at[asked].tolist())
     in_brief = np.zeros_like(asked)
     moving = np.flatnonzero(asked & (choice.at != NOWHERE))
-    in_brief[by_value(case.arrays, case.ranking, moving)[MOST_EXPLAINED:]] = True
-    moves = brief_moves(case, choice, in_brief, before, ends) if in_brief.any() else {}
-    for turn in turns(case, choice, asked & ~in_brief):
+    in_brief[by_value(prepared.arrays, prepared.ranking, moving)[MOST_EXPLAINED:]] = True
+    moves = brief_moves(prepared, choice, in_brief, before, ends) if in_brief.any() else {}
+    for turn in turns(prepared, choice, asked & ~in_brief):
         target = int(choice.at[turn.pod])
         if target == NOWHERE:
-            unplaced.append(no_node(case, turn.ledger, turn.pod))
+            unplaced.append(no_node(prepared, turn.ledger, turn.pod))
         else:
-            moves[turn.pod] = _Explanation(case, turn, target).move(choice, before, ends[target])
+            moves[turn.pod] = _MoveExplanation(prepared, turn, target).move(choice, before, ends[target])
     return moves, unplaced
 
 
-def _ends(case: Case, choice: Choice, targets: Iterable[int]) -> dict[int, str]:
-    """How loaded those nodes will be when everything is done."""
-    final = Ledger(case.arrays, choice.at).shares().T
-    axes = case.arrays.axes
+def _ends(prepared: PreparedProblem, choice: Choice, targets: Iterable[int]) -> dict[int, str]:
+    """How loaded those nodes will be when the plan is done."""
+    final = Ledger(prepared.arrays, choice.at).shares().T
+    axes = prepared.arrays.axes
     return {node: f"at peak it will be at {shares(axes, final[node].tolist())}" for node in {*targets} - {NOWHERE}}
 
 
-class _Explanation:
+class _MoveExplanation:
     """One pod at its turn."""
 
-    def __init__(self, case: Case, turn: Turn, target: int) -> None:
-        self._case, self._pod, self._target = case, turn.pod, target
-        self._home = int(case.arrays.home[turn.pod])
-        self._obstacles = Obstacles(case, turn.ledger, turn.pod)
-        self._order = case.preferences.order(turn.pod, self._obstacles.allowed, turn.standing)
-        self._place = places(self._order, len(case.arrays.nodes))
-        self._rank = int(self._place[target])
-        self._distances = case.preferences.distances(turn.pod, turn.standing)
+    def __init__(self, prepared: PreparedProblem, turn: Turn, target: int) -> None:
+        self._prepared, self._pod, self._target = prepared, turn.pod, target
+        self._current = int(prepared.arrays.current[turn.pod])
+        self._obstacles = Obstacles(prepared, turn.ledger, turn.pod)
+        self._order = prepared.preferences.order(turn.pod, self._obstacles.allowed, turn.matched)
+        self._position = positions(self._order, len(prepared.arrays.nodes))
+        self._rank = int(self._position[target])
+        self._distances = prepared.preferences.distances(turn.pod, turn.matched)
 
     def move(self, choice: Choice, before: Measures, after: str) -> PlannedMove:
-        arrays = self._case.arrays
+        arrays = self._prepared.arrays
         pod, target = arrays.pods[self._pod], arrays.nodes[self._target].name
         rank, distance = self._rank, self._distances[self._target]
         reasons = [
@@ -78,21 +72,21 @@ class _Explanation:
         ]
         if self._pod in choice.headroom:
             reasons.append(degraded(choice.headroom[self._pod], arrays.options.headroom))
-        return PlannedMove(pod.key, pod.uid, pod.node, target, rank, tuple(reasons), self._rejected(), pod.strategy)
+        return _planned(pod, target, rank, tuple(reasons), self._rejected())
 
     def _why_pod(self, before: Measures) -> str:
-        arrays, home = self._case.arrays, self._home
-        if home == NOWHERE:
+        arrays, current = self._prepared.arrays, self._current
+        if current == NOWHERE:
             return PENDING
-        name = arrays.nodes[home].name
-        if not self._obstacles.allowed[home]:
-            return may_not_stay(name, self._obstacles.text(home))
+        name = arrays.nodes[current].name
+        if not self._obstacles.allowed[current]:
+            return may_not_stay(name, self._obstacles.text(current))
         if arrays.unhappy[self._pod]:
             return unhappy_on(name, before.node_load[name])
-        if self._rank < self._place[home]:
-            here, there = self._distances[home], self._distances[self._target]
+        if self._rank < self._position[current]:
+            here, there = self._distances[current], self._distances[self._target]
             return nearer_fit(name, there, here, arrays.options.inertia)
-        return makes_room(name, self._obstacles.text(home) or "it would be more crowded")
+        return makes_room(name, self._obstacles.text(current) or "it would be more loaded")
 
     def _rejected(self) -> tuple[Rejected, ...]:
         refused = np.flatnonzero(~self._obstacles.allowed)
@@ -100,15 +94,21 @@ class _Explanation:
         return self._obstacles.listed(others, self._why_not)
 
     def _why_not(self, node: int) -> str:
-        """What is in the way matters only on a node that the pod would have liked better."""
-        place = int(self._place[node])
-        if place < self._rank and (found := self._obstacles.text(node)):
+        """An obstacle matters only on a node that the pod prefers to the target."""
+        position = int(self._position[node])
+        if position < self._rank and (found := self._obstacles.text(node)):
             return found
-        return f"choice {place}, distance {self._distances[node]:.2f}"
+        return f"choice {position}, distance {self._distances[node]:.2f}"
 
 
-def no_node(case: Case, ledger: Ledger, pod: int) -> Unplaced:
-    arrays, obstacles = case.arrays, Obstacles(case, ledger, pod)
+def _planned(
+    pod: Pod, target: str, rank: int, reasons: tuple[str, ...], rejected: tuple[Rejected, ...] = ()
+) -> PlannedMove:
+    return PlannedMove(pod.key, pod.uid, pod.node, target, rank, reasons, rejected, pod.strategy)
+
+
+def no_node(prepared: PreparedProblem, ledger: Ledger, pod: int) -> Unplaced:
+    arrays, obstacles = prepared.arrays, Obstacles(prepared, ledger, pod)
     nodes = np.argsort(obstacles.kind, kind="stable")
     reason = f"fits on none of {plural(len(nodes), 'node')}: {obstacles.counted(nodes) or 'there are none'}"
     near = np.flatnonzero(obstacles.kind == Kind.TOO_LITTLE).tolist()
@@ -119,3 +119,101 @@ def no_node(case: Case, ledger: Ledger, pod: int) -> Unplaced:
         reason += f"; nearest{of_kind}: {arrays.nodes[nearest].name} lacks {obstacles.missing(nearest)}"
     left = arrays.pods[pod]
     return Unplaced(left.key, left.uid, reason, obstacles.listed(nodes, obstacles.text), source=left.node)
+
+
+class PlannerReasons(Protocol):
+    """The reasons of a planner that does not match by preference."""
+
+    def rank(self, pod: int) -> int:
+        """The rank, from 1, of the node it got."""
+        ...
+
+    def why_moved(self, pod: int) -> tuple[str, ...]:
+        """The rule that chose the pod, and the rule that chose the node."""
+        ...
+
+    def why_stayed(self, pod: int) -> str: ...
+
+    def costs(self, pod: int) -> Floats:
+        """Per node, with the plan done: what the planner compares; the lowest is the best."""
+        ...
+
+    def describe_cost(self, cost: float) -> str: ...
+
+
+def explained_by_planner(
+    prepared: PreparedProblem, choice: Choice, reasons: PlannerReasons
+) -> tuple[dict[int, PlannedMove], list[Unplaced]]:
+    """Moves explained by the planner that made them. The other nodes are compared as the plan leaves them: by the
+    planner's own cost, or by the obstacle there."""
+    arrays, at = prepared.arrays, choice.at
+    ledger = Ledger(arrays, at)
+    moves: dict[int, PlannedMove] = {}
+    for pod in by_value(arrays, prepared.ranking, np.flatnonzero((at != arrays.current) & (at != NOWHERE))):
+        rejected = _rejected_nodes(prepared, ledger, pod, int(at[pod]), reasons) if len(moves) < MOST_EXPLAINED else ()
+        target = arrays.nodes[int(at[pod])].name
+        moves[pod] = _planned(arrays.pods[pod], target, reasons.rank(pod), reasons.why_moved(pod), rejected)
+    without_node = np.flatnonzero((arrays.pending | (arrays.current != NOWHERE)) & (at == NOWHERE)).tolist()
+    return moves, [no_node(prepared, ledger, pod) for pod in without_node]
+
+
+def _rejected_nodes(
+    prepared: PreparedProblem, ledger: Ledger, pod: int, target: int, reasons: PlannerReasons
+) -> tuple[Rejected, ...]:
+    ledger.take(pod, target)
+    obstacles = Obstacles(prepared, ledger, pod)
+    costs = reasons.costs(pod)
+    possible = (obstacles.kind <= Kind.CROWDED).astype(np.int64)
+    order = np.lexsort((costs, -possible))
+    listed = obstacles.listed(
+        order[order != target],
+        lambda node: reasons.describe_cost(float(costs[node])) if possible[node] else obstacles.text(node),
+    )
+    ledger.put(pod, target)
+    return listed
+
+
+def brief_moves(
+    prepared: PreparedProblem, choice: Choice, asked: Mask, before: Measures, ends: Mapping[int, str]
+) -> dict[int, PlannedMove]:
+    """Of the `asked` pods, which all took part and got another node. `ends`: the load of each target as text."""
+    brief, pods = _BriefReasons(prepared, choice, before, asked), np.flatnonzero(asked)
+    moves: dict[int, PlannedMove] = {}
+    for pod, target, listed in zip(
+        pods.tolist(), choice.at[pods].tolist(), prepared.candidates.numbers(pods).tolist(), strict=True
+    ):
+        name, rank = prepared.arrays.nodes[target].name, brief.rank[pod]
+        where = f"{name} is choice {rank} of {listed}, distance {brief.there[pod]:.2f}; {ends[target]}"
+        reasons = (brief.why(pod), where, *brief.less_headroom(pod))
+        moves[pod] = _planned(prepared.arrays.pods[pod], name, rank, reasons)
+    return moves
+
+
+class _BriefReasons:
+    def __init__(self, prepared: PreparedProblem, choice: Choice, before: Measures, asked: Mask) -> None:
+        ranks = ranks_of(prepared, choice, asked)
+        self._prepared, self._before, self._headroom = prepared, before, choice.headroom
+        self._current, self._unhappy = prepared.arrays.current.tolist(), prepared.arrays.unhappy.tolist()
+        self._may_stay = prepared.candidates.table(np.flatnonzero(asked))[2].tolist()
+        self._nearer, self._here = ranks.nearer_than_current.tolist(), ranks.here.tolist()
+        self.rank: list[int] = ranks.rank.tolist()
+        self.there: list[float] = ranks.there.tolist()
+
+    def why(self, pod: int) -> str:
+        """Why this pod is moved."""
+        current = self._current[pod]
+        if current == NOWHERE:
+            return PENDING
+        name = self._prepared.arrays.nodes[current].name
+        if not self._may_stay[pod]:
+            return may_not_stay(name, self._prepared.candidates.why_not(pod, current))
+        if self._unhappy[pod]:
+            return unhappy_on(name, self._before.node_load[name])
+        if self._nearer[pod]:
+            return nearer_fit(name, self.there[pod], self._here[pod], self._prepared.arrays.options.inertia)
+        return makes_room(name)
+
+    def less_headroom(self, pod: int) -> tuple[str, ...]:
+        if pod not in self._headroom:
+            return ()
+        return (degraded(self._headroom[pod], self._prepared.arrays.options.headroom),)

@@ -1,4 +1,4 @@
-"""Per pod that stays: why it is not somewhere else."""
+"""Why each pod that stays is not moved."""
 
 from __future__ import annotations
 
@@ -8,70 +8,76 @@ from itertools import compress
 
 import numpy as np
 
-from matching.arrays import NOWHERE, Ints, Mask
-from matching.case import Case
-from matching.outcome import Choice, Outcome
+from matching.array_types import NOWHERE, Ints, Mask
 from matching.plan import Stay, Unplaced
-from matching.prepared import stays_of
+from matching.planning.outcome import Choice, Outcome
+from matching.planning.prepared import PreparedProblem, stays_of
 from matching.problem import Availability, Pod, Scope
-from matching.reasons.turns import Turn, turns
+from matching.reasons.replay import Turn, turns
 from matching.reasons.wording import degraded
 
-USED_TO_IT = "happy where it is (inertia)"
+BY_INERTIA = "happy where it is (inertia)"
+
 NEAREST = "prefers it: nearest fit"
+
 AT_ITS_TURN = "of the nodes with room at its turn it prefers this one"
+
 NOT_MATCHED = "happy: only unhappy and pending pods were matched"
-KEPT_HOME = "kept here: had it chosen, its requests would have fitted nowhere"
-HELD = "kept here: in no order of the moves would the rules between pods have been kept"
+
+KEPT_ON_NODE = "kept here: no other node had room for its requests"
+
+GIVEN_UP = "kept here: inter-pod constraints refuse its move in every order"
 
 
-def stays(case: Case, outcome: Outcome) -> tuple[Stay, ...]:
+def stays(prepared: PreparedProblem, outcome: Outcome) -> tuple[Stay, ...]:
     """By name. Where only a few pods are in scope, all others stay for one reason and are written once."""
-    arrays = case.arrays
-    out_of_scope = ~case.movable & ~arrays.fixed & (outcome.choice.at == arrays.home) & (arrays.home != NOWHERE)
-    others = (outcome.choice.at == arrays.home) & ~out_of_scope
+    arrays = prepared.arrays
+    out_of_scope = (
+        ~prepared.movable & ~arrays.fixed & (outcome.choice.at == arrays.current) & (arrays.current != NOWHERE)
+    )
+    others = (outcome.choice.at == arrays.current) & ~out_of_scope
     pods = np.flatnonzero(others & ~arrays.without_node)
-    written = list(case.prepared.staying(_out_of(case.problem.options.scope))) if out_of_scope.any() else []
+    written = list(prepared.shared.staying(_out_of(prepared.problem.options.scope))) if out_of_scope.any() else []
     if not written:
-        return tuple(_written(case, outcome, pods))
-    for pod, stay in zip(pods.tolist(), _written(case, outcome, pods), strict=True):
+        return tuple(_written(prepared, outcome, pods))
+    for pod, stay in zip(pods.tolist(), _written(prepared, outcome, pods), strict=True):
         written[pod] = stay
     out_of_scope[pods] = True
     return tuple(stay for stay in compress(written, out_of_scope.tolist()) if stay is not None)
 
 
-def _written(case: Case, outcome: Outcome, pods: Ints) -> list[Stay]:
-    who = [case.arrays.pods[pod] for pod in pods.tolist()]
-    return stays_of(who, _reasons(case, outcome, pods))
+def _written(prepared: PreparedProblem, outcome: Outcome, pods: Ints) -> list[Stay]:
+    staying = [prepared.arrays.pods[pod] for pod in pods.tolist()]
+    return stays_of(staying, _reasons(prepared, outcome, pods))
 
 
-def left_alone(case: Case) -> list[Unplaced]:
+def fixed_pending(prepared: PreparedProblem) -> list[Unplaced]:
     """Pods without a node that may not be placed."""
-    arrays = case.arrays
-    unplaced = (arrays.pods[pod] for pod in np.flatnonzero(arrays.fixed & (arrays.home == NOWHERE)).tolist())
+    arrays = prepared.arrays
+    unplaced = (arrays.pods[pod] for pod in np.flatnonzero(arrays.fixed & (arrays.current == NOWHERE)).tolist())
     return [Unplaced(pod.key, pod.uid, f"left alone: {pod.fixed}") for pod in unplaced if pod.node is None]
 
 
-def _reasons(case: Case, outcome: Outcome, pods: Ints) -> Sequence[str]:
-    """What holds whatever the planner's aim is; the rest its own reasoning says, or the pods' preferences."""
-    arrays, wish = case.arrays, outcome.wish
+def _reasons(prepared: PreparedProblem, outcome: Outcome, pods: Ints) -> Sequence[str]:
+    """Reasons that any planner can have; the rest comes from the planner itself, or from the pods' preferences."""
+    arrays, wanted = prepared.arrays, outcome.wanted
     texts = np.full(len(arrays.pods), "", dtype=object)
-    free = _among(len(texts), pods) & case.movable
-    texts[~case.movable] = _out_of(case.problem.options.scope)
+    free = _among(len(texts), pods) & prepared.movable
+    texts[~prepared.movable] = _out_of(prepared.problem.options.scope)
     for pod in np.flatnonzero(arrays.fixed).tolist():
         texts[pod] = _fixed(arrays.pods[pod])
     for several, text in (
-        (_among(len(texts), outcome.choice.held), HELD),
-        ((wish.at != arrays.home) & bool(outcome.held_back), outcome.held_back),
-        (_among(len(texts), wish.kept_home), KEPT_HOME),
+        (_among(len(texts), outcome.choice.given_up), GIVEN_UP),
+        ((wanted.at != arrays.current) & bool(outcome.stay_reason), outcome.stay_reason),
+        (_among(len(texts), wanted.kept_on_node), KEPT_ON_NODE),
     ):
         texts[free & several] = text
         free &= ~several
     asked = np.flatnonzero(free)
-    if outcome.reasoning is not None:
-        texts[asked] = [outcome.reasoning.why_stayed(pod) for pod in asked.tolist()]
+    if outcome.reasons is not None:
+        texts[asked] = [outcome.reasons.why_stayed(pod) for pod in asked.tolist()]
     else:
-        texts[asked] = _preferred(case, wish, asked)
+        texts[asked] = _by_preference(prepared, wanted, asked)
     found: Sequence[str] = texts[pods].tolist()
     return found
 
@@ -82,54 +88,54 @@ def _among(number: int, pods: Iterable[int]) -> Mask:
     return chosen
 
 
-def _preferred(case: Case, wish: Choice, pods: Ints) -> list[str]:
-    """Almost every pod of a plan stays, so what can be found for all of them at once is; the rest is look-ups."""
-    staying = wish.chose & case.arrays.unhappy & (wish.at == case.arrays.home)
-    unhappy = {turn.pod: _unhappy(case, turn) for turn in turns(case, wish, staying)}
-    chose, liking = wish.chose[pods].tolist(), _liking(case, pods)
-    wanted = case.arrays.options.headroom
+def _by_preference(prepared: PreparedProblem, wanted: Choice, pods: Ints) -> list[str]:
+    """Almost all pods of a plan stay, so this works on all of them at once where it can."""
+    staying = wanted.chose & prepared.arrays.unhappy & (wanted.at == prepared.arrays.current)
+    unhappy = {turn.pod: _unhappy_reason(prepared, turn) for turn in turns(prepared, wanted, staying)}
+    chose, happy = wanted.chose[pods].tolist(), _happy_reasons(prepared, pods)
+    headroom = prepared.arrays.options.headroom
     return [
         NOT_MATCHED
         if not took_part
-        else degraded(wish.headroom[pod], wanted)
-        if pod in wish.headroom
-        else unhappy.get(pod) or likes
-        for pod, took_part, likes in zip(pods.tolist(), chose, liking, strict=True)
+        else degraded(wanted.headroom[pod], headroom)
+        if pod in wanted.headroom
+        else unhappy.get(pod) or reason
+        for pod, took_part, reason in zip(pods.tolist(), chose, happy, strict=True)
     ]
 
 
-def _liking(case: Case, pods: Ints) -> list[str]:
-    """What happy pods think of their own node."""
-    if case.arrays.options.availability is Availability.AFTER:
+def _happy_reasons(prepared: PreparedProblem, pods: Ints) -> list[str]:
+    """Why happy pods prefer their current node."""
+    if prepared.arrays.options.availability is Availability.AFTER:
         return [AT_ITS_TURN] * len(pods)
-    tastes = case.tastes(_among(len(case.arrays.pods), pods) & ~case.arrays.unhappy)
-    held, place = tastes.held[pods].tolist(), tastes.place[pods].tolist()
-    rules = case.arrays.neighbours
+    ranks = prepared.own_node_ranks(_among(len(prepared.arrays.pods), pods) & ~prepared.arrays.unhappy)
+    by_inertia, own_rank = ranks.by_inertia[pods].tolist(), ranks.rank[pods].tolist()
+    rules = prepared.arrays.inter_pod
     involved = [False] * len(pods) if rules is None else rules.involved[pods].tolist()
     return [
-        _lower_choice(rank, minds) if rank > 1 else USED_TO_IT if used_to_it else NEAREST
-        for rank, minds, used_to_it in zip(place, involved, held, strict=True)
+        _lower_choice(rank, involved_pod) if rank > 1 else BY_INERTIA if inertia else NEAREST
+        for rank, involved_pod, inertia in zip(own_rank, involved, by_inertia, strict=True)
     ]
 
 
-def _unhappy(case: Case, turn: Turn) -> str:
-    if turn.standing.cured(turn.pod):
-        return "unhappy, but those who leave before it relieve its node enough"
-    home, allowed = int(case.arrays.home[turn.pod]), case.candidates.of(turn.pod)
-    if not allowed[home]:
-        return f"should leave ({case.candidates.why_not(turn.pod, home)}), but no other node takes it"
-    place = case.preferences.order(turn.pod, allowed, turn.standing).tolist().index(home) + 1
-    if place > 1:
-        rules = case.arrays.neighbours
-        return _lower_choice(place, rules is not None and rules.matters_to(turn.pod))
+def _unhappy_reason(prepared: PreparedProblem, turn: Turn) -> str:
+    if turn.matched.own_node_relieved(turn.pod):
+        return "unhappy, but pods that leave before it relieve its node enough"
+    current, allowed = int(prepared.arrays.current[turn.pod]), prepared.candidates.of(turn.pod)
+    if not allowed[current]:
+        return f"should leave ({prepared.candidates.why_not(turn.pod, current)}), but no other node takes it"
+    rank = prepared.preferences.order(turn.pod, allowed, turn.matched).tolist().index(current) + 1
+    if rank > 1:
+        rules = prepared.arrays.inter_pod
+        return _lower_choice(rank, rules is not None and bool(rules.involved[turn.pod]))
     return "unhappy, but no other node it may use would be clearly less loaded"
 
 
 @lru_cache(maxsize=4096)
-def _lower_choice(place: int, rules_matter: bool) -> str:
-    if rules_matter:
-        return f"choice {place}: the nodes it likes better have no room, or rules between pods keep it away"
-    return f"choice {place}: no room on the nodes it likes better"
+def _lower_choice(rank: int, inter_pod: bool) -> str:
+    if inter_pod:
+        return f"choice {rank}: the nodes it prefers have no room, or inter-pod constraints refuse it"
+    return f"choice {rank}: no room on the nodes it prefers"
 
 
 def _fixed(pod: Pod) -> str:
@@ -141,7 +147,7 @@ def _fixed(pod: Pod) -> str:
 def _out_of(scope: Scope) -> str:
     match scope:
         case Scope.AFFECTED:
-            return "happy, and it need not make room"
+            return "happy, and it does not have to make room"
         case Scope.PENDING:
             return "not in scope: only pods without a node are matched"
         case _:

@@ -1,13 +1,17 @@
-"""Amounts and shares as people write them, and why a pod is moved."""
+"""Amounts and shares as text, and the reasons that several planners use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 PENDING = "pending: it has no node"
+
 NOT_BETTER = "stays: moving would not be better than doing nothing"
+
 NOBODY_MOVES = "no running pod is moved"
+
 NO_ROOM = "some pods would find no room by their requests"
+
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
@@ -18,7 +22,7 @@ def amount(axis: str, value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A tenth is shown where rounding would hide that a limit is passed or kept."""
+    """With a tenth where rounding would hide whether a limit is exceeded."""
     shown = share * 100
     return f"{shown:.0f} %" if abs(shown - round(shown)) < 0.05 else f"{shown:.1f} %"
 
@@ -44,7 +48,7 @@ def nearer_fit(node: str, there: float, here: float, inertia: float) -> str:
 
 
 def makes_room(node: str, found: str = "") -> str:
-    """`found`: what would stand in the way there."""
+    """`found`: the obstacle there."""
     return f"makes room: {node} is left to pods that rank higher" + (f" ({found})" if found else "")
 
 

@@ -6,15 +6,17 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from matching.latency import Latency, Measurement, Role
 from matching.problem import (
     HostPort,
+    Latency,
+    Measurement,
     Node,
     Options,
     Pod,
     PodTerm,
     Problem,
     Requirement,
+    Role,
     Rules,
     Scope,
     Selector,

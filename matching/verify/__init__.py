@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matching.plan import BlockingPair, Cause, Certificate, PlannedMove, Stay, Unplaced
+from matching.plan import BlockingCause, BlockingPair, Certificate, PlannedMove, Stay, Unplaced
 from matching.problem import Problem
 from matching.verify.blocking import blocking_pairs
 from matching.verify.feasibility import violations
@@ -30,7 +30,7 @@ def certify(
     moves: Sequence[PlannedMove],
     stays: Sequence[Stay],
     unplaced: Sequence[Unplaced],
-    cause: Cause = Cause.NO_STABLE_MATCHING,
+    cause: BlockingCause = BlockingCause.NO_STABLE_MATCHING,
 ) -> Certificate:
     """`cause` is the planner's explanation of the blocking pairs, if there are any; it does not change their count.
     Pairs of pods that have or match a rule between pods get that as their cause."""
@@ -40,6 +40,6 @@ def certify(
     ends.update({move.pod: move.target for move in moves})
     found = blocking_pairs(problem, ends, MAX_NAMED)
     pairs = tuple(
-        BlockingPair(pod, node, Cause.BETWEEN_PODS if between else cause) for pod, node, between in found.first
+        BlockingPair(pod, node, BlockingCause.BETWEEN_PODS if between else cause) for pod, node, between in found.first
     )
     return Certificate(feasible=not wrong, violations=wrong, blocking=pairs, unnamed=found.count - len(pairs))

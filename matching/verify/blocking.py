@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matching.compiled.loading import kernels
+from matching.compilation import kernels
 from matching.problem import Problem
 from matching.verify.node_rules import NodeGroups, may_come, may_stay
 from matching.verify.placement import NO_NODE, TOLERANCE, Flags, Ints, Matrix, Placement

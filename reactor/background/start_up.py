@@ -7,7 +7,7 @@ import gc
 
 import structlog
 
-from matching.compiled.loading import LARGE, warm_up
+from matching.compilation import LARGE, warm_up
 from reactor.clock import Clock
 from reactor.cluster.kinds import Kind
 from reactor.state.live_state import State

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from matching.plan import Plan
-from matching.problem import Problem, ProblemError
+from matching.problem import TOLERANCE, Problem, ProblemError
 from matching.registry import known_planners
-from matching.shapes import TOLERANCE
 from reactor.cli.output import table, to_json, to_yaml
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Trigger, decide

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from matching.constraints.neighbours import has_rules
+from matching.feasibility import has_inter_pod_rules
 from matching.problem import Rules
 from reactor.cluster.records import PersistentVolume, Pod
 from reactor.cluster.view import NAMESPACE_NAME, ClusterView, selects_namespace_labels
@@ -16,7 +16,7 @@ from reactor.cluster.view import NAMESPACE_NAME, ClusterView, selects_namespace_
 
 def unsupported_constraints(pod: Pod, view: ClusterView) -> tuple[str, ...]:
     """Hard constraints of the pod that are not supported. Such a pod is neither moved nor bound."""
-    if not pod.pvcs and not has_rules(pod.rules) and not view.unread_namespaces:
+    if not pod.pvcs and not has_inter_pod_rules(pod.rules) and not view.unread_namespaces:
         return pod.unsupported
     return (*pod.unsupported, *_unusable_pvcs(pod, view), *_unread_namespaces(pod, view))
 

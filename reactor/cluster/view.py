@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from matching.constraints.neighbours import has_rules, pod_selectors
-from matching.constraints.who import selects
+from matching.feasibility import has_inter_pod_rules, pod_selectors
 from matching.problem import Rules
+from matching.selectors import selects
 from reactor.cluster.records import (
     Namespace,
     Node,
@@ -126,7 +126,7 @@ def seen_by_rules(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """The pods whose rules select other pods, and the pods that such rules select. Mostly these are few."""
     all_pods = list(pods)
     distinct = {id(pod.rules): pod.rules for pod in all_pods}
-    with_rules = {key: rules for key, rules in distinct.items() if has_rules(rules)}
+    with_rules = {key: rules for key, rules in distinct.items() if has_inter_pod_rules(rules)}
     if not with_rules:
         return ()
     selectors = {selector for rules in with_rules.values() for selector in pod_selectors(rules)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from matching.constraints.classes import VETOES
+from matching.feasibility import VETOES
 from matching.problem import Node as ProblemNode
 from matching.problem import Rules
 from reactor.cluster.pod_constraints import rules_of

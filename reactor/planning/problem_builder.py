@@ -9,9 +9,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from matching.asking import would_take
-from matching.columns import from_columns
-from matching.problem import Amounts, Options, Problem, Rules, Scope
+from matching.feasibility import would_take
+from matching.problem import Amounts, Options, Problem, Rules, Scope, from_columns
 from matching.problem import Node as ProblemNode
 from matching.problem import Pod as ProblemPod
 from reactor.cluster.pod_constraints import namespace_labels, rules_of

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from matching.plan import Plan
-from matching.planners.stable import StablePlanner
+from matching.planners.stable.planner import StablePlanner
 from matching.problem import Node, Options, Pod, Problem
 from matching.testing import ends_of, small_problem
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.arrays import arrays_of
 from matching.plan import Plan, PlannedMove
-from matching.planners.budget import Budget, budget_words, movers, within_budget
+from matching.planning.arrays import arrays_of
+from matching.planning.budget import Budget, budget_text, movers, within_budget
 from matching.problem import Node, Options, Pod, Problem, ProblemError
 from matching.verify.feasibility import budget_violations
 
@@ -79,8 +79,8 @@ def test_a_budget_below_nothing_is_refused_by_name(kind: str, node: Nodes, probl
 
 
 def test_words() -> None:
-    assert budget_words(Options()) == ""
-    assert budget_words(Options(max_moves=1, max_moves_per_node=2)) == "budget of 1 move, 2 moves per node"
+    assert budget_text(Options()) == ""
+    assert budget_text(Options(max_moves=1, max_moves_per_node=2)) == "budget of 1 move, 2 moves per node"
 
 
 @pytest.mark.parametrize(("kind", "most"), [(KINDS[0], 3), (KINDS[1], 1), (KINDS[2], 2), (KINDS[3], 1)])

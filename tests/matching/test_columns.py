@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.columns import from_columns
 from matching.plan import Stay
+from matching.problem import from_columns
 
 COLUMNS = {"pod": ["a/1", "a/2"], "uid": ["1", "2"], "node": ["n1", "n2"], "reason": ["x", "y"]}
 

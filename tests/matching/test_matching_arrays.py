@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from matching.arrays import NOWHERE, arrays_of, movable
+from matching.array_types import NOWHERE
 from matching.plan import Plan
+from matching.planning.arrays import arrays_of, movable
 from matching.problem import Node, Pod, Problem, ProblemError, Scope
 
 Make = Callable[..., Any]
@@ -21,7 +22,7 @@ def test_shares_of_the_largest_node_in_order_of_name(pod: Make, node: Make, prob
     assert [each.name for each in arrays.nodes] == ["x", "y"]
     assert arrays.usage.tolist() == [[0.5, 0.25], [0.05, 0.25]]
     assert arrays.allocatable.tolist() == [[1.0, 0.5], [0.5, 1.0]]
-    assert arrays.home.tolist() == [NOWHERE, 1]
+    assert arrays.current.tolist() == [NOWHERE, 1]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from matching.arrays import arrays_of
-from matching.constraints import classes, taints
-from matching.constraints.classes import judge
-from matching.ledger import Ledger
+from matching.constraints import taints
+from matching.constraints.node_rules import VETOES, node_rules
 from matching.plan import Plan
+from matching.planning.arrays import arrays_of
+from matching.planning.ledger import Ledger
 from matching.problem import Node, Pod, Problem, ProblemError, Requirement, Rules, Taint, Term, Toleration
 from matching.verify.node_rules import may_come, may_stay
 
@@ -20,7 +20,7 @@ DEDICATED = Taint("dedicated", "NoSchedule", "db")
 
 
 def admits(rules: Rules, node: Node) -> bool:
-    verdict = not next((reason for veto in classes.VETOES if (reason := veto(rules, node))), "")
+    verdict = not next((reason for veto in VETOES if (reason := veto(rules, node))), "")
     assert may_come(rules, node) == verdict
     return verdict
 
@@ -65,7 +65,7 @@ def test_cordoned_is_a_taint_that_can_be_tolerated() -> None:
 @pytest.mark.parametrize(("effect", "stays"), [("NoSchedule", True), ("NoExecute", False), ("PreferNoSchedule", True)])
 def test_only_no_execute_drives_out_what_runs(effect: str, stays: bool) -> None:
     node = tainted(Taint("k", effect))
-    assert (taints.drives_out(Rules(), node) == "") is stays
+    assert (taints.eviction_reason(Rules(), node) == "") is stays
     assert may_stay(Rules(), node) is stays
 
 
@@ -156,25 +156,25 @@ def test_affinity_that_cannot_be_judged_names_the_pod(
 ) -> None:
     wrong = pod("web", rules=Rules(node_affinity=(Term((requirement,)),)))
     with pytest.raises(ProblemError, match=f"pod default/web: node affinity.*{message}"):
-        judge([wrong], [])
+        node_rules([wrong], [])
 
 
 def test_unknown_field_is_an_error(pod: Callable[..., Pod]) -> None:
     wrong = pod("web", rules=Rules(node_affinity=(Term(fields=(Requirement("spec.x", "In", ("a",)),)),)))
     with pytest.raises(ProblemError, match=r"unknown field 'spec\.x'"):
-        judge([wrong], [])
+        node_rules([wrong], [])
 
 
 def test_alike_pods_and_nodes_are_judged_once(pod: Callable[..., Pod], node: Callable[..., Node]) -> None:
     pods = [pod(f"p{at}", rules=Rules(node_selector=(("zone", "a"),))) for at in range(20)]
     nodes = [node(f"n{at:02}", labels={"zone": "ab"[at % 2], "name": str(at)}) for at in range(30)]
-    verdicts = judge(pods, nodes)
-    assert len(verdicts.all_rules) == 1
-    assert len(verdicts.row(0).reasons) == 2
-    assert [node.name for node, ok in zip(nodes, verdicts.admits(7), strict=True) if ok] == [
+    found = node_rules(pods, nodes)
+    assert len(found.all_rules) == 1
+    assert len(found.row(0).reasons) == 2
+    assert [node.name for node, ok in zip(nodes, found.admits(7), strict=True) if ok] == [
         f"n{at:02}" for at in range(0, 30, 2)
     ]
-    assert verdicts.reason(3, 1) == "node selector zone=a does not match"
+    assert found.reason(3, 1) == "node selector zone=a does not match"
 
 
 def test_requests_fill_a_node_exactly_and_axes_not_asked_for_do_not_reject(
@@ -183,7 +183,7 @@ def test_requests_fill_a_node_exactly_and_axes_not_asked_for_do_not_reject(
     resident = pod("a", 0.7, 12, node="n")
     fits_exactly, too_big, no_memory = pod("b", 0.3, 0), pod("c", 0.31, 0), pod("d", 0, 1)
     arrays = arrays_of(problem([resident, fits_exactly, too_big, no_memory], [node("n", 1.0, 10)]))
-    ledger = Ledger(arrays, arrays.home)
+    ledger = Ledger(arrays, arrays.current)
     assert [bool(ledger.fits(at)[0]) for at in (1, 2, 3)] == [True, False, False]
 
 
@@ -191,7 +191,7 @@ def test_room_by_peak_is_strict(
     pod: Callable[..., Pod], node: Callable[..., Node], problem: Callable[..., Problem]
 ) -> None:
     arrays = arrays_of(problem([pod("a", 3, 0), pod("b", 2.99, 0)], [node("n", 4)]))
-    ledger = Ledger(arrays, arrays.home)
+    ledger = Ledger(arrays, arrays.current)
     assert not ledger.fits_peak(0, 0.25)[0]
     assert ledger.fits_peak(1, 0.25)[0]
 

@@ -61,7 +61,7 @@ def test_each_kind_of_obstacle_is_told(pod: Make, node: Make, problem: Make) -> 
 def test_inertia_is_named_where_it_decides(pod: Make, node: Make, problem: Make) -> None:
     nodes = [node("big", 20, 20), node("small", 2, 2)]
     held = explain(problem([pod("a", node="big")], nodes, inertia=1.5), "uid-a")
-    assert "without the inertia of 1.5 it would rather be on small" in here(held)
+    assert "without the inertia of 1.5 it would prefer small" in here(held)
     assert against(held)["small"].startswith("nearer, but not by the inertia of 1.5")
     free = explain(problem([pod("a", node="big")], nodes, inertia=0.0), "uid-a")
     assert "big is choice 2 of the 2" in here(free)

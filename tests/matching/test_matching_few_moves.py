@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.arrays import NOWHERE
-from matching.case import open_case
-from matching.objective import Score, price
-from matching.plan import Cause, Plan
+from matching.array_types import NOWHERE
+from matching.plan import BlockingCause, Plan
+from matching.planning.objective import Score, price
+from matching.planning.prepared import prepare
+from matching.preferences import MatchedLoads
 from matching.problem import Node, Options, Pod, Problem, Rules, Scope
-from matching.standing import Standing
 
 Make = Callable[..., Any]
 Planning = Callable[[Problem], Plan]
@@ -66,7 +66,7 @@ def test_the_demo_needs_one_move(scope: Scope, unhappy: int, plan: Planning) -> 
     assert max(found.after.node_load.values()) < 1.0
     assert found.after.node_load["worker-2"] > 0.5
     assert found.certificate.feasible
-    assert {pair.cause for pair in found.certificate.blocking} <= {Cause.NARROWER}
+    assert {pair.cause for pair in found.certificate.blocking} <= {BlockingCause.NARROWER}
 
 
 def test_without_inertia_moves_have_no_price(plan: Planning) -> None:
@@ -170,18 +170,18 @@ def test_of_two_matchings_the_one_whose_moves_pay_is_taken() -> None:
 def test_what_is_found_for_all_pods_at_once_is_what_each_would_choose(
     data: st.DataObject, random_problems: Problems
 ) -> None:
-    case = open_case(data.draw(random_problems(8, 4)))
-    standing, home = Standing(case.arrays), case.arrays.home
-    tastes = case.tastes(case.movable & ~case.arrays.unhappy)
-    for pod in range(len(home)):
-        if not case.movable[pod] or case.arrays.unhappy[pod]:
-            assert case.favourites[pod] == NOWHERE
+    prepared = prepare(data.draw(random_problems(8, 4)))
+    matched, current = MatchedLoads(prepared.arrays), prepared.arrays.current
+    ranks = prepared.own_node_ranks(prepared.movable & ~prepared.arrays.unhappy)
+    for pod in range(len(current)):
+        if not prepared.movable[pod] or prepared.arrays.unhappy[pod]:
+            assert prepared.preferred_nodes[pod] == NOWHERE
             continue
-        allowed = case.candidates.of(pod)
-        order = case.preferences.order(pod, allowed, standing).tolist()
-        assert case.favourites[pod] == (order[0] if order else NOWHERE)
-        if home[pod] in order:
-            assert tastes.place[pod] == order.index(home[pod]) + 1
-        if order and order[0] == home[pod]:
-            nearest = min(order, key=lambda node: (case.preferences.distances(pod)[node], node))
-            assert tastes.held[pod] == (nearest != home[pod])
+        allowed = prepared.candidates.of(pod)
+        order = prepared.preferences.order(pod, allowed, matched).tolist()
+        assert prepared.preferred_nodes[pod] == (order[0] if order else NOWHERE)
+        if current[pod] in order:
+            assert ranks.rank[pod] == order.index(current[pod]) + 1
+        if order and order[0] == current[pod]:
+            nearest = min(order, key=lambda node: (prepared.preferences.distances(pod)[node], node))
+            assert ranks.by_inertia[pod] == (nearest != current[pod])

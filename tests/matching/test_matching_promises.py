@@ -10,7 +10,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.plan import Cause, Plan
+from matching.plan import BlockingCause, Plan
 from matching.problem import Pod, Problem, Scope
 
 Problems = Callable[[int, int], st.SearchStrategy[Problem]]
@@ -93,7 +93,7 @@ def test_blocking_pairs_have_a_stated_cause(data: st.DataObject, random_problems
     problem = data.draw(random_problems(8, 4))
     result = plan(problem)
     causes = {pair.cause for pair in result.certificate.blocking}
-    assert Cause.NO_STABLE_MATCHING not in causes
+    assert BlockingCause.NO_STABLE_MATCHING not in causes
     if problem.options.scope is Scope.PENDING:
         assert result.certificate.blocking_pairs == 0
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from matching.plan import Cause, Plan
+from matching.plan import BlockingCause, Plan
 from matching.problem import Problem, Rules, Scope, Taint
 
 Make = Callable[..., Any]
@@ -70,8 +70,8 @@ def test_a_plan_that_helps_nobody_is_empty_and_says_why(
     found = plan(case)
     assert found.moves == ()
     assert found.notes[0] == "no running pod is moved"
-    assert "nobody is unhappy" in found.notes[1]
-    assert {pair.cause for pair in found.certificate.blocking} == {Cause.NOT_WORTH_IT}
+    assert "no pod is unhappy" in found.notes[1]
+    assert {pair.cause for pair in found.certificate.blocking} == {BlockingCause.NOT_WORTH_IT}
     assert targets(matched(case)) == {"a": "small"}
 
 
@@ -87,7 +87,7 @@ def test_the_unhappy_pods_alone_are_matched_when_the_whole_cluster_would_not_hel
     found = plan(problem(pods, [node("n0"), node("n1"), node("n2", 20, 10)], inertia=0.0))
     assert targets(found) == {"sad": "n1"}
     assert found.notes[0].startswith("matching of the whole cluster dropped")
-    assert {pair.cause for pair in found.certificate.blocking} == {Cause.NOT_WORTH_IT}
+    assert {pair.cause for pair in found.certificate.blocking} == {BlockingCause.NOT_WORTH_IT}
 
 
 def test_inertia_keeps_a_happy_pod(pod: Make, node: Make, problem: Make, matched: Planning) -> None:
@@ -168,7 +168,7 @@ def test_nobody_loses_a_node_when_sizes_do_not_pack(pod: Make, node: Make, probl
     ]
     found = matched(problem(pods, [node("big", 20, 20), node("small", 4, 4)], inertia=0.0))
     assert found.moves == ()
-    assert {pair.cause for pair in found.certificate.blocking} == {Cause.NOBODY_LEFT_OUT}
+    assert {pair.cause for pair in found.certificate.blocking} == {BlockingCause.NOBODY_LEFT_OUT}
     assert found.certificate.feasible
 
 
@@ -182,7 +182,7 @@ def test_budget_keeps_the_unhappy_pods_moves_first(
     expected = {0: [], 1: ["p1"], 2: ["p1", "p3"], 3: ["p1", "p3"]}[most]
     assert sorted(targets(found)) == expected
     if most < 2:
-        assert {pair.cause for pair in found.certificate.blocking} == {Cause.BUDGET}
+        assert {pair.cause for pair in found.certificate.blocking} == {BlockingCause.BUDGET}
 
 
 def test_pending_pods_are_not_counted_in_the_budget(pod: Make, node: Make, problem: Make, plan: Planning) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matching.arrays import arrays_of
-from matching.order import order_moves
 from matching.plan import Plan
-from matching.planners.stable import StablePlanner
+from matching.planners.stable.planner import StablePlanner
+from matching.planning.arrays import arrays_of
+from matching.planning.move_order import order_moves
 from matching.problem import Problem, ProblemError, Rules, Scope
 from matching.reasons.wording import amount, percent
 from matching.registry import known_planners, load_planner
@@ -23,14 +23,14 @@ Planning = Callable[[Problem], Plan]
 def test_a_chain_of_moves_starts_where_there_is_room(pod: Make, node: Make, problem: Make) -> None:
     arrays = arrays_of(problem([pod("a", 8, node="n1"), pod("b", 8, node="n2")], [node("n1"), node("n2"), node("n3")]))
     ordered = order_moves(arrays, [0, 1], np.array([1, 2]))
-    assert (ordered.free, ordered.ring) == ((1, 0), ())
+    assert (ordered.in_order, ordered.cyclic) == ((1, 0), ())
 
 
-def test_a_ring_comes_last(pod: Make, node: Make, problem: Make) -> None:
+def test_moves_that_wait_for_each_other_come_last(pod: Make, node: Make, problem: Make) -> None:
     pods = [pod("a", 8, node="n1"), pod("b", 8, node="n2"), pod("c", 1, node="n2")]
     arrays = arrays_of(problem(pods, [node("n1"), node("n2"), node("n3")]))
     ordered = order_moves(arrays, [0, 1, 2], np.array([1, 0, 2]))
-    assert (ordered.free, ordered.ring) == ((2,), (0, 1))
+    assert (ordered.in_order, ordered.cyclic) == ((2,), (0, 1))
 
 
 def test_rejected_nodes_are_listed_best_first_and_the_rest_counted(
@@ -43,7 +43,7 @@ def test_rejected_nodes_are_listed_best_first_and_the_rest_counted(
     assert [each.node for each in move.rejected[:3]] == ["n02", "n04", "n06"]
     assert len(move.rejected) == 11
     assert move.rejected[-1].node == "*"
-    assert move.rejected[-1].reason == "19 more nodes: 15 node selector zone=a does not match, 4 liked less"
+    assert move.rejected[-1].reason == "19 more nodes: 15 node selector zone=a does not match, 4 less preferred"
 
 
 def test_nodes_liked_better_say_what_was_in_the_way(pod: Make, node: Make, problem: Make, plan: Planning) -> None:

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.latency import Role
 from matching.plan import Plan, Planner, Promise
-from matching.planners.stable import StablePlanner
-from matching.problem import Node, Problem, Scope
+from matching.planners.stable.planner import StablePlanner
+from matching.problem import Node, Problem, Role, Scope
 from matching.registry import known_planners, load_planner
 from matching.serialization import problem_from_json
 from matching.testing import CHECKS, check_planner

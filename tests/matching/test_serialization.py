@@ -12,9 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from matching.latency import Latency, Measurement
 from matching.plan import Plan
-from matching.problem import Node, Options, Pod, Problem, ProblemError, Rules, Strategy
+from matching.problem import Latency, Measurement, Node, Options, Pod, Problem, ProblemError, Rules, Strategy
 from matching.registry import known_planners, load_planner
 from matching.serialization import plan_from_json, plan_to_json, problem_from_json, problem_to_json
 from matching.testing import random_problem

@@ -1,9 +1,9 @@
-"""What pods are expected to use while a plan holds, when what they used now is a sample with noise.
+"""What pods are expected to use while a plan holds, given that their measured usage is a noisy sample.
 
-The loads of the nodes differ in truth and by noise. Noise alone would give the sum of their squared distances, each in
-units of its own variance, a chi-squared distribution; the true differences are those (of variance tau²) that explain
+Node loads differ in truth and by noise. Noise alone would give the sum of their squared distances from the mean, each
+in units of its own variance, a chi-squared distribution. The variance of the true differences (tau²) is what explains
 the rest at the given confidence (the lower end of the Q-profile interval of meta-analysis). A node's distance from the
-mean is then expected to last by tau² / (tau² + its variance), and the rest is taken off its pods by their variances.
+mean is then expected to last by tau² / (tau² + its variance). The rest is subtracted from its pods by their variances.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from statistics import NormalDist
 
 import numpy as np
 
-from matching.arrays import NOWHERE, Arrays, Floats, Mask, sum_by_node
+from matching.array_types import NOWHERE, Floats, Mask
+from matching.planning.arrays import Arrays, sum_by_node
 
 SIGMAS_TO_PEAK = 3.0
-"""A peak is estimated as the mean plus three standard deviations, so a third of the way there is one."""
+"""A peak is estimated as the mean plus three standard deviations."""
+
 _HALVINGS = 60
 
 
 def sigma_of(arrays: Arrays, relative: float | None) -> Floats:
-    """(axes, pods): a share of the usage where one is given, else read from the distance between usage and peak."""
+    """(axes, pods): `relative` times the usage where given, else from the distance between usage and peak."""
     if relative is not None:
         return arrays.usage * relative
     sigma: Floats = (arrays.peak - arrays.usage).clip(min=0.0) / SIGMAS_TO_PEAK
@@ -41,22 +43,22 @@ def expect(arrays: Arrays, counted: Mask, sigma: Floats, confidence: float) -> E
     """`confidence` is that of each axis."""
     room, nodes = arrays.allocatable, len(arrays.nodes)
     per = np.divide(1.0, room, out=np.zeros_like(room), where=(room > 0) & counted)
-    load = (arrays.background + sum_by_node(arrays.usage, arrays.home, nodes)) * per
-    variance = sum_by_node(sigma**2, arrays.home, nodes) * per**2
+    load = (arrays.background + sum_by_node(arrays.usage, arrays.current, nodes)) * per
+    variance = sum_by_node(sigma**2, arrays.current, nodes) * per**2
     mean = load.sum(axis=1, keepdims=True) / max(1, int(counted.sum()))
     away = np.where(counted, load - mean, 0.0)
     lasting = np.ones_like(away)
     for axis in range(len(away)):
         lasting[axis, counted] = lasting_parts(away[axis, counted], variance[axis, counted], confidence)
     passing = np.divide((1 - lasting) * away * per, variance, out=np.zeros_like(away), where=variance > 0)
-    usage, running = arrays.usage.copy(), np.flatnonzero(arrays.home != NOWHERE)
-    usage[:, running] -= passing[:, arrays.home[running]] * sigma[:, running] ** 2
+    usage, running = arrays.usage.copy(), np.flatnonzero(arrays.current != NOWHERE)
+    usage[:, running] -= passing[:, arrays.current[running]] * sigma[:, running] ** 2
     return Expected(usage.clip(min=0.0), lasting * variance)
 
 
 def lasting_parts(away: Floats, variance: Floats, confidence: float) -> Floats:
-    """Per node, the part of its distance from the mean that is expected to last: by the spread of all of them, or by
-    what it alone stands out."""
+    """Per node, the part of its distance from the mean that is expected to last: from the spread of all nodes, or from
+    how far it alone stands out."""
     if confidence <= 0:
         return np.ones_like(variance)
     largest = _largest_by_chance(confidence, len(away))
@@ -69,8 +71,8 @@ def lasting_parts(away: Floats, variance: Floats, confidence: float) -> Floats:
 
 
 def _true_variance(away: Floats, variance: Floats, explained: float, largest: float) -> float:
-    """The least variance of the true distances that is compatible with the ones seen. Few nodes that stand out say
-    nothing about the others, so none counts for more than the `largest` square that chance would give one of them."""
+    """The least variance of the true distances that explains the measured ones. A few nodes that stand out say nothing
+    about the others, so none counts for more than the `largest` square that noise would give one of them."""
     low, high = 0.0, float((away**2).sum()) / max(explained, np.finfo(np.float64).tiny)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -81,7 +83,7 @@ def _true_variance(away: Floats, variance: Floats, explained: float, largest: fl
 
 
 def _largest_by_chance(confidence: float, nodes: int) -> float:
-    """The square, in variances, that the largest of so many distances by noise stays below."""
+    """The bound, in variances, of the largest square among that many distances by noise."""
     return NormalDist().inv_cdf(1 - (1 - confidence) / (2 * max(1, nodes))) ** 2
 
 

@@ -1,4 +1,4 @@
-"""The planner: pending pods first, then the search, then the whole plan against doing nothing."""
+"""The planner: places pending pods, searches, and writes the plan."""
 
 from __future__ import annotations
 
@@ -8,34 +8,32 @@ from typing import ClassVar
 
 import numpy as np
 
-from matching.arrays import NOWHERE, Arrays, Floats, Ints
-from matching.case import Case, open_case
-from matching.judging import judged
-from matching.outcome import Choice, Outcome
+from matching.array_types import NOWHERE, Floats, Ints
 from matching.parameters import ParameterError
-from matching.plan import Cause, Plan, Promise
-from matching.planners.balance.board import Board
-from matching.planners.balance.gate import Gate, Reach
+from matching.plan import BlockingCause, Plan, Promise
+from matching.planners.balance.move_filter import AllowedNodes, MoveFilter
 from matching.planners.balance.noise import expect, sigma_of
-from matching.planners.balance.reasons import BalanceReasoning
-from matching.planners.balance.search import Search
-from matching.planners.balance.terms import Terms
-from matching.planners.budget import budget_words, movers
-from matching.planners.node_loads import axis_weights, check_weights
+from matching.planners.balance.search import BalanceSearch
+from matching.planners.balance.state import BalanceState, MoveCosts
+from matching.planning.arrays import Arrays
+from matching.planning.budget import budget_text, movers
+from matching.planning.node_loads import axis_weights, check_weights, mark_unknown
+from matching.planning.outcome import Choice, Outcome
+from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.writing import write_plan
 from matching.problem import Problem
-from matching.reasons.wording import NOBODY_MOVES, percent, plural
-from matching.writing import write_plan
+from matching.reasons.wording import NOBODY_MOVES, PENDING, percent, plural, shares
 
 _UNKNOWN_SHIFT = 0.25
-"""To even out two nodes half of their difference is shifted, and half of it has a quarter of its variance."""
+"""To even out two nodes, half of their difference is moved, and half of it has a quarter of its variance."""
 
 
 @dataclass(frozen=True, slots=True)
 class BalancePlanner:
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Axes to balance; none named means all of them alike."""
+    """Axes to balance; empty means all axes with equal weights."""
     confidence: float = 0.95
-    """How sure it must be that the loads differ in truth; 0 takes all that was measured for it."""
+    """How certain it must be that the loads really differ; 0 trusts every measured difference."""
     noise: float | None = None
     """Standard deviation of a pod's usage as a share of it. None: a third of the way from its usage to its peak."""
     outage: float = 1.7
@@ -43,7 +41,7 @@ class BalancePlanner:
     horizon: float = 300.0
     """Seconds for which a plan is expected to hold."""
     overload: float = 4.0
-    """What a squared share of overload at peak weighs against one of spread: peaks beyond the limit cost requests."""
+    """The weight of squared overload at peak relative to squared spread: peaks above the limit cost requests."""
 
     name: ClassVar[str] = "balance"
     waives: ClassVar[frozenset[Promise]] = frozenset()
@@ -61,35 +59,35 @@ class BalancePlanner:
 
     def plan(self, problem: Problem) -> Plan:
         weights = self.weights or {axis: 1.0 for axis in problem.axes if axis not in problem.hard_only}
-        case = open_case(judged(problem, weights))
-        return write_plan(self.name, case, self._outcome(case, axis_weights(case.arrays, weights)))
+        prepared = prepare(mark_unknown(problem, weights))
+        return write_plan(self.name, prepared, self._outcome(prepared, axis_weights(prepared.arrays, weights)))
 
-    def _outcome(self, case: Case, weights: Floats) -> Outcome:
-        arrays = case.arrays
-        reach = Reach(case)
-        counted = reach.counted()
+    def _outcome(self, prepared: PreparedProblem, weights: Floats) -> Outcome:
+        arrays = prepared.arrays
+        allowed_nodes = AllowedNodes(prepared)
+        counted = allowed_nodes.counted()
         each_axis = self.confidence ** (1 / max(1, int(np.count_nonzero(weights))))
         expected = expect(arrays, counted, sigma_of(arrays, self.noise), each_axis)
-        board = Board(case, counted, weights, expected.usage, self.overload)
-        gate, terms = Gate(board, reach), self._terms(board, expected.variance)
-        search = Search(board, gate, terms)
+        state = BalanceState(prepared, counted, weights, expected.usage, self.overload)
+        move_filter, costs = MoveFilter(state, allowed_nodes), self._move_costs(state, expected.variance)
+        search = BalanceSearch(state, move_filter, costs)
         search.place(_pending(arrays))
-        before = board.measured()
+        before = state.measured()
         search.run()
-        choice = Choice(board.at, case.movable, {})
-        reasoning = BalanceReasoning(board, gate, terms, before, board.measured())
-        return Outcome(choice, choice, Cause.NOT_BY_PREFERENCE, "", _notes(board, before), reasoning)
+        choice = Choice(state.at, prepared.movable, {})
+        reasons = BalanceReasons(state, move_filter, costs, before, state.measured())
+        return Outcome(choice, choice, BlockingCause.NOT_BY_PREFERENCE, "", _notes(state, before), reasons)
 
-    def _terms(self, board: Board, variance: Floats) -> Terms:
-        """While a pod moves, its load is lost for a part of the time that the plan holds. That is priced as if the
-        load were displaced by a whole node for that part, so a move pays when the two nodes still differ by it.
-        Besides it must earn more than what is not known about the load that should be shifted (squared)."""
-        home = board.case.arrays.home
-        running = np.flatnonzero(home != NOWHERE)
-        share = np.zeros(len(home))
-        share[running] = (board.amount[:, running] * board.per[:, home[running]]).max(axis=0)
-        doubt = self.confidence * _UNKNOWN_SHIFT * (board.weights @ variance)
-        return Terms(2 * self.outage / self.horizon * share, doubt)
+    def _move_costs(self, state: BalanceState, variance: Floats) -> MoveCosts:
+        """While a pod moves, its load is lost for a part of the time that the plan holds. The price is that of
+        displacing the load by a whole node for that part. A move must also gain more than the (squared) uncertainty
+        about the load that should be moved."""
+        current = state.prepared.arrays.current
+        running = np.flatnonzero(current != NOWHERE)
+        share = np.zeros(len(current))
+        share[running] = (state.amount[:, running] * state.per[:, current[running]]).max(axis=0)
+        uncertainty = self.confidence * _UNKNOWN_SHIFT * (state.weights @ variance)
+        return MoveCosts(2 * self.outage / self.horizon * share, uncertainty)
 
 
 def _pending(arrays: Arrays) -> Ints:
@@ -100,11 +98,79 @@ def _pending(arrays: Arrays) -> Ints:
     return pods[np.lexsort((-size, -priority))]
 
 
-def _notes(board: Board, before: Floats) -> tuple[str, ...]:
-    moved = len(movers(board.case.arrays, board.at))
-    spreads = (percent(board.deviation(load)) for load in (before, board.measured()))
+def _notes(state: BalanceState, before: Floats) -> tuple[str, ...]:
+    moved = len(movers(state.prepared.arrays, state.at))
+    spreads = (percent(state.deviation(load)) for load in (before, state.measured()))
     first = "standard deviation of the node loads: {} before, {} after".format(*spreads)
     if not moved:
         return f"{NOBODY_MOVES}: no gain is above its price and the noise of the measurements", first
-    budget = budget_words(board.case.problem.options)
+    budget = budget_text(state.prepared.problem.options)
     return (first, f"{budget}: {plural(moved, 'move')} found within it") if budget else (first,)
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceReasons:
+    """Costs are changes of the objective from the end of the plan, shown in squared percent."""
+
+    state: BalanceState
+    move_filter: MoveFilter
+    move_costs: MoveCosts
+    before: Floats
+    """(axes, nodes): measured loads with only the pending pods placed."""
+    after: Floats
+    """Measured loads with the plan."""
+
+    def rank(self, pod: int) -> int:
+        costs = np.where(self.move_filter.possible(np.array([pod]), self._every)[0], self.costs(pod), np.inf)
+        return 1 + int((costs < 0).sum())
+
+    def why_moved(self, pod: int) -> tuple[str, ...]:
+        arrays, target = self._arrays, int(self.state.at[pod])
+        end = f"{arrays.nodes[target].name} goes from {self._at(self.before, target)} to"
+        there = f"{end} {self._at(self.after, target)}"
+        current = int(arrays.current[pod])
+        if current == NOWHERE:
+            return PENDING, f"the loads end most even with it there: {there}"
+        why = f"evens out {arrays.nodes[current].name}, at {self._at(self.before, current)} (mean {self._mean()})"
+        return why, there, self._earns(pod, current)
+
+    def why_stayed(self, pod: int) -> str:
+        if not (self.after[:, self._arrays.current[pod]] > self._means()).any():
+            return "its node is not loaded above the mean"
+        return "no move of it is certain to gain more than its price and the noise of the measurements"
+
+    def costs(self, pod: int) -> Floats:
+        changes: Floats = self.state.changes(np.array([pod]), self._every)[0]
+        changes[self.state.at[pod]] = 0.0
+        return changes
+
+    def describe_cost(self, cost: float) -> str:
+        return f"would be {abs(cost) * 1e4:.3g} %² {'less' if cost > 0 else 'more'} even"
+
+    def _earns(self, pod: int, current: int) -> str:
+        """Against the same plan without this move."""
+        gain = float(self.state.changes(np.array([pod]), np.array([[current]]))[0, 0]) * 1e4
+        costs, target = self.move_costs, int(self.state.at[pod])
+        price, doubt = (
+            float(costs.price[pod]) * 1e4,
+            float(costs.uncertainty[current] + costs.uncertainty[target]) * 1e4,
+        )
+        return f"is expected to gain {gain:.3g} %²: price {price:.2g}, uncertainty {doubt:.2g}"
+
+    def _at(self, load: Floats, node: int) -> str:
+        return shares(self._arrays.axes, load[:, node].tolist())
+
+    def _mean(self) -> str:
+        return ", ".join(percent(share) for share in self._means().tolist())
+
+    def _means(self) -> Floats:
+        means: Floats = self.after.sum(axis=1) / self.state.number
+        return means
+
+    @property
+    def _every(self) -> Ints:
+        return np.arange(len(self.state.counted))[None, :]
+
+    @property
+    def _arrays(self) -> Arrays:
+        return self.state.prepared.arrays

@@ -1,8 +1,8 @@
-"""GENETIC: a genetic algorithm over whole placements, with a check dictionary that keeps them permitted.
+"""`genetic`: a genetic algorithm over whole placements, with a check dictionary that keeps them permitted.
 
-An individual has one gene per pod that may move: the index of its node (the one in its row of the source's pods x
-nodes matrix). Ours, since the source does not say: single-point crossover, population size and rates, elites that
-survive unchanged, and the placement as it is as one of the first individuals.
+An individual has one gene per movable pod: the index of its node (the source has a matrix of pods x nodes instead). Not
+in the source, so our choice: single-point crossover, population size and rates, elites that survive unchanged, and the
+current placement as one of the first individuals.
 """
 
 from matching.planners.genetic.planner import GeneticPlanner

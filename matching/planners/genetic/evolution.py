@@ -1,4 +1,9 @@
-"""Generation after generation: selection by roulette wheel, crossover, mutation, and repair after each of them."""
+"""The genetic search: fitness, the check dictionary, and one generation after the other.
+
+The fitness is C_max - sigma, never below 0; sigma is the standard deviation of the weighted node loads. The check
+dictionary has for each pod the nodes it is forbidden on (hard) and those it is affine to (soft). Each generation
+applies selection by roulette wheel, crossover and mutation, with a repair after each of them.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,98 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matching.arrays import Floats, Ints
-from matching.planners.genetic.dictionary import Repair
-from matching.planners.genetic.fitness import Trial, fitness
+from matching.array_types import Floats, Ints, Mask
+from matching.planning.node_loads import NodeLoads
+from matching.problem import TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDictionary:
+    forbidden: Mask
+    """(pods, nodes)"""
+    affine: Mask
+    """(pods, nodes): where a pod on a forbidden node goes instead. Without any: all nodes that are not forbidden."""
+
+    def forbids(self, population: Ints) -> Mask:
+        """Which genes of the individuals (rows) put a pod on a forbidden node."""
+        pods = np.arange(population.shape[1])
+        wrong: Mask = self.forbidden[pods, population]
+        return wrong
+
+
+class Repair:
+    """Draws forbidden genes again among the pod's affine nodes; all others stay, affine or not."""
+
+    def __init__(self, dictionary: CheckDictionary) -> None:
+        self._dictionary = dictionary
+        choice = dictionary.affine & ~dictionary.forbidden
+        without = ~choice.any(axis=1)
+        choice[without] = ~dictionary.forbidden[without]
+        self._numbers = choice.sum(axis=1)
+        self._first = np.concatenate([[0], np.cumsum(self._numbers)[:-1]]) if len(choice) else self._numbers
+        self._nodes = np.nonzero(choice)[1]
+
+    def draw(self, pods: Ints, random: Floats) -> Ints:
+        """For each pod one of its nodes; `random` has a number in [0, 1) for each."""
+        drawn: Ints = self._nodes[self._first[pods] + (random * self._numbers[pods]).astype(np.int64)]
+        return drawn
+
+    def mend(self, population: Ints, generator: np.random.Generator) -> None:
+        """In place. A pod that is forbidden everywhere keeps what it has."""
+        rows, pods = np.nonzero(self._dictionary.forbids(population))
+        able = self._numbers[pods] > 0
+        rows, pods = rows[able], pods[able]
+        population[rows, pods] = self.draw(pods, generator.random(len(pods)))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What individuals are evaluated by."""
+
+    loads: NodeLoads
+    pods: Ints
+    """The pods of the genes, in order."""
+    start: Floats
+    """Load of each node by pods that do not take part."""
+    request: Floats
+    """(axes, pods that take part)"""
+    free: Floats
+    """(axes, nodes): room by requests before they come."""
+    dictionary: CheckDictionary
+
+    def sigma(self, population: Ints) -> Floats:
+        """Of each individual."""
+        nodes = len(self.start)
+        pods = np.broadcast_to(np.arange(population.shape[1]), population.shape)
+        added = sum(
+            usage[pods] * factor[population]
+            for usage, factor in zip(self.loads.usage[:, self.pods], self.loads.factor, strict=True)
+        )
+        loads = self.start + _by_node(np.asarray(added), population, nodes)
+        if not self.loads.counted.any():
+            return np.zeros(len(population))
+        deviations: Floats = loads[:, self.loads.counted].std(axis=1)
+        return deviations
+
+    def penalty(self, population: Ints) -> Floats:
+        """Share of the pods on forbidden nodes, and how far requests exceed the room."""
+        wrong: Floats = self.dictionary.forbids(population).mean(axis=1)
+        nodes = len(self.start)
+        for request, free in zip(self.request, self.free, strict=True):
+            taken = _by_node(np.broadcast_to(request, population.shape), population, nodes)
+            wrong = wrong + (taken - free.clip(min=0.0) - TOLERANCE).clip(min=0.0).sum(axis=1)
+        return wrong
+
+
+def fitness(cost: Floats, most: float) -> Floats:
+    return (most - cost).clip(min=0.0)
+
+
+def _by_node(amounts: Floats, population: Ints, nodes: int) -> Floats:
+    """(individuals, nodes): the amounts of each individual's genes added up."""
+    cells = population + np.arange(len(population))[:, None] * nodes
+    sums = np.bincount(cells.ravel(), weights=amounts.ravel(), minlength=len(population) * nodes)
+    return sums.astype(np.float64, copy=False).reshape(len(population), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +123,7 @@ class Evolved:
     sigma: Floats
     """Of the best individual so far, after each generation; the first number is that of the first population."""
     cost: Floats
-    """The same with what is forbidden or too full added."""
+    """The same with the penalty for forbidden and full nodes."""
 
 
 def evolve(trial: Trial, rates: Rates, repair: Repair | None, current: Ints, seed: int) -> Evolved:
@@ -78,7 +172,7 @@ def _roulette(fit: Floats, generator: np.random.Generator) -> Ints:
 
 
 def _cross(population: Ints, rate: float, generator: np.random.Generator) -> None:
-    """Neighbours exchange their genes from one point on; in place."""
+    """Pairs exchange their genes from one point on; in place."""
     pairs = len(population) // 2
     genes = population.shape[1]
     points = np.where(generator.random(pairs) < rate, generator.integers(0, genes, pairs), genes)

@@ -8,23 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from matching.arrays import NOWHERE, TOLERANCE, Arrays, Floats, Ints
-from matching.case import Case, open_case
-from matching.judging import judged
-from matching.ledger import Ledger
+from matching.array_types import NOWHERE, Floats, Ints
 from matching.parameters import ParameterError
 from matching.plan import Plan, Promise
-from matching.planners.genetic.dictionary import Dictionary, Repair
-from matching.planners.genetic.evolution import Evolved, Rates, evolve
-from matching.planners.genetic.fitness import Trial
-from matching.planners.node_loads import NodeLoads, axis_weights, check_weights, weighted_shares
-from matching.planners.placing import LeastLoaded, as_wanted, heaviest_first, place_everybody
-from matching.planners.settling import Aim, Wish, settle
-from matching.problem import Problem
+from matching.planners.genetic.evolution import CheckDictionary, Evolved, Rates, Repair, Trial, evolve
+from matching.planning.arrays import Arrays
+from matching.planning.ledger import Ledger
+from matching.planning.load_balancing import Draft, LoadObjective, limited_outcome
+from matching.planning.node_loads import NodeLoads, axis_weights, check_weights, mark_unknown, weighted_shares
+from matching.planning.placement import LeastLoaded, as_wanted, heaviest_first, place_all
+from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.writing import write_plan
+from matching.problem import TOLERANCE, Problem
 from matching.reasons.wording import percent
-from matching.writing import write_plan
 
-STAY = "the best placement found leaves it where it is"
+_STAY = "the best placement found leaves it where it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +61,39 @@ class GeneticPlanner:
             raise ParameterError("elites", f"is {self.elites}; it must be below the population of {self.population}")
 
     def plan(self, problem: Problem) -> Plan:
-        case = open_case(judged(problem, self.weights or _weighable(problem)))
-        loads = weighted_shares(case, self._weights(case.arrays, _weighable(problem)))
-        aim = Aim(loads, deviation, "the standard deviation of the node loads")
-        return write_plan(self.name, case, settle(case, self._wish(case, loads), aim))
+        prepared = self._prepare(problem)
+        loads = self._loads(prepared)
+        objective = LoadObjective(loads, deviation, "the standard deviation of the node loads")
+        return write_plan(self.name, prepared, limited_outcome(prepared, self._draft(prepared, loads), objective))
 
-    def evolve(self, case: Case, loads: NodeLoads) -> Evolved:
-        """The search alone, to look at how it converges."""
-        pods = np.flatnonzero(case.movable)
-        trial = _trial(case, loads, pods)
+    def evolve(self, problem: Problem) -> Evolved:
+        """The search alone, to see how it converges."""
+        prepared = self._prepare(problem)
+        return self._evolve(prepared, self._loads(prepared))
+
+    def _evolve(self, prepared: PreparedProblem, loads: NodeLoads) -> Evolved:
+        pods = np.flatnonzero(prepared.movable)
+        trial = _trial(prepared, loads, pods)
         rates = Rates(self.population, self.generations, self.crossover, self.mutation, self.elites, self.c_max)
         repair = Repair(trial.dictionary) if self.dictionary else None
-        return evolve(trial, rates, repair, case.arrays.home[pods], self.seed)
+        return evolve(trial, rates, repair, prepared.arrays.current[pods], self.seed)
 
-    def _wish(self, case: Case, loads: NodeLoads) -> Wish:
-        genes, why = case.arrays.home.copy(), ""
-        if case.arrays.nodes and case.movable.any():
-            evolved = self.evolve(case, loads)
-            genes[case.movable] = evolved.best
+    def _draft(self, prepared: PreparedProblem, loads: NodeLoads) -> Draft:
+        genes, why = prepared.arrays.current.copy(), ""
+        if prepared.arrays.nodes and prepared.movable.any():
+            evolved = self._evolve(prepared, loads)
+            genes[prepared.movable] = evolved.best
             first, last = percent(float(evolved.sigma[0])), percent(float(evolved.sigma[-1]))
             why = f"best placement found in {self.generations} generations: deviation of the loads {first} to {last}"
-        order = heaviest_first(case, loads.sizes(), case.movable)
-        placed = place_everybody(case, order, lambda at: as_wanted(case, genes, LeastLoaded.beside(loads, at)))
-        return Wish(placed, _words(case, genes, placed.at, why) if placed else {}, {}, STAY)
+        order = heaviest_first(prepared, loads.sizes(), prepared.movable)
+        placed = place_all(prepared, order, lambda at: as_wanted(prepared, genes, LeastLoaded.starting_from(loads, at)))
+        return Draft(placed, _reasons(prepared, genes, placed.at, why) if placed else {}, {}, _STAY)
+
+    def _prepare(self, problem: Problem) -> PreparedProblem:
+        return prepare(mark_unknown(problem, self.weights or _weighable(problem)))
+
+    def _loads(self, prepared: PreparedProblem) -> NodeLoads:
+        return weighted_shares(prepared, self._weights(prepared.arrays, _weighable(prepared.problem)))
 
     def _weights(self, arrays: Arrays, weighable: Sequence[str]) -> Floats:
         """(axes, nodes), each node's divided by how many of them are not 0."""
@@ -110,38 +118,38 @@ def deviation(loads: Floats) -> float:
     return float(loads.std()) if len(loads) else 0.0
 
 
-def check_dictionary(case: Case, pods: Ints) -> Dictionary:
-    """Forbidden is what the rules refuse. Affine are the nodes that meet most of the pod's soft wishes, among those
-    that would take it if they were empty."""
-    nodes, wishes = len(case.arrays.nodes), case.arrays.wishes
-    empty = Ledger(case.arrays, np.full(len(case.arrays.pods), NOWHERE))
+def check_dictionary(prepared: PreparedProblem, pods: Ints) -> CheckDictionary:
+    """Forbidden nodes are those that the node rules refuse. Affine nodes meet most of the pod's soft constraints, among
+    those that would take it if they were empty."""
+    nodes, soft = len(prepared.arrays.nodes), prepared.arrays.soft
+    empty = Ledger(prepared.arrays, np.full(len(prepared.arrays.pods), NOWHERE))
     allowed, affine = np.zeros((len(pods), nodes), dtype=bool), np.zeros((len(pods), nodes), dtype=bool)
     for row, pod in enumerate(pods.tolist()):
-        allowed[row] = case.candidates.of(pod)
+        allowed[row] = prepared.candidates.of(pod)
         affine[row] = allowed[row] & empty.fits_requests(pod)
-        if wishes is not None and wishes.has_any[pod] and affine[row].any():
-            unmet = wishes.unmet(pod)
+        if soft is not None and soft.has_any[pod] and affine[row].any():
+            unmet = soft.unmet(pod)
             affine[row] &= unmet <= unmet[affine[row]].min() + TOLERANCE
-    return Dictionary(~allowed, affine)
+    return CheckDictionary(~allowed, affine)
 
 
-def _trial(case: Case, loads: NodeLoads, pods: Ints) -> Trial:
-    staying = np.where(case.movable, NOWHERE, case.arrays.home)
+def _trial(prepared: PreparedProblem, loads: NodeLoads, pods: Ints) -> Trial:
+    staying = np.where(prepared.movable, NOWHERE, prepared.arrays.current)
     return Trial(
         loads=loads,
         pods=pods,
         start=loads.of(staying),
-        request=case.arrays.request[:, pods],
-        free=Ledger(case.arrays, staying).free,
-        dictionary=check_dictionary(case, pods),
+        request=prepared.arrays.request[:, pods],
+        free=Ledger(prepared.arrays, staying).free,
+        dictionary=check_dictionary(prepared, pods),
     )
 
 
-def _words(case: Case, genes: Ints, at: Ints, why: str) -> dict[int, tuple[str, ...]]:
-    words: dict[int, tuple[str, ...]] = {}
-    for pod in np.flatnonzero(at != case.arrays.home).tolist():
+def _reasons(prepared: PreparedProblem, genes: Ints, at: Ints, why: str) -> dict[int, tuple[str, ...]]:
+    reasons: dict[int, tuple[str, ...]] = {}
+    for pod in np.flatnonzero(at != prepared.arrays.current).tolist():
         if at[pod] == genes[pod]:
-            words[pod] = (why,)
+            reasons[pod] = (why,)
         else:
-            words[pod] = (why, "the node it has in it has no room by requests: the least loaded one that takes it")
-    return words
+            reasons[pod] = (why, "its node there has no room by requests: the least loaded node that takes it")
+    return reasons

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Raw, Struct
 
-from matching.constraints.volumes import ZONE_LABELS
+from matching.feasibility import ZONE_LABELS
 from reactor.cluster.decoding.common import MetaDecoder, WireMeta, decode_strings, uid_of
 from reactor.cluster.decoding.constraints import WireNodeSelector, WireSelector, node_terms
 from reactor.cluster.decoding.constraints import selector as label_selector

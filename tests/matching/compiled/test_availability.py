@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.plan import Plan, PlannedMove, Stay
-from matching.planners.stable import StablePlanner
+from matching.planners.stable.planner import StablePlanner
 from matching.problem import Availability, Node, Options, Pod, Problem
 from matching.verify import certify
 

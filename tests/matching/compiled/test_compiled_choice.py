@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadtests.benchmarks.planner_instances import Mix, realistic
-from matching.case import Case, open_case
-from matching.compiled import loading
-from matching.order import by_value, order_moves
-from matching.outcome import Choice
-from matching.planners.serial_choice import serial_choice
-from matching.planners.stable import StablePlanner
+from matching import compilation
+from matching.planners.stable.planner import StablePlanner
+from matching.planners.stable.serial_choice import serial_choice
+from matching.planning.move_order import by_value, order_moves
+from matching.planning.outcome import Choice
+from matching.planning.prepared import PreparedProblem, prepare
 from matching.problem import Availability, Node, Options, Pod, Problem, Scope
-from matching.reasons.brief import ranks_of
+from matching.reasons.replay import ranks_of
 
 Problems = Callable[[int, int], st.SearchStrategy[Problem]]
 
@@ -31,16 +31,16 @@ entry: ModuleType = pytest.importorskip("matching.compiled.entry", exc_type=Impo
 
 @contextmanager
 def compiled(yes: bool) -> Iterator[None]:
-    with patch.object(loading, "_loaded", [entry] if yes else []), patch.object(loading, "LARGE", 1 << 60):
+    with patch.object(compilation, "_loaded", [entry] if yes else []), patch.object(compilation, "LARGE", 1 << 60):
         yield
 
 
-def both(problem: Problem) -> list[tuple[Case, Choice]]:
+def both(problem: Problem) -> list[tuple[PreparedProblem, Choice]]:
     found = []
     for yes in (False, True):
         with compiled(yes):
-            case = open_case(replace(problem))
-            found.append((case, serial_choice(case, case.movable, case.arrays.home)))
+            prepared = prepare(replace(problem))
+            found.append((prepared, serial_choice(prepared, prepared.movable, prepared.arrays.current)))
     return found
 
 
@@ -48,12 +48,12 @@ def assert_same(problem: Problem) -> None:
     (slow_case, slow), (quick_case, quick) = both(problem)
     assert slow.at.tolist() == quick.at.tolist()
     assert slow.headroom == quick.headroom
-    moving = (slow.at != slow_case.arrays.home) & (slow.at >= 0)
-    for part in ("rank", "nearer_than_home", "there", "here"):
+    moving = (slow.at != slow_case.arrays.current) & (slow.at >= 0)
+    for part in ("rank", "nearer_than_current", "there", "here"):
         answers = []
-        for yes, case in ((False, slow_case), (True, quick_case)):
+        for yes, prepared in ((False, slow_case), (True, quick_case)):
             with compiled(yes):
-                answers.append(np.asarray(getattr(ranks_of(case, slow, moving), part))[moving].tolist())
+                answers.append(np.asarray(getattr(ranks_of(prepared, slow, moving), part))[moving].tolist())
         assert answers[0] == answers[1], part
 
 
@@ -125,21 +125,21 @@ def test_plans_are_equal_with_and_without_the_compiled_loops(seed: int, options:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**31), options=OPTIONS)
 def test_moves_are_put_into_the_same_order(seed: int, options: Options) -> None:
-    case = open_case(sized(seed, options))
+    prepared = prepare(sized(seed, options))
     pick = Random(seed)
-    at = np.array([pick.randrange(len(case.arrays.nodes)) for _ in case.arrays.pods])
-    pods = by_value(case.arrays, case.ranking, np.flatnonzero(at != case.arrays.home))
+    at = np.array([pick.randrange(len(prepared.arrays.nodes)) for _ in prepared.arrays.pods])
+    pods = by_value(prepared.arrays, prepared.ranking, np.flatnonzero(at != prepared.arrays.current))
     with compiled(False):
-        slow = order_moves(case.arrays, pods, at)
+        slow = order_moves(prepared.arrays, pods, at)
     with compiled(True):
-        quick = order_moves(case.arrays, pods, at)
+        quick = order_moves(prepared.arrays, pods, at)
     assert slow == quick
-    assert sorted((*quick.free, *quick.ring)) == sorted(pods)
+    assert sorted((*quick.in_order, *quick.cyclic)) == sorted(pods)
 
 
 def test_after_a_warm_up_nothing_is_left_to_compile() -> None:
     with compiled(True):
-        assert loading.warm_up() is not None
+        assert compilation.warm_up() is not None
         kernels = [getattr(entry, name) for name in entry.__all__ if name != "NOTHING"]
         before = [len(kernel.nopython_signatures) for kernel in kernels]
         for options in (Options(), Options(inertia=0, only_if_better=False), Options(availability=Availability.AFTER)):
@@ -148,18 +148,18 @@ def test_after_a_warm_up_nothing_is_left_to_compile() -> None:
 
 
 def test_without_numba_there_is_nothing_to_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "_loaded", [])
-    monkeypatch.setattr(loading, "find_spec", lambda _: None)
-    loading._load.cache_clear()
-    assert loading.warm_up() is None
-    assert loading.kernels(1 << 20, 1 << 20) is None
-    loading._load.cache_clear()
+    monkeypatch.setattr(compilation, "_loaded", [])
+    monkeypatch.setattr(compilation, "find_spec", lambda _: None)
+    compilation._load.cache_clear()
+    assert compilation.warm_up() is None
+    assert compilation.kernels(1 << 20, 1 << 20) is None
+    compilation._load.cache_clear()
 
 
 def test_a_small_problem_does_not_load_the_kernels_and_a_large_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "_loaded", [])
-    loading._load.cache_clear()
-    assert loading.kernels(1_000, 50) is None
-    assert loading.kernels(150_000, 5_000) is entry
-    assert loading.kernels(1, 1) is entry
-    loading._load.cache_clear()
+    monkeypatch.setattr(compilation, "_loaded", [])
+    compilation._load.cache_clear()
+    assert compilation.kernels(1_000, 50) is None
+    assert compilation.kernels(150_000, 5_000) is entry
+    assert compilation.kernels(1, 1) is entry
+    compilation._load.cache_clear()

@@ -11,8 +11,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.arrays import NOWHERE, arrays_of
-from matching.ledger import Ledger
+from matching.array_types import NOWHERE
+from matching.planning.arrays import arrays_of
+from matching.planning.ledger import Ledger
 from matching.problem import Problem, Rules
 
 
@@ -24,12 +25,12 @@ def test_every_answer_is_the_plain_one_after_any_sequence_of_moves(
     problem, pick = crowd(seed), Random(seed)
     arrays = arrays_of(problem)
     names = [node.name for node in arrays.nodes]
-    ledger, plain = Ledger(arrays, arrays.home), slow_scheduler(problem)
+    ledger, plain = Ledger(arrays, arrays.current), slow_scheduler(problem)
     for _ in range(6):
         for number, pod in enumerate(arrays.pods):
             expected = [plain.allows(pod.key, name) for name in names]
-            assert ledger.between.allows(number).tolist() == expected, pod.key
-            refused = [bool(ledger.between.why_not(number, node)) for node in range(len(names))]
+            assert ledger.inter_pod.allows(number).tolist() == expected, pod.key
+            refused = [bool(ledger.inter_pod.why_not(number, node)) for node in range(len(names))]
             assert refused == [not fine for fine in expected]
         _disturb(ledger, plain, pick.randrange(len(arrays.pods)), pick)
 
@@ -38,17 +39,17 @@ def _disturb(ledger: Ledger, plain: Any, number: int, pick: Random) -> None:
     pod = sorted(plain.problem.pods, key=lambda each: each.key)[number]
     node = pick.randrange(len(plain.problem.nodes))
     if pod.node is None and plain.at[pod.key] is not None:
-        ledger.between.take(number)
+        ledger.inter_pod.take(number)
         plain.at[pod.key] = None
         return
-    ledger.between.put(number, node)
+    ledger.inter_pod.put(number, node)
     plain.at[pod.key] = sorted(each.name for each in plain.problem.nodes)[node]
 
 
 def test_a_running_pod_counts_where_it_is_until_it_is_put_elsewhere(crowd: Callable[..., Problem]) -> None:
     arrays = arrays_of(crowd(3))
     nowhere = np.full(len(arrays.pods), NOWHERE)
-    taken, kept = Ledger(arrays, nowhere).between, Ledger(arrays, arrays.home).between
+    taken, kept = Ledger(arrays, nowhere).inter_pod, Ledger(arrays, arrays.current).inter_pod
     for number in range(len(arrays.pods)):
         assert taken.allows(number).tolist() == kept.allows(number).tolist()
         kept.take(number)
@@ -59,7 +60,7 @@ def test_without_such_rules_everything_is_allowed(crowd: Callable[..., Problem])
     problem = crowd(3)
     plain = replace(problem, pods=tuple(replace(pod, rules=Rules()) for pod in problem.pods))
     arrays = arrays_of(plain)
-    between = Ledger(arrays, arrays.home).between
-    assert arrays.neighbours is None
+    between = Ledger(arrays, arrays.current).inter_pod
+    assert arrays.inter_pod is None
     assert all(between.allows(number).all() for number in range(len(arrays.pods)))
     assert between.why_not(0, 1) == ""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.plan import Cause, PlannedMove
-from matching.planners.stable import StablePlanner
+from matching.plan import BlockingCause, PlannedMove
+from matching.planners.stable.planner import StablePlanner
 from matching.problem import Problem, Scope
 from matching.registry import load_planner
 from matching.verify import certify
@@ -56,14 +56,14 @@ def test_blocking_pairs_that_are_left_are_of_pods_that_rules_between_pods_are_ab
 ) -> None:
     plan = StablePlanner().plan(crowd(seed))
     causes = {pair.cause for pair in plan.certificate.blocking}
-    assert Cause.NO_STABLE_MATCHING not in causes
+    assert BlockingCause.NO_STABLE_MATCHING not in causes
 
 
 @pytest.mark.parametrize("seed", [191, 194, 206])
 def test_moves_that_no_order_makes_possible_are_given_up_and_said(seed: int, crowd: Callable[..., Problem]) -> None:
     plan = StablePlanner().plan(crowd(seed, pods=24))
     assert plan.certificate.feasible
-    assert any(note.startswith("kept where they are by rules between pods") for note in plan.notes)
+    assert any(note.startswith("kept where they are by inter-pod constraints") for note in plan.notes)
 
 
 @pytest.mark.parametrize("name", ["balance", "genetic", "greedy", "latency", "refine"])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from matching.arrays import arrays_of
-from matching.ledger import Ledger
 from matching.plan import PlannedMove
+from matching.planning.arrays import arrays_of
+from matching.planning.ledger import Ledger
 from matching.problem import (
     HostPort,
     Node,
@@ -72,7 +72,7 @@ def allowed(slow_scheduler: Callable[..., Any]) -> Callable[..., set[str]]:
         problem = Problem(("cpu",), (asking, *others), nodes, namespaces=namespaces or {})
         arrays = arrays_of(problem)
         number = [each.key for each in arrays.pods].index(asking.key)
-        answers = Ledger(arrays, arrays.home).between.allows(number)
+        answers = Ledger(arrays, arrays.current).inter_pod.allows(number)
         found = {each.name for each, fine in zip(arrays.nodes, answers, strict=True) if fine} - {asking.node}
         plain = slow_scheduler(problem)
         assert found == {each.name for each in nodes if plain.allows(asking.key, each.name)} - {asking.node}
@@ -212,7 +212,7 @@ def test_required_node_affinity_is_honoured_like_the_selector() -> None:
     affine = Rules(node_affinity=(Term((Requirement("disk", "Exists"),)),), spread=(Spread(ZONE, app("web")),))
     arrays = arrays_of(Problem(("cpu",), (pod("new", rules=affine, labels=WEB), *webs(a1=1)), nodes))
     number = [each.key for each in arrays.pods].index("shop/new")
-    assert Ledger(arrays, arrays.home).between.allows(number)[0]
+    assert Ledger(arrays, arrays.current).inter_pod.allows(number)[0]
 
 
 @pytest.mark.parametrize(("honor", "fits"), [(True, True), (False, False)])
@@ -277,21 +277,21 @@ def test_words() -> None:
     others = [pod("web-1", "a1", labels=WEB), pod("guard", "b1", apart(PodTerm(HOST, app("new"))))]
     new = pod("new", rules=apart(PodTerm(ZONE, app("web"))), labels={"app": "new"})
     arrays = arrays_of(Problem(("cpu",), (new, *others), NODES))
-    between = Ledger(arrays, arrays.home).between
+    inter_pod = Ledger(arrays, arrays.current).inter_pod
     number = [each.key for each in arrays.pods].index("shop/new")
-    assert between.why_not(number, 0) == "anti-affinity with shop/web-1 on zone a"
-    assert between.why_not(number, 2) == "anti-affinity of shop/guard on host b1"
-    assert between.why_not(number, 3) == ""
+    assert inter_pod.why_not(number, 0) == "anti-affinity with shop/web-1 on zone a"
+    assert inter_pod.why_not(number, 2) == "anti-affinity of shop/guard on host b1"
+    assert inter_pod.why_not(number, 3) == ""
 
 
-def test_who_is_concerned_is_known_pod_by_pod() -> None:
+def test_pods_with_rules_and_selected_pods_are_known() -> None:
     pods = (
         pod("guard", "a1", apart(PodTerm(ZONE, app("web")))),
         pod("web", "b1", labels=WEB),
         pod("x", "b1", labels=DB),
     )
-    found = arrays_of(Problem(("cpu",), pods, NODES)).neighbours
+    found = arrays_of(Problem(("cpu",), pods, NODES)).inter_pod
     assert found is not None
     assert found.has_rules.tolist() == [True, False, False]
-    assert found.concerned.tolist() == [False, True, False]
-    assert arrays_of(Problem(("cpu",), pods[1:], NODES)).neighbours is None
+    assert found.selected.tolist() == [False, True, False]
+    assert arrays_of(Problem(("cpu",), pods[1:], NODES)).inter_pod is None

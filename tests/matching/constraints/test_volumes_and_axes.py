@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.arrays import arrays_of
-from matching.constraints.classes import VETOES
-from matching.planners.stable import StablePlanner
+from matching.constraints.node_rules import VETOES
+from matching.planners.stable.planner import StablePlanner
+from matching.planning.arrays import arrays_of
 from matching.problem import (
     Node,
     Options,
@@ -140,7 +140,7 @@ def test_soft_wishes_are_priced_between_0_and_1(rules: Rules, expected: list[flo
         Pod("shop/web", "2", (1.0,), (1.0,), (1.0,), node="n1", labels={"app": "web"}),
     )
     problem = Problem(("cpu",), pods, nodes)
-    found = arrays_of(problem).wishes
+    found = arrays_of(problem).soft
     assert found is not None
     assert found.unmet(0).tolist() == pytest.approx(expected)
     assert SoftConstraints(problem, problem.pods, nodes).broken(0).tolist() == pytest.approx(expected)
@@ -181,6 +181,6 @@ def test_both_readings_of_the_wishes_agree(seed: int, crowd: Callable[..., Probl
     for number in range(len(arrays.pods)):
         expected = soft.broken(number)
         assert ((expected >= 0) & (expected <= 1)).all()
-        found = expected * 0 if arrays.wishes is None else arrays.wishes.unmet(number)
+        found = expected * 0 if arrays.soft is None else arrays.soft.unmet(number)
         assert found.tolist() == pytest.approx(expected.tolist())
     assert not StablePlanner().plan(problem).certificate.blocking

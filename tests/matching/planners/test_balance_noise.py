@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.arrays import sum_by_node
-from matching.case import open_case
 from matching.plan import Plan
 from matching.planners.balance import BalancePlanner
-from matching.planners.balance.board import Board
 from matching.planners.balance.noise import chi_squared, expect, lasting_parts
+from matching.planners.balance.state import BalanceState
+from matching.planning.arrays import sum_by_node
+from matching.planning.prepared import prepare
 from matching.problem import Node, Options, Pod, Problem
 
 Ends = Callable[[Plan], dict[str, str | None]]
@@ -104,25 +104,25 @@ def test_expected_loads_are_the_lasting_parts_of_the_measured_ones(seed: int, co
         Pod(f"d/{at:02}", f"{at}", (float(draw.uniform(5, 9)),), (0,), (12,), node=f"n{draw.integers(4)}")
         for at in range(16)
     )
-    arrays = open_case(Problem(("cpu",), pods, tuple(Node(f"n{at}", (90,)) for at in range(4)))).arrays
+    arrays = prepare(Problem(("cpu",), pods, tuple(Node(f"n{at}", (90,)) for at in range(4)))).arrays
     sigma, everywhere = np.full((1, 16), 90 / 900), np.ones(4, dtype=bool)
     expected = expect(arrays, everywhere, sigma / 90, confidence)
-    before, after = (sum_by_node(usage, arrays.home, 4)[0] for usage in (arrays.usage, expected.usage))
-    variance = sum_by_node((sigma / 90) ** 2, arrays.home, 4)[0]
+    before, after = (sum_by_node(usage, arrays.current, 4)[0] for usage in (arrays.usage, expected.usage))
+    variance = sum_by_node((sigma / 90) ** 2, arrays.current, 4)[0]
     lasting = lasting_parts(before - before.mean(), variance, confidence)
     assert after - before.mean() == pytest.approx(lasting * (before - before.mean()), abs=1e-12)
     assert expected.variance[0] == pytest.approx(lasting * variance)
 
 
-def _board() -> Board:
+def _board() -> BalanceState:
     draw = np.random.default_rng(5)
     pods = tuple(
         Pod(f"d/{at:02}", f"{at}", (float(draw.uniform(1, 4)), 1.0), (0, 0), (5, 1), node=f"n{at % 3}")
         for at in range(12)
     )
     nodes = (Node("n0", (40, 10)), Node("n1", (20, 10)), Node("n2", (30, 10)))
-    case = open_case(Problem(("cpu", "memory"), pods, nodes, Options(headroom=0.9)))
-    return Board(case, np.ones(3, dtype=bool), np.array([1.0, 0.5]), case.arrays.usage, 4.0)
+    prepared = prepare(Problem(("cpu", "memory"), pods, nodes, Options(headroom=0.9)))
+    return BalanceState(prepared, np.ones(3, dtype=bool), np.array([1.0, 0.5]), prepared.arrays.usage, 4.0)
 
 
 def test_predicted_changes_are_the_changes_of_the_objective() -> None:

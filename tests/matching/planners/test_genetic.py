@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from loadtests.benchmarks.genetic import METRICS, constrained, convergence, random_pod, weighted_use
-from matching.case import open_case
 from matching.parameters import ParameterError
 from matching.plan import Plan
 from matching.planners.genetic import GeneticPlanner
-from matching.planners.genetic.dictionary import Dictionary, Repair
-from matching.planners.genetic.fitness import fitness
+from matching.planners.genetic.evolution import CheckDictionary, Repair, fitness
 from matching.planners.genetic.planner import check_dictionary
+from matching.planning.prepared import prepare
 from matching.problem import Node, Pod, Preferred, Problem, Requirement, Rules, Term
 
 Ends = Callable[[Plan], dict[str, str | None]]
@@ -33,7 +32,7 @@ def test_the_paper_s_repair_example() -> None:
     for pod, nodes in enumerate([[0], [1], [0, 1], [1], [2], [1, 2], [0]]):
         affine[pod, nodes] = True
     population = np.array([_matrix("100", "010", "001", "100", "010", "100", "100")])
-    Repair(Dictionary(forbidden, affine)).mend(population, np.random.default_rng(1))
+    Repair(CheckDictionary(forbidden, affine)).mend(population, np.random.default_rng(1))
     assert population[0].tolist() == _matrix("100", "010", "001", "010", "001", "100", "100")
 
 
@@ -41,7 +40,7 @@ def test_repair_draws_among_affine_nodes_else_among_all_that_are_allowed() -> No
     forbidden = np.array([[True, False, False, False], [True, False, False, True], [True, True, True, True]])
     affine = np.array([[True, True, True, False], [False, False, False, False], [True, False, False, False]])
     population = np.zeros((400, 3), dtype=np.int64)
-    Repair(Dictionary(forbidden, affine)).mend(population, np.random.default_rng(1))
+    Repair(CheckDictionary(forbidden, affine)).mend(population, np.random.default_rng(1))
     assert set(population[:, 0]) == {1, 2}
     assert set(population[:, 1]) == {1, 2}
     assert set(population[:, 2]) == {0}, "forbidden everywhere: keeps what it has"
@@ -59,8 +58,8 @@ def test_the_dictionary_is_built_from_what_pods_may_and_what_they_wish() -> None
         Node("n2", (9.0,), labels={"disk": "ssd"}),
         Node("n3", (4.0,), labels={"zone": "a", "disk": "ssd"}),
     )
-    case = open_case(Problem(("cpu",), pods, nodes))
-    dictionary = check_dictionary(case, np.array([1, 2, 0]))
+    prepared = prepare(Problem(("cpu",), pods, nodes))
+    dictionary = check_dictionary(prepared, np.array([1, 2, 0]))
     assert dictionary.forbidden.tolist() == [[False, True, False], [False] * 3, [False] * 3]
     assert dictionary.affine.tolist() == [[True, False, True], [False, True, True], [True, True, False]]
 

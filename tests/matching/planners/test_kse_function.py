@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from matching.kse import FunctionPlanner, KseNode, KsePod, plan_with
 from matching.plan import Plan
+from matching.planners.function import FunctionPlanner, KseNode, KsePod, plan_with
 from matching.problem import Node, Options, Pod, Problem, ProblemError, Rules
 from matching.registry import load_planner
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from matching.latency import Latency, Measurement, Role, heard, moved, round_of
 from matching.parameters import ParameterError
 from matching.plan import Plan
-from matching.planners.latency import LatencyPlanner
-from matching.problem import Node, Options, Pod, Problem, Rules
+from matching.planners.latency import LatencyPlanner, after_moves, current_round, with_measurement
+from matching.problem import Latency, Measurement, Node, Options, Pod, Problem, Role, Rules
 
 ROLES = {"d/t1": Role.TARGET, "d/t2": Role.TARGET, "d/probe": Role.PROBE}
 WORKERS = {f"w{at}": at / 10 for at in range(1, 9)}
@@ -136,13 +135,13 @@ def test_a_pending_target_goes_to_a_probe_that_stands_alone() -> None:
 
 
 def test_the_book_of_measurements() -> None:
-    latency = heard(heard(Latency(0.0, 0.0, ROLES), "d/t1", 0.3, 5.0), "d/t1", 0.1, 4.0)
+    latency = with_measurement(with_measurement(Latency(0.0, 0.0, ROLES), "d/t1", 0.3, 5.0), "d/t1", 0.1, 4.0)
     assert latency.last["d/t1"] == Measurement(0.3, 5.0)
-    gone = moved(heard(latency, "d/t2", 0.2, 6.0), ["d/t1"], ["w1", "w2"], 7.0)
+    gone = after_moves(with_measurement(latency, "d/t2", 0.2, 6.0), ["d/t1"], ["w1", "w2"], 7.0)
     assert gone.last.keys() == {"d/t2"}
     assert gone.visited == {"w1", "w2"}
-    assert round_of(replace(gone, now=36.0), 30.0).visited == {"w1", "w2"}
-    assert round_of(replace(gone, now=37.0), 30.0).visited == frozenset()
+    assert current_round(replace(gone, now=36.0), 30.0).visited == {"w1", "w2"}
+    assert current_round(replace(gone, now=37.0), 30.0).visited == frozenset()
 
 
 class Edge:
@@ -158,7 +157,7 @@ class Edge:
         for _ in range(seconds):
             now = self.latency.now + 1
             for pod, node in self.where.items():
-                self.latency = heard(self.latency, pod, self.rtts[node], now)
+                self.latency = with_measurement(self.latency, pod, self.rtts[node], now)
             plan = LatencyPlanner().plan(_problem(self.where, self.latency))
             assert plan.certificate.feasible
             self._carry_out(_moves(plan), now)
@@ -168,7 +167,7 @@ class Edge:
             self.travels.append((pod, self.rtts[self.where[pod]], self.rtts[node]))
             self.where[pod] = node
         if moves:
-            self.latency = moved(round_of(self.latency, 30.0), moves, self.where.values(), now)
+            self.latency = after_moves(current_round(self.latency, 30.0), moves, self.where.values(), now)
 
     @property
     def targets(self) -> set[str]:

@@ -9,8 +9,7 @@ from random import Random
 import pytest
 
 from matching.plan import Plan
-from matching.planners.greedy import GreedyPlanner, GreedyPublishedPlanner
-from matching.planners.refine import RefinePlanner, RefinePublishedPlanner
+from matching.planners.kse import GreedyPlanner, GreedyPublishedPlanner, RefinePlanner, RefinePublishedPlanner
 from matching.problem import Node, Options, Pod, Problem
 
 Ends = Callable[[Plan], dict[str, str | None]]
@@ -156,7 +155,7 @@ def test_what_is_not_known_stays_and_receives_nothing(ends: Ends) -> None:
     assert ends(plan)["d/riddle"] == "a"
     assert {move.target for move in plan.moves} == {"c"}
     why = {stay.pod: stay.reason for stay in plan.stays}
-    assert why["d/riddle"] == "fixed: cannot be judged: what it needs of memory is not known"
+    assert why["d/riddle"] == "fixed: unknown needs: memory"
 
 
 # KSE: 4 workers of 2 CPU, 20 or 40 pods placed evenly by number, requests distributed exponentially or normally over

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from matching.plan import Plan
-from matching.planners.network import NetworkPlanner
-from matching.planners.network_score import score_nodes, variances
+from matching.planners.network import NetworkPlanner, score_nodes, variances
 from matching.problem import Node, Options, Pod, Problem, ProblemError
 
 AXES = ("cpu", "memory", "network")
@@ -105,8 +104,8 @@ def test_what_is_not_known_cannot_be_judged(ends: Ends) -> None:
     assert "node9" not in {move.target for move in plan.moves if move.source}
     assert where["d/pod1"] is not None, "a pending pod is placed all the same"
     reasons = {stay.pod: stay.reason for stay in plan.stays}
-    assert reasons["d/pod8"] == "fixed: cannot be judged: what it needs of network is not known"
-    assert "2 of 6 pods cannot be judged: their network is neither stated nor measured" in plan.notes
+    assert reasons["d/pod8"] == "fixed: unknown needs: network"
+    assert "2 of 6 pods are left out: their network is neither stated nor measured" in plan.notes
 
 
 def test_scores_run_from_0_to_10() -> None:

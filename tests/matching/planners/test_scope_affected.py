@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadtests.benchmarks.planner_instances import Mix, realistic
-from matching.case import open_case
-from matching.plan import Cause, Plan
-from matching.planners.making_room import make_room
-from matching.planners.stable import StablePlanner
-from matching.planners.wellbeing import Wellbeing
+from matching.plan import BlockingCause, Plan
+from matching.planners.stable.affected_search import HappinessCheck, search_moves
+from matching.planners.stable.planner import StablePlanner
+from matching.planning.prepared import prepare
 from matching.problem import Node, Options, Pod, Problem, Rules, Scope
 
 Make = Callable[..., Any]
@@ -158,10 +157,10 @@ def test_as_many_as_possible_with_the_fewest_moves(ends: Ends, seed: int) -> Non
 def test_the_search_for_large_clusters_is_sound_on_small_ones(seed: int) -> None:
     """Nobody pays, and no move is one too many: without it somebody would not be happy."""
     problem = _instance(seed)
-    case = open_case(problem)
-    at = make_room(case, Wellbeing(case.arrays, case.arrays.home))
-    names = [node.name for node in case.arrays.nodes]
-    where = {pod.key: names[node] for pod, node in zip(case.arrays.pods, at.tolist(), strict=True)}
+    prepared = prepare(problem)
+    at = search_moves(prepared, HappinessCheck(prepared.arrays, prepared.arrays.current))
+    names = [node.name for node in prepared.arrays.nodes]
+    where = {pod.key: names[node] for pod, node in zip(prepared.arrays.pods, at.tolist(), strict=True)}
     truth = Truth(problem)
     assert truth.allowed(where)
     for key in where:
@@ -174,10 +173,10 @@ def test_how_often_the_search_for_large_clusters_is_as_good_as_looking_at_everyt
     as_many = as_few = 0
     for seed in range(100):
         problem = _instance(seed)
-        case = open_case(problem)
-        at = make_room(case, Wellbeing(case.arrays, case.arrays.home))
-        names = [node.name for node in case.arrays.nodes]
-        where = {pod.key: names[node] for pod, node in zip(case.arrays.pods, at.tolist(), strict=True)}
+        prepared = prepare(problem)
+        at = search_moves(prepared, HappinessCheck(prepared.arrays, prepared.arrays.current))
+        names = [node.name for node in prepared.arrays.nodes]
+        where = {pod.key: names[node] for pod, node in zip(prepared.arrays.pods, at.tolist(), strict=True)}
         truth = Truth(problem)
         many, few = truth.best()
         as_many += len(truth.happy(where)) == many
@@ -199,9 +198,11 @@ def test_a_happy_pod_moves_only_to_make_room(pod: Make, node: Make, problem: Mak
     assert {move.pod: move.target for move in plan.moves} == {"default/sad": "n1", "default/small": "n2"}
     small = next(move for move in plan.moves if move.pod == "default/small")
     assert "makes room on n1 for default/sad" in small.reasons[0]
-    assert {stay.pod: stay.reason for stay in plan.stays}["default/bystander"] == "happy, and it need not make room"
+    assert {stay.pod: stay.reason for stay in plan.stays}[
+        "default/bystander"
+    ] == "happy, and it does not have to make room"
     assert plan.certificate.feasible
-    assert {pair.cause for pair in plan.certificate.blocking} <= {Cause.FEWEST_MOVES}
+    assert {pair.cause for pair in plan.certificate.blocking} <= {BlockingCause.FEWEST_MOVES}
 
 
 def test_the_plan_says_for_whom_nothing_was_found(pod: Make, node: Make, problem: Make) -> None:
@@ -209,7 +210,7 @@ def test_the_plan_says_for_whom_nothing_was_found(pod: Make, node: Make, problem
     plan = StablePlanner().plan(problem(pods, [node("n0"), node("n1", 5, 5)], scope=Scope.AFFECTED))
     assert plan.moves == ()
     assert any("1 of 1 unhappy pod no move" in note and "default/sad" in note for note in plan.notes)
-    assert "nobody's expense" in {stay.pod: stay.reason for stay in plan.stays}["default/sad"]
+    assert "harms no other pod" in {stay.pod: stay.reason for stay in plan.stays}["default/sad"]
 
 
 @pytest.mark.parametrize("unhappy", [1, 10])

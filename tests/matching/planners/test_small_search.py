@@ -12,12 +12,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.case import open_case
-from matching.plan import Cause, Plan, PlannedMove, Stay
-from matching.planners.claims import claims, refused
-from matching.planners.serial_choice import choice_for_all
-from matching.planners.small_search import steadier
-from matching.planners.stable import StablePlanner
+from matching.plan import BlockingCause, Plan, PlannedMove, Stay
+from matching.planners.stable.planner import StablePlanner
+from matching.planners.stable.serial_choice import choice_for_all
+from matching.planners.stable.small_search import count_blocking, refused_by_inter_pod, with_fewer_blocking_pairs
+from matching.planning.prepared import prepare
 from matching.problem import (
     HostPort,
     Node,
@@ -118,15 +117,18 @@ def test_the_fewest_blocking_pairs_of_all_placements(ends: Callable[[Plan], Wher
 @given(seeds)
 def test_the_planners_own_count_is_the_certificates(seed: int) -> None:
     problem = _instance(seed)
-    case = open_case(problem)
-    names = [node.name for node in case.arrays.nodes]
+    prepared = prepare(problem)
+    names = [node.name for node in prepared.arrays.nodes]
     at = np.array(list(itertools.product(range(3), repeat=4)))[seed % 9 :: 9]
-    judged = claims(case, case.movable, at)
+    counts = count_blocking(prepared, prepared.movable, at)
     for row, placed in enumerate(at):
-        count = int(judged.sure[row])
-        for pod, wants in judged.doubtful.items():
-            count += sum(not refused(case, case.movable, placed, pod, int(n)) for n in np.flatnonzero(wants[row]))
-        where = {pod.key: names[node] for pod, node in zip(case.arrays.pods, placed.tolist(), strict=True)}
+        count = int(counts.certain[row])
+        for pod, wants in counts.inter_pod_pairs.items():
+            count += sum(
+                not refused_by_inter_pod(prepared, prepared.movable, placed, pod, int(n))
+                for n in np.flatnonzero(wants[row])
+            )
+        where = {pod.key: names[node] for pod, node in zip(prepared.arrays.pods, placed.tolist(), strict=True)}
         assert count == _pairs(problem, where)
 
 
@@ -134,16 +136,16 @@ def test_it_finds_what_serial_choice_misses() -> None:
     """Over many cases; which ones is of no importance."""
     better = stable = 0
     for seed in range(120):
-        case = open_case(_instance(seed))
-        choice = choice_for_all(case, case.movable)
+        prepared = prepare(_instance(seed))
+        choice = choice_for_all(prepared, prepared.movable)
         if choice is None:
             continue
-        found = steadier(case, case.movable, choice)
+        found = with_fewer_blocking_pairs(prepared, prepared.movable, choice)
         if (found.at != choice.at).any():
-            names = [node.name for node in case.arrays.nodes]
-            where: Where = {p.key: names[n] for p, n in zip(case.arrays.pods, found.at.tolist(), strict=True)}
+            names = [node.name for node in prepared.arrays.nodes]
+            where: Where = {p.key: names[n] for p, n in zip(prepared.arrays.pods, found.at.tolist(), strict=True)}
             better += 1
-            stable += _pairs(case.problem, where) == 0
+            stable += _pairs(prepared.problem, where) == 0
     assert better >= 4
     assert stable >= 2
 
@@ -159,7 +161,7 @@ def test_pairs_that_no_placement_resolves_are_listed_by_cause(pod: Make, node: M
     plan = StablePlanner().plan(problem([hunter, prey], nodes, inertia=0.0, only_if_better=False))
     assert plan.certificate.feasible
     causes = {pair.cause for pair in plan.certificate.blocking}
-    assert causes <= {Cause.BETWEEN_PODS}
+    assert causes <= {BlockingCause.BETWEEN_PODS}
     assert plan.certificate.blocking_pairs == min(
         _pairs(problem([hunter, prey], nodes, inertia=0.0), where)
         for where in _reached(problem([hunter, prey], nodes, inertia=0.0))

@@ -13,8 +13,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.plan import Cause, Plan, Promise
-from matching.planners.stable import StablePlanner
+from matching.plan import BlockingCause, Plan, Promise
+from matching.planners.stable.planner import StablePlanner
 from matching.planners.stable_paper import StablePaperPlanner
 from matching.problem import Dumping, Node, Options, Pod, Problem, Scope
 from matching.serialization import plan_to_json
@@ -138,7 +138,7 @@ def test_displacement_leaves_blocking_pairs_that_serial_choice_does_not() -> Non
     for seed in range(60):
         plan = paper(_instance(seed))
         pairs += plan.certificate.blocking_pairs
-        assert {pair.cause for pair in plan.certificate.blocking} <= {Cause.DISPLACEMENT}
+        assert {pair.cause for pair in plan.certificate.blocking} <= {BlockingCause.DISPLACEMENT}
         options = Options(inertia=0.0, headroom=0.0, soft_weight=0.0, only_if_better=False)
         free = tuple(replace(p, happy=True, request=(0.0, 0.0)) for p in _instance(seed).pods)
         exact = StablePlanner(Dumping.ALLOW).plan(replace(_instance(seed), pods=free, options=options))
@@ -152,7 +152,7 @@ def test_who_fits_nowhere_is_dumped_and_the_plan_says_so(pod: Make, node: Make, 
     plan = paper(problem(pods, [node("n")], inertia=0.2))
     (left,) = plan.unplaced
     assert (left.pod, left.source) == ("default/small", "n")
-    assert left.reason.startswith("dumped: its list ran out: 1 node of 1")
+    assert left.reason.startswith("dumped: its list ended: 1 node of 1")
     assert plan.after.pending == 1
     assert plan_to_json(plan)["unplaced"][0]["from"] == "n"
     assert plan.certificate.feasible
@@ -200,7 +200,7 @@ class TestDumpingAllowed:
         options = replace(problem.options, max_moves=None, only_if_better=False, scope=Scope.CLUSTER)
         plan = StablePlanner(Dumping.ALLOW).plan(replace(problem, options=options))
         assert plan.certificate.violations == ()
-        assert {pair.cause for pair in plan.certificate.blocking} <= {Cause.NOT_WORTH_IT}
+        assert {pair.cause for pair in plan.certificate.blocking} <= {BlockingCause.NOT_WORTH_IT}
 
     @examples
     @given(data=st.data())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from matching.plan import Cause, PlannedMove, Stay, Unplaced
+from matching.plan import BlockingCause, PlannedMove, Stay, Unplaced
 from matching.problem import Rules, Scope
 from matching.verify import certify
 
@@ -81,8 +81,10 @@ def test_an_overfull_node_that_receives_nothing_is_no_violation(pod: Make, node:
 
 def test_a_pod_that_prefers_a_free_node_blocks(pod: Make, node: Make, problem: Make) -> None:
     case = problem([pod("a", node="big")], [node("big", 20, 20), node("small", 2, 2)], inertia=0.0)
-    found = certify(case, [], [_stay("a", "big")], [], cause=Cause.BUDGET)
-    assert [(pair.pod, pair.node, pair.cause) for pair in found.blocking] == [("default/a", "small", Cause.BUDGET)]
+    found = certify(case, [], [_stay("a", "big")], [], cause=BlockingCause.BUDGET)
+    assert [(pair.pod, pair.node, pair.cause) for pair in found.blocking] == [
+        ("default/a", "small", BlockingCause.BUDGET)
+    ]
 
 
 def test_inertia_resolves_the_pair(pod: Make, node: Make, problem: Make) -> None:

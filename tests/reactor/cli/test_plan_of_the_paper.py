@@ -37,7 +37,7 @@ def test_who_loses_its_node_is_told(rematch: Command, crowded: list[str]) -> Non
     out = rematch(*crowded, "--planner", "stable-paper").out
     assert "WITHOUT A NODE" in out
     assert "shop/web-1" in out
-    assert "dumped: its list ran out" in out
+    assert "dumped: its list ended" in out
     assert "1 without a node, 1 of them lose one" in out
     wide = rematch(*crowded, "--planner", "stable-paper", "-o", "wide").out
     assert "shop/web-1 loses its node n1" in wide

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from matching.planners.stable import StablePlanner
+from matching.planners.stable.planner import StablePlanner
 from matching.problem import Node, Pod, Problem, Scope, Strategy
 from reactor.decision.decide import decide
 from reactor.planning.problem_builder import fits_now

@@ -11,7 +11,7 @@ import pytest
 from matching.parameters import ParameterError
 from matching.plan import Plan, Promise
 from matching.planners.genetic import GeneticPlanner
-from matching.planners.refine import RefinePlanner
+from matching.planners.kse import RefinePlanner
 from matching.problem import Problem, ProblemError
 from reactor.settings.planner import checked_parameters, make_planner, parameter_errors
 

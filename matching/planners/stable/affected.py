@@ -1,0 +1,153 @@
+"""The scope `affected`: the fewest moves that make the unhappy pods happy.
+
+Where all placements can be enumerated (`all_placements`), the answer is exact: as many unhappy pods as possible become
+happy, with the fewest moves, among these with the fewest moves of happy pods, and preferably in a chain rather than by
+exchanges. On larger clusters `affected_search` searches. Pending pods are placed first and do not take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from matching.array_types import NOWHERE, Floats, Ints
+from matching.plan import BlockingCause, Measures
+from matching.planners.stable.affected_search import HappinessCheck, search_moves
+from matching.planners.stable.small_search import Placements, all_placements
+from matching.planning.arrays import movable
+from matching.planning.budget import budget_text, within_budget
+from matching.planning.ledger import Ledger
+from matching.planning.move_order import drop_impossible_moves, order_of_placement
+from matching.planning.objective import is_better, score
+from matching.planning.outcome import Choice, Outcome, measure
+from matching.planning.prepared import PreparedProblem
+from matching.preferences import DECIMALS
+from matching.problem import Scope
+from matching.reasons.obstacles import some
+from matching.reasons.wording import PENDING, percent, plural, unhappy_on
+
+MOST_PLACEMENTS = 1 << 14
+"""About seven pods that may use four nodes, or eight that may use three."""
+
+
+def fewest_moves(prepared: PreparedProblem, alone: Choice) -> Outcome:
+    """`alone` has the pending pods placed and all other pods on their current node."""
+    check = HappinessCheck(prepared.arrays, alone.at)
+    at = _exact(prepared, check)
+    if at is None:
+        at = _without_impossible(prepared, alone, search_moves(prepared, check))
+    left = _left_unhappy(prepared, check, at)
+    choice = Choice(at, alone.chose | (at != alone.at), alone.headroom)
+    notes = tuple(_notes(prepared, check, left))
+    before, after = (measure(prepared.arrays, each) for each in (prepared.arrays.current, at))
+    reasons = _AffectedReasons(prepared, at, frozenset(left), before, after)
+    return Outcome(choice, choice, BlockingCause.FEWEST_MOVES, notes=notes, reasons=reasons)
+
+
+def _exact(prepared: PreparedProblem, check: HappinessCheck) -> Ints | None:
+    free = movable(prepared.arrays, Scope.CLUSTER) & (prepared.arrays.current != NOWHERE)
+    placements = all_placements(prepared, free, check.start, MOST_PLACEMENTS)
+    if placements is None:
+        return None
+    for at in _best_first(prepared, check, placements):
+        if within_budget(prepared.arrays, at) and not order_of_placement(prepared, at).refused:
+            return at
+    return check.start
+
+
+def _best_first(prepared: PreparedProblem, check: HappinessCheck, placements: Placements) -> Iterator[Ints]:
+    """The placements that harm no pod and make at least one happy."""
+    unharmed = check.harms_nobody(placements.at, placements.loads)
+    at, loads = placements.at[unharmed], placements.loads[:, unharmed]
+    happy = check.made_happy(at, loads).sum(axis=1)
+    moved = at != check.start
+    of_happy = (moved & ~prepared.arrays.unhappy).sum(axis=1)
+    overload = check.overload(loads).round(DECIMALS)
+    order = np.lexsort((overload, _moves_that_wait(at, check.start), of_happy, moved.sum(axis=1), -happy))
+    yield from at[order[happy[order] > 0]]
+
+
+def _moves_that_wait(at: Ints, start: Ints) -> Ints:
+    """For each placement: the moves to nodes that another pod leaves. A chain has fewer of them than an exchange."""
+    rows, pods = np.nonzero(at != start)
+    left = np.zeros((len(at), int(max(start.max(initial=0), at.max(initial=0))) + 1), dtype=bool)
+    left[rows, start[pods]] = True
+    return np.bincount(rows, weights=left[rows, at[rows, pods]], minlength=len(at)).astype(np.int64)
+
+
+def _without_impossible(prepared: PreparedProblem, alone: Choice, at: Ints) -> Ints:
+    """Without the moves that inter-pod constraints refuse in every order, if the rest is still better than nothing."""
+    outcome, _ = drop_impossible_moves(prepared, Outcome(Choice(at, alone.chose, {}), alone))
+    kept = outcome.choice.at
+    before, after = score(prepared.arrays, alone.at), score(prepared.arrays, kept)
+    return kept if is_better(before, after, prepared.problem.options.relief) else alone.at
+
+
+def _left_unhappy(prepared: PreparedProblem, check: HappinessCheck, at: Ints) -> list[int]:
+    happy = check.made_happy(at[None], Ledger(prepared.arrays, at).load[:, None, :])[0]
+    left: list[int] = check.unhappy[~happy].tolist()
+    return left
+
+
+def _notes(prepared: PreparedProblem, check: HappinessCheck, left: list[int]) -> Iterator[str]:
+    number = len(check.unhappy)
+    if not number:
+        yield "no pod is unhappy: only pending pods are placed"
+    elif left:
+        budget = budget_text(prepared.problem.options)
+        within = f" within the {budget}" if budget else ""
+        names = some(prepared.arrays.pods[pod].key for pod in left)
+        yield f"for {len(left)} of {plural(number, 'unhappy pod')} no move that helps was found{within}: {names}"
+
+
+@dataclass(frozen=True, slots=True)
+class _AffectedReasons:
+    """Other nodes are compared by how loaded they would end."""
+
+    prepared: PreparedProblem
+    at: Ints
+    left: frozenset[int]
+    before: Measures
+    after: Measures
+
+    def rank(self, pod: int) -> int:
+        costs = self.costs(pod)
+        allowed = self.prepared.candidates.of(pod)
+        return int((costs[allowed] < costs[self.at[pod]]).sum()) + 1
+
+    def why_moved(self, pod: int) -> tuple[str, ...]:
+        target = self.prepared.arrays.nodes[self.at[pod]].name
+        return self._why_pod(pod), f"{target} will end at {percent(self.after.node_load[target])} at peak"
+
+    def why_stayed(self, pod: int) -> str:
+        if pod in self.left:
+            return "unhappy, but no move was found that helps it and harms no other pod"
+        if self.prepared.arrays.unhappy[pod]:
+            return "unhappy, but pods that leave relieve its node enough"
+        return "happy, and it does not have to make room"
+
+    def costs(self, pod: int) -> Floats:
+        elsewhere = self.at.copy()
+        elsewhere[pod] = NOWHERE
+        costs: Floats = Ledger(self.prepared.arrays, elsewhere).shares_with(pod).max(axis=0, initial=0.0)
+        return costs
+
+    def describe_cost(self, cost: float) -> str:
+        return f"would end at {percent(cost)} at peak"
+
+    def _why_pod(self, pod: int) -> str:
+        arrays, current = self.prepared.arrays, int(self.prepared.arrays.current[pod])
+        if current == NOWHERE:
+            return PENDING
+        name = arrays.nodes[current].name
+        if arrays.unhappy[pod]:
+            return unhappy_on(name, self.before.node_load[name])
+        arriving = np.flatnonzero(
+            (self.at == current) & (arrays.current != current) & (arrays.current != NOWHERE)
+        ).tolist()
+        if arriving:
+            return f"happy, but makes room on {name} for {some(arrays.pods[other].key for other in arriving)}"
+        staying = np.flatnonzero((self.at == current) & arrays.unhappy).tolist()
+        return f"happy, but its leaving relieves {some(arrays.pods[other].key for other in staying)} on {name}"

@@ -1,0 +1,189 @@
+"""STABLE: the many-to-one stable matching of sized pods to nodes with quotas, as a plan.
+
+`matching.preferences` defines the preferences, `serial_choice` finds the matching. The planner adds:
+
+- No pod loses its node. Without room by peaks a pod is placed with less headroom, and the plan names these pods.
+  - A plan is better than leaving the running pods alone and only placing the pending ones: less overload, fewer unhappy
+    pods on overloaded nodes, or unhappy pods on clearly less loaded nodes. If the matching of the whole cluster is not,
+    the one of the unhappy pods alone is tried. If that is not either, no running pod moves and a note says why.
+- Each move pays for itself. When both matchings are better than nothing, the one that helps more unhappy pods is
+  preferred; when they help as many, the one with less overload, where each move counts as `relief` of overload. So one
+  unhappy pod does not make ten happy ones move.
+- Never more moves than the budget.
+
+The scope `affected` looks for the fewest moves that make the unhappy pods happy (`affected`). With `dumping: allow`,
+pods can lose their node (`choice_with_dumping`). With inertia 0, as in the paper, moves have no price: the matching of
+the whole cluster is taken whenever it is better than nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from matching.plan import BlockingCause, Plan, Promise
+from matching.planners.stable.affected import fewest_moves
+from matching.planners.stable.budget_cut import cut_to_budget
+from matching.planners.stable.serial_choice import choice_for_all, choice_with_dumping, serial_choice
+from matching.planners.stable.small_search import with_fewer_blocking_pairs
+from matching.planning.arrays import movable
+from matching.planning.budget import budget_note, movers, stays_for_now, within_budget
+from matching.planning.move_order import drop_impossible_moves
+from matching.planning.objective import Score, helped, is_better, price, score, why_not_better
+from matching.planning.outcome import Choice, Outcome
+from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.writing import write_plan
+from matching.problem import Availability, Dumping, Options, Problem, Scope
+from matching.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, plural
+
+_NARROWING = {
+    Scope.CLUSTER: (Scope.CLUSTER, Scope.UNHAPPY),
+    Scope.UNHAPPY: (Scope.UNHAPPY,),
+    Scope.PENDING: (Scope.PENDING,),
+}
+
+_SCOPE_NAMES = {
+    Scope.CLUSTER: "the whole cluster",
+    Scope.UNHAPPY: "the unhappy pods",
+    Scope.PENDING: "the pending pods",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StablePlanner:
+    dumping: Dumping = Dumping.NEVER
+    """`allow`: a pod that fits nowhere with the full headroom is left without a node, as in the paper."""
+    availability: Availability = Availability.BEFORE
+    """`after`: a node's room is what the pods that were matched before have left."""
+
+    name: ClassVar[str] = "stable"
+    waives: ClassVar[frozenset[Promise]] = frozenset()
+
+    def plan(self, problem: Problem) -> Plan:
+        options = self._with_parameters(problem.options)
+        prepared = prepare(problem if options == problem.options else replace(problem, options=options))
+        choose = choice_with_dumping if _dumps(prepared) else serial_choice
+        alone = choose(prepared, prepared.arrays.pending, prepared.arrays.current)
+        if problem.options.scope is Scope.AFFECTED:
+            return write_plan(self.name, prepared, fewest_moves(prepared, alone))
+        return write_plan(self.name, prepared, _best(prepared, alone, score(prepared.arrays, alone.at)))
+
+    def _with_parameters(self, options: Options) -> Options:
+        """A setting of the planner or of the problem, whichever is not the default."""
+        dumping = options.dumping if self.dumping is Dumping.NEVER else self.dumping
+        availability = options.availability if self.availability is Availability.BEFORE else self.availability
+        return replace(options, dumping=dumping, availability=availability)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A matching that may become the plan."""
+
+    scope: Scope
+    outcome: Outcome
+    after: Score
+    moves: int
+
+    @property
+    def cut(self) -> bool:
+        return self.outcome.cause is BlockingCause.BUDGET
+
+
+def _best(prepared: PreparedProblem, alone: Choice, before: Score) -> Outcome:
+    dropped: list[str] = []
+    wanted, cause = alone, BlockingCause.NOT_WORTH_IT
+    best: _Candidate | None = None
+    for scope, choice in _matchings(prepared, dropped):
+        if scope is prepared.problem.options.scope:
+            wanted = choice
+        elif len(movers(prepared.arrays, choice.at)) == 0:
+            continue
+        found = _evaluated(prepared, scope, choice)
+        if not _worth_it(prepared, found, before):
+            if found.cut:
+                cause = BlockingCause.BUDGET
+            dropped += [*found.outcome.notes, _why_dropped(before, found)]
+        elif best is None or _is_preferred(prepared, before, best, found):
+            best = found if scope is prepared.problem.options.scope else _narrowed(found, best, dropped)
+        if best is not None and _is_final(prepared, best):
+            break
+    if best is not None:
+        return best.outcome
+    return Outcome(alone, wanted, cause, NOT_BETTER, (NOBODY_MOVES, *dropped))
+
+
+def _evaluated(prepared: PreparedProblem, scope: Scope, choice: Choice) -> _Candidate:
+    outcome, _ = drop_impossible_moves(prepared, _within_budget(prepared, choice))
+    at = outcome.choice.at
+    return _Candidate(scope, outcome, score(prepared.arrays, at), len(movers(prepared.arrays, at)))
+
+
+def _is_final(prepared: PreparedProblem, best: _Candidate) -> bool:
+    """Whether no narrower matching has to be tried."""
+    return not best.cut and (best.moves == 0 or not _moves_cost(prepared))
+
+
+def _dumps(prepared: PreparedProblem) -> bool:
+    return prepared.problem.options.dumping is Dumping.ALLOW
+
+
+def _moves_cost(prepared: PreparedProblem) -> bool:
+    return prepared.problem.options.inertia > 0 and prepared.problem.options.only_if_better
+
+
+def _is_preferred(prepared: PreparedProblem, before: Score, wide: _Candidate, narrow: _Candidate) -> bool:
+    relief = prepared.problem.options.relief
+    if _moves_cost(prepared):
+        return price(before, narrow.after, narrow.moves, relief) < price(before, wide.after, wide.moves, relief)
+    gains = [(helped(before, each.after, relief), -each.after.overload) for each in (wide, narrow)]
+    return not narrow.cut or gains[1] > gains[0]
+
+
+def _narrowed(found: _Candidate, wider: _Candidate | None, dropped: list[str]) -> _Candidate:
+    """The wider matching was not worth its moves, or needed more of them."""
+    cause = BlockingCause.NOT_WORTH_IT if wider is None else BlockingCause.NARROWER
+    if found.cut:
+        cause = BlockingCause.BUDGET
+    notes = list(dropped)
+    if wider is not None:
+        fewer = f"that of {_SCOPE_NAMES[found.scope]} ({plural(found.moves, 'move')}) helps as much or more"
+        notes.append(f"matching of {_SCOPE_NAMES[wider.scope]} ({plural(wider.moves, 'move')}) set aside: {fewer}")
+    return replace(found, outcome=replace(found.outcome, cause=cause, notes=(*notes, *found.outcome.notes)))
+
+
+def _why_dropped(before: Score, found: _Candidate) -> str:
+    return f"matching of {_SCOPE_NAMES[found.scope]} dropped: {why_not_better(before, found.after)}"
+
+
+def _matchings(prepared: PreparedProblem, dropped: list[str]) -> Iterator[tuple[Scope, Choice]]:
+    for scope in _NARROWING[prepared.problem.options.scope]:
+        choosers = movable(prepared.arrays, scope)
+        if _dumps(prepared):
+            yield scope, choice_with_dumping(prepared, choosers, prepared.arrays.current)
+            continue
+        choice = choice_for_all(prepared, choosers)
+        if choice is None:
+            dropped.append(f"matching of {_SCOPE_NAMES[scope]} dropped: {NO_ROOM}")
+        else:
+            yield scope, with_fewer_blocking_pairs(prepared, choosers, choice)
+
+
+def _worth_it(prepared: PreparedProblem, found: _Candidate, before: Score) -> bool:
+    """A matching in which every running pod stays costs nothing. None may leave more pending pods without a node."""
+    options = prepared.problem.options
+    if found.after.unplaced > before.unplaced:
+        return False
+    if len(movers(prepared.arrays, found.outcome.wanted.at)) == 0 or not options.only_if_better:
+        return True
+    return is_better(before, found.after, options.relief)
+
+
+def _within_budget(prepared: PreparedProblem, choice: Choice) -> Outcome:
+    if within_budget(prepared.arrays, choice.at):
+        return Outcome(
+            choice, choice, BlockingCause.NOBODY_LEFT_OUT if choice.kept_on_node else BlockingCause.NO_STABLE_MATCHING
+        )
+    cut = cut_to_budget(prepared, choice)
+    note = budget_note(prepared.arrays, cut.at, choice.at)
+    return Outcome(cut, choice, BlockingCause.BUDGET, stays_for_now(prepared.problem.options), (note,))

@@ -1,0 +1,232 @@
+"""A problem as arrays: checked, sorted by name (so the order of the input never matters), in shares of capacity.
+
+Axis-major, shape (axes, pods) or (axes, nodes); one unit of an axis is the largest allocatable of any node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter
+
+import numpy as np
+
+from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.constraints import resources
+from matching.constraints.inter_pod import InterPodConstraints, inter_pod_constraints
+from matching.constraints.soft import SoftConstraints, soft_constraints
+from matching.problem import Amounts, Node, Options, Pod, Problem, ProblemError, Scope
+
+ALWAYS_NEEDED = ("cpu", "memory")
+
+
+@dataclass(frozen=True)
+class Arrays:
+    axes: tuple[str, ...]
+    options: Options
+    pods: tuple[Pod, ...]
+    nodes: tuple[Node, ...]
+    unit: Floats
+    """What one share of each axis is in the unit of the axis."""
+    usage: Floats
+    request: Floats
+    peak: Floats
+    current: Ints
+    """Index of the node a pod runs on; NOWHERE when pending or on a node that is not in the problem."""
+    fixed: Mask
+    without_node: Mask
+    """Has no node at all, not even one outside the problem."""
+    pending: Mask
+    """May be placed and has no node yet."""
+    unhappy: Mask
+    headroom_exempt: Mask
+    """Happy, with inertia above 0: needs no headroom on its current node."""
+    allocatable: Floats
+    background: Floats
+    max_pods: Ints
+    measured: Mask
+    hard_only: Mask
+    """By axis: only requests count; usage, peak and background are 0 there."""
+    inter_pod: InterPodConstraints | None
+    """None when no pod has any. `Ledger` applies them."""
+    soft: SoftConstraints | None
+    """None when no pod has any, or when `soft_weight` is 0."""
+
+    @cached_property
+    def least_free(self) -> Floats:
+        """What must be free on each axis for a pod to fit by requests."""
+        return resources.least_free(self.request)
+
+    @cached_property
+    def least_spare(self) -> Floats:
+        """What the spare quota must exceed on each axis for a pod to fit by peaks."""
+        return resources.least_spare(self.peak)
+
+    @cached_property
+    def numpy_only(self) -> Mask:
+        """Unhappy pods and pods with soft constraints: their preferences are not by distance alone, so the compiled
+        loops do not handle them."""
+        return self.unhappy if self.soft is None else self.unhappy | self.soft.has_any
+
+    @cached_property
+    def taken_now(self) -> Taken:
+        """What the pods take of their current nodes."""
+        return taken(self, self.current)
+
+
+def arrays_of(problem: Problem) -> Arrays:
+    """Raise ProblemError, naming the object, when the problem is not valid."""
+    _check_options(problem.options)
+    if not problem.axes:
+        raise ProblemError("the problem has no axes; name at least one, such as cpu")
+    _check_unique("axis", problem.axes)
+    for axis in problem.hard_only:
+        if axis not in problem.axes:
+            raise ProblemError(f"hard_only names {axis!r}, which is none of the axes {problem.axes}")
+    if all(axis in problem.hard_only for axis in problem.axes):
+        raise ProblemError(f"all axes {problem.axes} are hard_only; at least one has to be measured")
+    _check_unique("pod", [pod.key for pod in problem.pods])
+    _check_unique("pod uid", [pod.uid for pod in problem.pods])
+    _check_unique("node", [node.name for node in problem.nodes])
+    pods = tuple(sorted(problem.pods, key=attrgetter("key")))
+    nodes = tuple(sorted(problem.nodes, key=attrgetter("name")))
+    return _assemble(problem, pods, nodes)
+
+
+def movable(arrays: Arrays, scope: Scope) -> Mask:
+    """The pods of a scope; all others cannot move."""
+    if scope is Scope.PENDING:
+        return arrays.pending.copy()
+    if scope in (Scope.UNHAPPY, Scope.AFFECTED):
+        return arrays.pending | (arrays.unhappy & ~arrays.fixed)
+    return ~arrays.fixed
+
+
+def share_of_room(load: Floats, allocatable: Floats) -> Floats:
+    """Load as a share of the node's room. Load without any room counts as more than full."""
+    without_room = np.where(load > 0, 1.0 + load, 0.0)
+    return np.divide(load, allocatable, out=without_room, where=allocatable > 0)
+
+
+def sum_by_node(amounts: Floats, at: Ints, nodes: int) -> Floats:
+    """The sum of the pods' amounts per node, with the pods as in `at`; one row per axis."""
+    placed = np.flatnonzero(at != NOWHERE)
+    rows = [np.bincount(at[placed], weights=row[placed], minlength=nodes) for row in amounts]
+    return np.array(rows, dtype=np.float64).reshape(len(amounts), nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Requests and peaks by axis and node, pods by node."""
+
+    request: Floats
+    peak: Floats
+    slots: Ints
+
+
+def taken(arrays: Arrays, at: Ints) -> Taken:
+    nodes = len(arrays.nodes)
+    placed = at[at != NOWHERE]
+    slots = np.bincount(placed, minlength=nodes).astype(np.int64)
+    return Taken(sum_by_node(arrays.request, at, nodes), sum_by_node(arrays.peak, at, nodes), slots)
+
+
+def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) -> Arrays:
+    axes = problem.axes
+    nothing = (0.0,) * len(axes)
+    allocatable = _amounts(nodes, "allocatable", [node.allocatable for node in nodes], axes)
+    background = _amounts(nodes, "background", [node.background or nothing for node in nodes], axes)
+    _check_nodes(nodes, allocatable, axes)
+    unit = allocatable.max(axis=1, initial=0.0)
+    unit[unit == 0] = 1.0
+    shares = unit[:, None]
+    hard_only = np.array([axis in problem.hard_only for axis in axes], dtype=bool)
+    measured_unit = np.where(hard_only, np.inf, unit)[:, None]
+    current = _current_nodes(pods, nodes)
+    fixed = np.array([bool(pod.fixed) for pod in pods], dtype=bool)
+    without_node = np.array([pod.node is None for pod in pods], dtype=bool)
+    unhappy = np.array([not pod.happy for pod in pods], dtype=bool) & (current != NOWHERE)
+    return Arrays(
+        axes=axes,
+        options=problem.options,
+        pods=pods,
+        nodes=nodes,
+        unit=unit,
+        usage=_amounts(pods, "usage", [pod.usage for pod in pods], axes) / measured_unit,
+        request=_amounts(pods, "request", [pod.request for pod in pods], axes) / shares,
+        peak=_amounts(pods, "peak", [pod.peak for pod in pods], axes) / measured_unit,
+        current=current,
+        fixed=fixed | ((current == NOWHERE) & ~without_node),
+        without_node=without_node,
+        pending=without_node & ~fixed,
+        unhappy=unhappy,
+        headroom_exempt=~unhappy & (current != NOWHERE) & (problem.options.inertia > 0),
+        allocatable=allocatable / shares,
+        background=background / measured_unit,
+        max_pods=np.array([node.max_pods for node in nodes], dtype=np.int64),
+        measured=np.array([node.measured for node in nodes], dtype=bool),
+        hard_only=hard_only,
+        inter_pod=inter_pod_constraints(pods, nodes, problem.namespaces),
+        soft=soft_constraints(pods, nodes, problem.namespaces, current) if problem.options.soft_weight else None,
+    )
+
+
+def _current_nodes(pods: Sequence[Pod], nodes: Sequence[Node]) -> Ints:
+    index = {node.name: at for at, node in enumerate(nodes)}
+    return np.array([NOWHERE if pod.node is None else index.get(pod.node, NOWHERE) for pod in pods], dtype=np.int64)
+
+
+def _amounts(owners: Sequence[Pod | Node], what: str, rows: Sequence[Amounts], axes: tuple[str, ...]) -> Floats:
+    if set(map(len, rows)) - {len(axes)}:
+        at = next(at for at, row in enumerate(rows) if len(row) != len(axes))
+        counts = f"{len(rows[at])} amounts, the problem has {len(axes)} axes {axes}"
+        raise ProblemError(f"{_called(owners[at])}: {what} has {counts}")
+    flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=len(rows) * len(axes))
+    values = flat.reshape(len(rows), len(axes)).T.copy()
+    wrong = np.argwhere(~np.isfinite(values) | (values < 0))
+    if len(wrong):
+        axis, at = wrong[0]
+        found = f"{what} of {axes[axis]} is {values[axis, at]:g}"
+        raise ProblemError(f"{_called(owners[at])}: {found}; it must be a finite number of at least 0")
+    return values
+
+
+def _called(owner: Pod | Node) -> str:
+    return f"pod {owner.key}" if isinstance(owner, Pod) else f"node {owner.name}"
+
+
+def _check_nodes(nodes: Sequence[Node], allocatable: Floats, axes: tuple[str, ...]) -> None:
+    for at, node in enumerate(nodes):
+        if node.max_pods < 0:
+            raise ProblemError(f"node {node.name}: max_pods is {node.max_pods}; it must be at least 0")
+        if not node.ready or node.unschedulable:
+            continue
+        empty = [axis for axis, amount in zip(axes, allocatable[:, at], strict=True) if amount == 0]
+        if len(empty) == len(axes) or any(axis in ALWAYS_NEEDED for axis in empty):
+            raise ProblemError(
+                f"node {node.name}: allocatable {', '.join(empty)} is 0 on a ready, schedulable node;"
+                " report its capacity, or mark it unschedulable or not ready"
+            )
+
+
+def _check_options(options: Options) -> None:
+    if not 0 <= options.headroom < 1:
+        raise ProblemError(f"headroom is {options.headroom}; it must be at least 0 and below 1")
+    for name, value in (("inertia", options.inertia), ("relief", options.relief), ("soft_weight", options.soft_weight)):
+        if not (np.isfinite(value) and value >= 0):
+            raise ProblemError(f"{name} is {value}; it must be a finite number of at least 0")
+    for name in ("max_moves", "max_moves_per_workload", "max_moves_per_node", "max_moves_per_namespace"):
+        most = getattr(options, name)
+        if most is not None and most < 0:
+            raise ProblemError(f"{name} is {most}; it must be at least 0")
+
+
+def _check_unique(what: str, names: Sequence[str]) -> None:
+    if len(set(names)) == len(names):
+        return
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ProblemError(f"{what} {name!r} occurs {count} times; each must be there once")

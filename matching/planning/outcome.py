@@ -1,0 +1,59 @@
+"""What a planner found, before it is written as a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from matching.array_types import NOWHERE, Ints, Mask
+from matching.plan import BlockingCause, Measures
+from matching.planning.arrays import Arrays
+from matching.planning.ledger import Ledger
+from matching.problem import TOLERANCE
+
+if TYPE_CHECKING:
+    from matching.reasons.moves import PlannerReasons
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    at: Ints
+    """For each pod the node it ends on, or NOWHERE."""
+    chose: Mask
+    """The pods that took part."""
+    headroom: dict[int, float | None]
+    """Pods that did not get the full headroom, and how much they got; None: not even room for the peak."""
+    kept_on_node: frozenset[int] = frozenset()
+    """Running pods that stay because no node would have been left for them had they chosen."""
+    given_up: frozenset[int] = frozenset()
+    """Pods whose moves were given up: inter-pod constraints refuse them in every order of the moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    choice: Choice
+    """What the plan does."""
+    wanted: Choice
+    """What the planner wanted; the same unless a budget, a comparison or a constraint held moves back."""
+    cause: BlockingCause = BlockingCause.NO_STABLE_MATCHING
+    """Of the blocking pairs that are left, if any."""
+    stay_reason: str = ""
+    """Why a pod stays that `wanted` would have moved."""
+    notes: tuple[str, ...] = ()
+    reasons: PlannerReasons | None = None
+    """The planner's own reasons; None: the pods' preferences explain the moves."""
+
+
+def measure(arrays: Arrays, at: Ints) -> Measures:
+    """`at` has the node of each pod. `pending` counts every pod without a node, also fixed ones, but not pods on nodes
+    outside the problem."""
+    loads = Ledger(arrays, at).shares().max(axis=0, initial=0.0)
+    by_name = {node.name: float(load) for node, load in zip(arrays.nodes, loads, strict=True)}
+    ready = [by_name[node.name] for node in arrays.nodes if node.ready]
+    limit = 1 - arrays.options.headroom + TOLERANCE
+    return Measures(
+        node_load=by_name,
+        spread=max(ready) - min(ready) if ready else 0.0,
+        overloaded=tuple(name for name, load in by_name.items() if load > limit),
+        pending=int(((at == NOWHERE) & ((arrays.current != NOWHERE) | arrays.without_node)).sum()),
+    )
