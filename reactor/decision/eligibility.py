@@ -176,10 +176,6 @@ def _ended(pod: Pod, _: Eligibility) -> Ineligible | None:
     return None
 
 
-def _maybe_ended(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
-    return [at for at, pod in enumerate(pods) if pod.phase != "Running" or pod.deleting is not None]
-
-
 def _system(pod: Pod, _: Eligibility) -> Ineligible | None:
     if pod.mirror:
         return _protected(Veto.MIRROR, "a static pod belongs to its kubelet")
@@ -239,10 +235,6 @@ def _annotated(pod: Pod, _: Eligibility) -> Ineligible | None:
     return None
 
 
-def _maybe_annotated(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
-    return [at for at, pod in enumerate(pods) if pod.annotations]
-
-
 def _local_data(pod: Pod, context: Eligibility) -> Ineligible | None:
     if context.settings.execution.allow_local_data or not (pod.local_data or pod.pvcs):
         return None
@@ -250,10 +242,6 @@ def _local_data(pod: Pod, context: Eligibility) -> Ineligible | None:
     found = (*pod.local_data, *local)
     text = f"{', '.join(found)} (execution.allowLocalData lifts this)"
     return _protected(Veto.LOCAL_DATA, text) if found else None
-
-
-def _maybe_local_data(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
-    return [at for at, pod in enumerate(pods) if pod.local_data or pod.pvcs]
 
 
 def _other_scheduler(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -325,6 +313,11 @@ def _settling(pod: Pod, context: Eligibility) -> Ineligible | None:
     return Ineligible(Reason.SETTLING, text, until)
 
 
+def _maybe_settling(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    relieved = context.cooldowns.relieved
+    return [at for at, pod in enumerate(pods) if pod.node in relieved] if relieved else ()
+
+
 def _backed_off(pod: Pod, context: Eligibility) -> Ineligible | None:
     """What mode observe did not carry out does not hold back mode act. Without restraint only a refusal by the API
     server counts."""
@@ -336,21 +329,6 @@ def _backed_off(pod: Pod, context: Eligibility) -> Ineligible | None:
     else:
         counts = backoff.reason in (Reason.PDB, Reason.EVICTION_FAILED)
     return Ineligible(backoff.reason, backoff.text, backoff.until) if counts else None
-
-
-def _maybe_recently_moved(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    lineage = context.cooldowns.lineage
-    return [at for at, pod in enumerate(pods) if pod.uid in lineage] if lineage else ()
-
-
-def _maybe_settling(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    relieved = context.cooldowns.relieved
-    return [at for at, pod in enumerate(pods) if pod.node in relieved] if relieved else ()
-
-
-def _maybe_backed_off(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    backoffs = context.cooldowns.backoffs
-    return [at for at, pod in enumerate(pods) if pod.uid in backoffs] if backoffs else ()
 
 
 def _not_measured(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -366,13 +344,21 @@ def _maybe_not_measured(pods: Sequence[Pod], context: Eligibility) -> Iterable[i
     return [at for at, pod in enumerate(pods) if pod.uid not in measured]
 
 
+def _among(uids: Collection[str], pods: Sequence[Pod]) -> Iterable[int]:
+    return [at for at, pod in enumerate(pods) if pod.uid in uids] if uids else ()
+
+
 MANAGED = (Check("managed", _not_managed, _maybe_not_managed),)
 PROTECTED = (
-    Check("ended", _ended, _maybe_ended),
+    Check(
+        "ended",
+        _ended,
+        lambda pods, _: [at for at, pod in enumerate(pods) if pod.phase != "Running" or pod.deleting is not None],
+    ),
     Check("system", _system, _maybe_system),
     Check("owner", _owner, _maybe_owner),
-    Check("annotations", _annotated, _maybe_annotated),
-    Check("local data", _local_data, _maybe_local_data),
+    Check("annotations", _annotated, lambda pods, _: [at for at, pod in enumerate(pods) if pod.annotations]),
+    Check("local data", _local_data, lambda pods, _: [at for at, pod in enumerate(pods) if pod.local_data or pod.pvcs]),
 )
 BINDABLE = (
     Check("scheduler", _other_scheduler, _maybe_other_scheduler),
@@ -380,9 +366,9 @@ BINDABLE = (
 )
 EVICTABLE = (Check("PDB", _pdb, _maybe_pdb),)
 COOLED_DOWN = (
-    Check("cooldown", _recently_moved, _maybe_recently_moved),
+    Check("cooldown", _recently_moved, lambda pods, context: _among(context.cooldowns.lineage, pods)),
     Check("settling", _settling, _maybe_settling),
-    Check("backoff", _backed_off, _maybe_backed_off),
+    Check("backoff", _backed_off, lambda pods, context: _among(context.cooldowns.backoffs, pods)),
 )
 FRESHLY_MEASURED = (Check("metrics", _not_measured, _maybe_not_measured),)
 CHECKS = (*MANAGED, *PROTECTED, *BINDABLE, *EVICTABLE, *COOLED_DOWN, *FRESHLY_MEASURED)
