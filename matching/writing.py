@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from matching.case import Case
-from matching.certificate import certify
 from matching.measures import measure
 from matching.outcome import Choice, Outcome
 from matching.plan import Plan
@@ -16,6 +15,7 @@ from matching.reasons.obstacles import some
 from matching.reasons.reasoning import told
 from matching.reasons.stays import left_alone, stays
 from matching.reasons.wording import plural
+from matching.verify import certify
 
 
 def write_plan(planner: str, case: Case, outcome: Outcome) -> Plan:

@@ -10,31 +10,28 @@ from pathlib import Path
 
 import structlog
 
-from matching.registry import load_planner
 from reactor.background.active_settings import ActiveSettings, RevisionReport
 from reactor.background.metrics_collection import MetricsCollector
 from reactor.background.start_up import KernelCompilation, freeze_heap
 from reactor.background.store_maintenance import StoreMaintenance
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
-from reactor.cluster.event_writer import Announcer
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
+from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import ConfigMap
-from reactor.cluster.watcher import Pace
-from reactor.cluster.watching import ClusterWatch
-from reactor.cluster.writes import ClusterWriter
+from reactor.cluster.watch import ClusterWatch, Pace
+from reactor.cluster.writes import ClusterWriter, EventWriter
 from reactor.cycle import CycleParts
 from reactor.decision.cooldowns import Cooldowns, DecisionMemory, Lineage
 from reactor.execution.executor import Executor
 from reactor.loop import Loop
+from reactor.record.events import EventQueue, WritesEvents
 from reactor.record.history import History, lineage_from
 from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes, Writer
-from reactor.record.recorder import Recorder
-from reactor.record.watch_report import WatchReport
+from reactor.record.recorder import Recorder, WatchRecorder
 from reactor.settings.model import Mode, Settings
-from reactor.settings.watch import watch_file
+from reactor.settings.planner import make_planner
+from reactor.settings.source import watch_file
 from reactor.state.live_state import State, StateCallbacks
 from reactor.work_queue import WorkQueue
 from storage.store import Store
@@ -68,7 +65,7 @@ class Borders:
     writer: ClusterWriter
     store: Store
     settings: Callable[[], Settings]
-    event_writer: Writer | None = None
+    event_writer: WritesEvents | None = None
     """None writes no Events."""
     kinds: Iterable[Kind] = CLUSTER_KINDS
     """Nothing is decided before each of these was listed."""
@@ -92,22 +89,22 @@ class Controller:
     loop: Loop
     work_queue: WorkQueue
     instruments: Instruments
-    notes: Notes
+    events: EventQueue
 
 
 def wire(borders: Borders) -> Controller:
     """The one place where a controller is put together, for production, tests and simulations."""
     clock, settings = borders.clock, borders.settings
     instruments = Instruments()
-    notes = Notes(borders.event_writer, clock, instruments.events_lost.inc)
+    events = EventQueue(borders.event_writer, clock, instruments.events_lost.inc)
     work_queue = WorkQueue(clock)
     executor = Executor(borders.writer)
     callbacks = StateCallbacks(lambda: executor.busy, borders.config_map_changed)
     state = State(borders.kinds, clock, work_queue, settings, callbacks)
     memory = DecisionMemory(Cooldowns(borders.lineage))
     history = History(borders.store)
-    recorder = Recorder(history, notes, instruments)
-    parts = CycleParts(state, memory, load_planner, executor, recorder, settings)
+    recorder = Recorder(history, events, instruments)
+    parts = CycleParts(state, memory, make_planner, executor, recorder, settings)
     return Controller(
         clock=clock,
         store=borders.store,
@@ -121,7 +118,7 @@ def wire(borders: Borders) -> Controller:
         loop=Loop(parts, work_queue, clock, instruments),
         work_queue=work_queue,
         instruments=instruments,
-        notes=notes,
+        events=events,
     )
 
 
@@ -143,7 +140,7 @@ class LiveController:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.watch.run(), name="watch")
             tasks.create_task(self.metrics.run(), name="metrics")
-            tasks.create_task(self.controller.notes.run(), name="events")
+            tasks.create_task(self.controller.events.run(), name="events")
             tasks.create_task(self.maintenance.run(), name="store maintenance")
             tasks.create_task(self.compilation.run(), name="kernel compilation")
             if self.options.settings_file is not None:
@@ -172,23 +169,23 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
         store = await stack.enter_async_context(await Store.open(options.store))
         connection = await open_connection(options.kubeconfig, options.context)
         stack.push_async_callback(connection.close)
-        gateway = Gateway(connection, options.config_map)
+        reader = ClusterReader(connection, options.config_map)
         borders = Borders(
             clock=clock,
             writer=ClusterWriter(connection, clock),
             store=store,
             settings=settings.get,
-            event_writer=None if options.dry_run else Announcer(connection, clock),
-            kinds=gateway.kinds,
+            event_writer=None if options.dry_run else EventWriter(connection, clock),
+            kinds=reader.kinds,
             config_map_changed=settings.config_map_changed,
             lineage=lineage_from(await store.moves(MOVES_READ)),
         )
         controller = wire(borders)
         settings.report_to(
-            RevisionReport(controller.history, controller.notes, controller.instruments, controller.work_queue)
+            RevisionReport(controller.history, controller.events, controller.instruments, controller.work_queue)
         )
         await _restore(store, controller.state, clock)
-        yield _live(options, controller, connection, settings, gateway)
+        yield _live(options, controller, connection, settings, reader)
 
 
 def _live(
@@ -196,7 +193,7 @@ def _live(
     controller: Controller,
     connection: KubernetesConnection,
     settings: ActiveSettings,
-    gateway: Gateway,
+    reader: ClusterReader,
 ) -> LiveController:
     state, store, clock, instruments = controller.state, controller.store, controller.clock, controller.instruments
     return LiveController(
@@ -204,8 +201,8 @@ def _live(
         controller=controller,
         connection=connection,
         settings=settings,
-        watch=ClusterWatch(gateway, state.mirror, WatchReport(instruments), Pace(clock)),
-        metrics=MetricsCollector(state, gateway, store, settings.get, clock, instruments),
+        watch=ClusterWatch(reader, state.mirror, WatchRecorder(instruments), Pace(clock)),
+        metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments),
         maintenance=StoreMaintenance(state, store, settings.get, clock, instruments),
         compilation=KernelCompilation(state, clock),
     )

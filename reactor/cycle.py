@@ -16,7 +16,7 @@ from reactor.execution.executor import Executor
 from reactor.execution.outcome import Outcome, Placement, Rematch
 from reactor.planning.pending import check_reservations, pending_pods
 from reactor.planning.problems import placement_problem, rematch_problem
-from reactor.record.cycles import cycle_context
+from reactor.record.logs import cycle_context
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Mode, Settings
 from reactor.state.live_state import State
@@ -44,7 +44,7 @@ async def run_cycle(parts: CycleParts, trigger: Trigger) -> Outcome:
     """
     settings = parts.settings()
     with cycle_context() as cycle:
-        snapshot, followed = _take_snapshot(parts, settings)
+        snapshot, followed = _take_snapshot(parts, cycle, settings)
         eligibility = Eligibility(snapshot, parts.memory.cooldowns, settings)
         with parts.recorder.timed("decide"):
             decision = decide(eligibility, trigger)
@@ -56,16 +56,18 @@ async def run_cycle(parts: CycleParts, trigger: Trigger) -> Outcome:
             outcome = replace(outcome, executed=executed, active=parts.executor.active_moves())
         finally:
             parts.recorder.record(cycle, snapshot, outcome, settings)
+        if outcome.rematch is not None:
+            await parts.recorder.record_problem(outcome.rematch, settings)
         return outcome
 
 
-def _take_snapshot(parts: CycleParts, settings: Settings) -> tuple[Snapshot, tuple[Move, ...]]:
+def _take_snapshot(parts: CycleParts, cycle: str, settings: Settings) -> tuple[Snapshot, tuple[Move, ...]]:
     """The state, with the moves as the cluster shows them now. Moves that changed are recorded at once."""
     with parts.recorder.timed("snapshot"):
         cluster = parts.state.start_cycle()
         followed = tuple(parts.executor.follow(cluster, cluster.at, settings))
         snapshot = parts.state.freeze(parts.executor.active_moves(), cluster)
-    parts.recorder.record_moves(followed, snapshot)
+    parts.recorder.record_moves(cycle, followed, snapshot)
     moving = {move.pod.uid for move in snapshot.moves.moves}
     learned = parts.memory.cooldowns.after_moves(followed, settings)
     parts.memory.cooldowns = learned.without_expired(cluster, snapshot.at, moving)
@@ -102,8 +104,9 @@ async def _plan_rematch(parts: CycleParts, eligibility: Eligibility, outcome: Ou
     if bound or not outcome.decision.rematch or eligibility.snapshot.moves.moves:
         return None
     with parts.recorder.timed("plan"):
-        plan = await _solve(parts, eligibility.settings, rematch_problem(eligibility, outcome.decision))
-    return Rematch(secrets.token_hex(6), plan)
+        problem = rematch_problem(eligibility, outcome.decision)
+        plan = await _solve(parts, eligibility.settings, problem)
+    return Rematch(secrets.token_hex(6), plan, problem)
 
 
 async def _execute(parts: CycleParts, eligibility: Eligibility, outcome: Outcome) -> tuple[Move, ...]:

@@ -30,11 +30,11 @@ from unittest.mock import patch
 
 from loadtests.benchmarks.planner_instances import Mix, realistic
 from matching import writing
-from matching.certificate import certify
 from matching.compiled.loading import warm_up
 from matching.plan import Certificate, Plan, Planner
 from matching.problem import Options, Problem, Scope
 from matching.registry import load_planner
+from matching.verify import certify
 
 DEADLINE = 900.0
 LARGE, MIDDLE = (150_000, 5_000), (10_000, 1_000)
@@ -232,7 +232,7 @@ def main() -> int:
         curves = growth(CURVE_PLANNERS, arguments.most)
         print(json.dumps(curves))
         if arguments.images:
-            from loadtests.benchmarks.planners_speed_plot import plot_growth
+            from loadtests.benchmarks.plots import plot_growth
 
             plot_growth(curves, arguments.images)
         return 0

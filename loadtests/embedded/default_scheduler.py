@@ -24,8 +24,7 @@ from loadtests.embedded.objects import (
 )
 from loadtests.embedded.resources import NODES, PODS, Json
 from loadtests.embedded.scheduling.filters import refusal, unsupported
-from loadtests.embedded.scheduling.occupancy import NodeState, Occupancy
-from loadtests.embedded.scheduling.requests import pod_requests
+from loadtests.embedded.scheduling.occupancy import NodeState, Occupancy, pod_requests
 from loadtests.embedded.scheduling.scores import total_scores
 from loadtests.embedded.store import Change, ChangeType
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from matching.arrays import NOWHERE
 from matching.case import open_case
-from matching.certificate import certify
 from matching.compiled import sequence
 from matching.order import order_moves
 from matching.planners.serial_choice import serial_choice
 from matching.problem import Node, Options, Pod, PodTerm, Problem, Rules, Selector
 from matching.reasons.brief import ranks_of
+from matching.verify import certify
 
 _APART = Rules(pod_anti_affinity=(PodTerm("host", Selector()),))
 _NEEDS = (0.1, 0.1)

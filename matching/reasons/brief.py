@@ -34,7 +34,7 @@ def brief_moves(
         who, name, rank = case.arrays.pods[pod], case.arrays.nodes[target].name, words.rank[pod]
         place = f"{name} is choice {rank} of {listed}, distance {words.there[pod]:.2f}; {ends[target]}"
         reasons = (words.why(pod), place, *words.less_headroom(pod))
-        moves[pod] = PlannedMove(who.key, who.uid, who.node, name, rank, reasons)
+        moves[pod] = PlannedMove(who.key, who.uid, who.node, name, rank, reasons, strategy=who.strategy)
     return moves
 
 

@@ -78,7 +78,7 @@ class _Explanation:
         ]
         if self._pod in choice.headroom:
             reasons.append(degraded(choice.headroom[self._pod], arrays.options.headroom))
-        return PlannedMove(pod.key, pod.uid, pod.node, target, rank, tuple(reasons), self._rejected())
+        return PlannedMove(pod.key, pod.uid, pod.node, target, rank, tuple(reasons), self._rejected(), pod.strategy)
 
     def _why_pod(self, before: Measures) -> str:
         arrays, home = self._case.arrays, self._home

@@ -47,7 +47,14 @@ def told(case: Case, choice: Choice, reasoning: Reasoning) -> tuple[dict[int, Pl
         rejected = _rejected(case, ledger, pod, int(at[pod]), reasoning) if len(moves) < MOST_EXPLAINED else ()
         who, target = arrays.pods[pod], arrays.nodes[int(at[pod])].name
         moves[pod] = PlannedMove(
-            who.key, who.uid, who.node, target, reasoning.rank(pod), reasoning.why_moved(pod), rejected
+            who.key,
+            who.uid,
+            who.node,
+            target,
+            reasoning.rank(pod),
+            reasoning.why_moved(pod),
+            rejected,
+            who.strategy,
         )
     homeless = np.flatnonzero((arrays.pending | (arrays.home != NOWHERE)) & (at == NOWHERE)).tolist()
     return moves, [no_node(case, ledger, pod) for pod in homeless]

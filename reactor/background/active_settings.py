@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +10,9 @@ import structlog
 
 from reactor.clock import Clock
 from reactor.cluster.records import ConfigMap
-from reactor.errors import in_words
-from reactor.record.announce import about_refused_settings
+from reactor.record.events import EventQueue, refused_settings_event
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes
 from reactor.settings.load import CONFIG_MAP_KEY
 from reactor.settings.model import Mode, Settings
 from reactor.settings.source import RefusedRevision, SettingsRevision, SettingsSource
@@ -24,16 +21,13 @@ from storage.rows import RevisionRow
 
 log = structlog.get_logger(__name__)
 
-Listener = Callable[[float, str, str], None]
-"""(time, accepted or refused, text)."""
-
 
 @dataclass(frozen=True, slots=True)
 class RevisionReport:
     """Where new revisions are reported: rows, Events, metrics, and a key that wakes the controller."""
 
     history: History
-    notes: Notes
+    events: EventQueue
     instruments: Instruments
     work_queue: WorkQueue
 
@@ -44,7 +38,6 @@ class ActiveSettings:
         self._mode = mode
         self._report: RevisionReport | None = None
         self._config_map: ConfigMap | None = None
-        self._listeners: list[Listener] = []
         if file is None:
             self.source = SettingsSource.from_defaults(clock, self._accepted, self._refused)
         else:
@@ -58,9 +51,6 @@ class ActiveSettings:
 
     def get(self) -> Settings:
         return self._settings
-
-    def listen(self, listener: Listener) -> None:
-        self._listeners.append(listener)
 
     def config_map_changed(self, config_map: ConfigMap | None) -> None:
         """Our ConfigMap was created, changed or deleted."""
@@ -92,7 +82,6 @@ class ActiveSettings:
             self._report.instruments.revisions.labels("accepted").inc()
             self._report.instruments.acting.set(self._settings.mode is Mode.ACT)
             self._report.history.revision(_row(revision, accepted=True))
-        self._notify(revision.at, "accepted", f"settings from {revision.source} are in force")
 
     def _refused(self, revision: RefusedRevision) -> None:
         problems = list(revision.problems)
@@ -101,13 +90,7 @@ class ActiveSettings:
             self._report.instruments.revisions.labels("refused").inc()
             self._report.history.revision(_row(revision, accepted=False, errors=revision.problems))
             if self._config_map is not None:
-                self._report.notes.add(about_refused_settings(self._config_map, problems))
-        text = f"refused, the last good ones stay: {revision.source}: {in_words(problems)}"
-        self._notify(revision.at, "refused", text)
-
-    def _notify(self, at: float, reason: str, text: str) -> None:
-        for listener in self._listeners:
-            listener(at, reason, text)
+                self._report.events.add(refused_settings_event(self._config_map, problems))
 
 
 def _row(

@@ -11,14 +11,14 @@ from typing import cast
 import structlog
 
 from reactor.clock import Clock
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
-from reactor.cluster.records import Pod
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.reads import ClusterReader
+from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample
 from reactor.errors import MetricsError
 from reactor.planning.network import prometheus_queries
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource
 from reactor.signals.metrics_api import MetricsApiSource
 from reactor.signals.prometheus import PrometheusSource
 from reactor.state.live_state import State
@@ -44,7 +44,7 @@ class MetricsCollector:
     def __init__(
         self,
         state: State,
-        gateway: Gateway,
+        reader: ClusterReader,
         store: Store,
         settings: Callable[[], Settings],
         clock: Clock,
@@ -56,8 +56,8 @@ class MetricsCollector:
         self._clock = clock
         self._instruments = instruments
         self._prometheus = PrometheusSource()
-        self._metrics_api = MetricsApiSource(gateway, clock, state.yield_to_cycle)
-        self.problems: dict[Source, str] = {}
+        self._metrics_api = MetricsApiSource(reader, clock, state.yield_to_cycle)
+        self.problems: dict[MetricsSource, str] = {}
         """The current problem of each source, as text."""
         self.service_level = ServiceLevel()
 
@@ -83,7 +83,7 @@ class MetricsCollector:
                 await self._read_prometheus(settings)
             else:
                 self.service_level = ServiceLevel()
-                self.problems.pop(Source.PROMETHEUS, None)
+                self.problems.pop(MetricsSource.PROMETHEUS, None)
             await self._clock.sleep(settings.metrics.prometheus.interval if enabled else SWITCHED_OFF_INTERVAL)
 
     async def _poll_metrics_api(self) -> None:
@@ -93,7 +93,7 @@ class MetricsCollector:
             if enabled:
                 await self._read_metrics_api(settings)
             else:
-                self.problems.pop(Source.METRICS_API, None)
+                self.problems.pop(MetricsSource.METRICS_API, None)
             await self._clock.sleep(settings.metrics.metrics_api.interval if enabled else SWITCHED_OFF_INTERVAL)
 
     async def _read_prometheus(self, settings: Settings) -> None:
@@ -104,21 +104,21 @@ class MetricsCollector:
         self._state.usage.record_network(found.network, found.links, now)
         self._state.usage.record_throttling(found.throttled, now)
         self.service_level = ServiceLevel(found.availability, found.latency_p95)
-        unknown_nodes = await self._write(found.pods, found.nodes, Source.PROMETHEUS, found.cpu_window)
-        self._report(Source.PROMETHEUS, (*found.problems, *unknown_nodes))
+        unknown_nodes = await self._write(found.pods, found.nodes, MetricsSource.PROMETHEUS, found.cpu_window)
+        self._report(MetricsSource.PROMETHEUS, (*found.problems, *unknown_nodes))
 
     async def _read_metrics_api(self, settings: Settings) -> None:
         found = await self._metrics_api.read(settings.metrics.metrics_api.timeout)
         if found.absent and not found.problems:
             return
-        unknown_nodes = await self._write(found.pods, found.nodes, Source.METRICS_API)
-        self._report(Source.METRICS_API, (*found.problems, *unknown_nodes))
+        unknown_nodes = await self._write(found.pods, found.nodes, MetricsSource.METRICS_API)
+        self._report(MetricsSource.METRICS_API, (*found.problems, *unknown_nodes))
 
     async def _write(
         self,
         pods: Sequence[PodUsageSample],
         nodes: Sequence[NodeUsageSample],
-        source: Source,
+        source: MetricsSource,
         cpu_window: float = 0.0,
     ) -> tuple[MetricsError, ...]:
         """An error when none of the nodes is one of this cluster."""
@@ -136,7 +136,7 @@ class MetricsCollector:
         return (MetricsError(f"measures no node of this cluster; it reports {min(unknown)} and the like"),)
 
     async def _store_samples(
-        self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: Source
+        self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: MetricsSource
     ) -> None:
         """Store the samples of known pods and of all nodes, in pieces."""
         self._store.add_samples(
@@ -147,13 +147,13 @@ class MetricsCollector:
                 await self._state.yield_to_cycle()
             self._store.add_samples(*self._rows(pods[begin : begin + PIECE], source))
 
-    def _rows(self, pods: Sequence[PodUsageSample], source: Source) -> Iterator[SampleRow]:
+    def _rows(self, pods: Sequence[PodUsageSample], source: MetricsSource) -> Iterator[SampleRow]:
         for sample in pods:
             pod = self._state.mirror.pod_named(sample.namespace, sample.pod)
             if pod is not None:
                 yield SampleRow(sample.at, "pod", pod.uid, sample.cpu, sample.memory, source)
 
-    def _report(self, source: Source, problems: tuple[MetricsError, ...]) -> None:
+    def _report(self, source: MetricsSource, problems: tuple[MetricsError, ...]) -> None:
         """Logged when it changes; the metric counts every time."""
         self._instruments.source_up.labels(source).set(0 if problems else 1)
         for _ in problems:

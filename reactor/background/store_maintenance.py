@@ -11,8 +11,8 @@ from reactor.cluster.kinds import Kind
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
 from reactor.state.live_state import State
-from storage.errors import StorageError
-from storage.limits import Retention
+from storage import StorageError
+from storage.retention import Retention
 from storage.store import Store
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ class StoreMaintenance:
         everything = everything or now - self._saved_all >= SAVE_ALL_EVERY
         if everything:
             self._saved_all = now
-        self._store.add_happiness(*self._state.ledger.export(now, changed_only=not everything))
+        self._store.add_happiness(*self._state.probes.export(now, changed_only=not everything))
 
     def _set_gauges(self) -> None:
         instruments = self._instruments

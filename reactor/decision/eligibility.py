@@ -14,13 +14,14 @@ from functools import cached_property
 
 from matching.plan import Promise
 from matching.problem import Requirement
+from matching.selectors import matches
 from reactor.cluster.pod_constraints import bound_pvs, unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.reasons import Reason
 from reactor.settings.model import Mode, Settings
-from reactor.settings.planner_check import waived_by
-from reactor.settings.selector import matches, parse_selector
+from reactor.settings.planner import waived_by
+from reactor.settings.selector import parse_selector
 from reactor.state.snapshot import Needs, Snapshot
 
 NOT_MANAGED = "not managed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from matching.plan import Plan, PlannedMove
+from matching.problem import Problem
 from reactor.cluster.records import Pod
 from reactor.decision.decide import Decision
 from reactor.execution.binder import Bound
@@ -32,6 +33,7 @@ class Placement:
 class Rematch:
     plan_id: str
     plan: Plan
+    problem: Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from matching.problem import Pod as ProblemPod
 from reactor.cluster.pod_constraints import namespace_labels, rules_of
 from reactor.cluster.records import Node, Pod
 from reactor.planning.strategy import choose_strategy
-from reactor.signals.readings import Usage
+from reactor.signals.measurements import Usage
 from reactor.signals.workloads import workload_key
 from reactor.state.moves import Reservation
 from reactor.state.snapshot import MEASURED, Needs, Snapshot

@@ -13,7 +13,7 @@ from reactor.planning.network import for_planner
 from reactor.planning.pending import pending_pods
 from reactor.planning.problem_builder import ProblemBuilder
 from reactor.settings.model import Settings
-from reactor.settings.planner_check import waived_by
+from reactor.settings.planner import waived_by
 from reactor.state.moves import Reservation
 from reactor.state.snapshot import Snapshot
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.dump import Dump
 from reactor.cluster.kinds import WORKLOAD_KINDS
-from reactor.cluster.records import Event, Workload
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.records import Event, NodeUsageSample, PodUsageSample, Workload
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
-from reactor.signals.probes import Evidence, ProbeLedger
-from reactor.signals.usage import UsageBook
+from reactor.signals.measurements import MetricsSource
+from reactor.signals.probes import ProbeEvidence, ProbeHistory
+from reactor.signals.usage import UsageHistory
 from reactor.state.happiness import PodHappiness
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
@@ -25,7 +25,7 @@ _WORKLOADS = frozenset(kind.object_kind for kind in WORKLOAD_KINDS)
 class _Measured:
     pods: tuple[PodUsageSample, ...] = ()
     nodes: tuple[NodeUsageSample, ...] = ()
-    source: Source = Source.METRICS_API
+    source: MetricsSource = MetricsSource.METRICS_API
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class DumpSnapshot:
     """A snapshot, and the evidence behind the happiness in it."""
 
     snapshot: Snapshot
-    evidence: dict[str, Evidence]
+    evidence: dict[str, ProbeEvidence]
     notes: tuple[str, ...] = ()
     """Assumptions that had to be made."""
 
@@ -69,24 +69,24 @@ def _snapshot(
     view: ClusterView, events: Iterable[Event], measured: _Measured, settings: Settings, *, now: float, needs: Needs
 ) -> DumpSnapshot:
     """Events and samples count by their own timestamps."""
-    ledger = ProbeLedger(settings.happiness.half_life)
-    book = UsageBook(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
+    probes = ProbeHistory(settings.happiness.half_life)
+    usage = UsageHistory(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
     for node in view.nodes.values():
-        book.observe_node(node.name, node.addresses)
+        usage.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
-        ledger.observe_pod(pod, now)
-        book.observe_pod(pod)
-    failing = {event.involved_uid for event in events if ledger.observe_event(event, now, listed=True)}
-    book.record_pods(measured.pods, measured.source, now)
-    book.record_nodes(_with_sums(measured, view), measured.source, now)
-    happiness = {uid: _happiness(view, ledger, uid, now, settings) for uid in failing if uid in view.pods}
-    evidence = {uid: found for uid in view.pods if (found := ledger.evidence(uid, now)) is not None}
-    return DumpSnapshot(Snapshot(now, view, book.freeze(now), happiness, ActiveMoves(), needs), evidence)
+        probes.observe_pod(pod, now)
+        usage.observe_pod(pod)
+    failing = {event.involved_uid for event in events if probes.observe_event(event, now, listed=True)}
+    usage.record_pods(measured.pods, measured.source, now)
+    usage.record_nodes(_with_sums(measured, view), measured.source, now)
+    happiness = {uid: _happiness(view, probes, uid, now, settings) for uid in failing if uid in view.pods}
+    evidence = {uid: found for uid in view.pods if (found := probes.evidence(uid, now)) is not None}
+    return DumpSnapshot(Snapshot(now, view, usage.freeze(now), happiness, ActiveMoves(), needs), evidence)
 
 
-def _happiness(view: ClusterView, ledger: ProbeLedger, uid: str, now: float, settings: Settings) -> PodHappiness:
+def _happiness(view: ClusterView, probes: ProbeHistory, uid: str, now: float, settings: Settings) -> PodHappiness:
     pod = view.pods[uid]
-    return PodHappiness.of(pod, view.namespaces.get(pod.namespace), ledger.counts(uid, now), settings.happiness)
+    return PodHappiness.of(pod, view.namespaces.get(pod.namespace), probes.counts(uid, now), settings.happiness)
 
 
 def _with_sums(measured: _Measured, view: ClusterView) -> list[NodeUsageSample]:

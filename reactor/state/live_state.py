@@ -13,11 +13,11 @@ from reactor.clock import Clock
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record
-from reactor.cluster.samples import ProbeCounter
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
-from reactor.signals.probes import ProbeLedger
-from reactor.signals.usage import UsageBook
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.probes import ProbeHistory
+from reactor.signals.usage import UsageHistory
 from reactor.state.happiness import PodHappiness
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
@@ -64,9 +64,9 @@ class State:
         self._work_queue = work_queue
         self._settings = settings
         self.mirror = ClusterMirror(kinds, self._changed, self._synced)
-        self.ledger = ProbeLedger(settings().happiness.half_life)
+        self.probes = ProbeHistory(settings().happiness.half_life)
         metrics = settings().metrics
-        self.usage = UsageBook(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
+        self.usage = UsageHistory(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
         self._failing: set[str] = set()
         self._assumed: dict[str, _AssumedBinding] = {}
         self._ready = False
@@ -83,12 +83,12 @@ class State:
 
     def restore(self, rows: Iterable[HappinessRow]) -> None:
         rows = list(rows)
-        self.ledger.restore(rows)
+        self.probes.restore(rows)
         self._failing.update(row.uid for row in rows if row.failures > NEGLIGIBLE_FAILURES)
 
     def count(self, counters: Iterable[ProbeCounter]) -> None:
         """Probe counters from Prometheus."""
-        for uid in self.ledger.observe_counters(counters, self._clock.now()):
+        for uid in self.probes.observe_counters(counters, self._clock.now()):
             self._failed(uid)
 
     async def yield_to_cycle(self) -> None:
@@ -111,8 +111,8 @@ class State:
         Returns the cluster as it is now, for `freeze`.
         """
         now = self._clock.now()
-        self.ledger.half_life = self._settings().happiness.half_life
-        self.ledger.advance(self._failing, now)
+        self.probes.half_life = self._settings().happiness.half_life
+        self.probes.advance(self._failing, now)
         if self._ready:
             self._failing = {uid for uid in self._failing if self._has_failures(uid, now)}
         self._assumed = {
@@ -142,15 +142,15 @@ class State:
 
     def _has_failures(self, uid: str, now: float) -> bool:
         known = self.mirror.pod(uid) is not None
-        return known and self.ledger.counts(uid, now).failures >= NEGLIGIBLE_FAILURES
+        return known and self.probes.counts(uid, now).failures >= NEGLIGIBLE_FAILURES
 
     def _synced(self) -> None:
         """The listed events are counted only now, when all the pods that they are about are known."""
         now = self._clock.now()
         for event in self.mirror.records(Kind.EVENTS).values():
-            if self.ledger.observe_event(cast(Event, event), now, listed=True):
+            if self.probes.observe_event(cast(Event, event), now, listed=True):
                 self._failing.add(cast(Event, event).involved_uid)
-        self.ledger.forget_unclaimed()
+        self.probes.forget_unclaimed()
         self._ready = True
         self._work_queue.add("synced")
 
@@ -160,7 +160,7 @@ class State:
             self._pod_changed(cast("Pod | None", old), cast("Pod | None", new))
         elif kind is Kind.EVENTS and self._ready and new is not None:
             event = cast(Event, new)
-            if self.ledger.observe_event(event, self._clock.now(), listed=self.mirror.listing):
+            if self.probes.observe_event(event, self._clock.now(), listed=self.mirror.listing):
                 self._failed(event.involved_uid)
         elif kind is Kind.PDBS and self._moves_under_way():
             self._work_queue.add("moves")
@@ -177,10 +177,10 @@ class State:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None:
-            self.ledger.observe_pod(new, self._clock.now())
+            self.probes.observe_pod(new, self._clock.now())
             self.usage.observe_pod(new)
         elif old is not None:
-            self.ledger.forget(old.uid)
+            self.probes.forget(old.uid)
             self.usage.forget_pod(old)
         pending = (old if old is not None and old.node is None else new) or old
         if pending is not None and pending.node is None and pending.scheduler_name == self._settings().scheduler_name:
@@ -197,4 +197,4 @@ class State:
 
     def _happiness(self, pod: Pod, now: float) -> PodHappiness:
         namespace = cast("Namespace | None", self.mirror.records(Kind.NAMESPACES).get(pod.namespace))
-        return PodHappiness.of(pod, namespace, self.ledger.counts(pod.uid, now), self._settings().happiness)
+        return PodHappiness.of(pod, namespace, self.probes.counts(pod.uid, now), self._settings().happiness)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reactor.cluster.event_writer import Announcement, Announcer
-from reactor.cluster.samples import Source
-from reactor.cluster.writes import Binding, ClusterWriter
+from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
-from reactor.web.live import LiveView
+from reactor.signals.measurements import MetricsSource
+from reactor.web.serving import live_view
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually
 from tests.support.real_controller import measured, running_as
@@ -39,7 +38,7 @@ async def test_what_cannot_be_read_keeps_the_controller_from_being_ready(
 ) -> None:
     await account.without(*permission)
     async with running_as(account) as live:
-        view = LiveView(live, "Rematch")
+        view = live_view(live)
         await eventually(lambda: any(named(permission) in reason for reason in view.ready().reasons), 30)
         overview = await view.overview()
     assert any(named(permission) in problem for problem in overview.problems)
@@ -52,7 +51,7 @@ async def test_without_measurements_nothing_running_is_moved(
 ) -> None:
     await account.without(*permission)
     async with running_as(account) as live:
-        await eventually(lambda: named(permission) in live.metrics.problems.get(Source.METRICS_API, ""), 20)
+        await eventually(lambda: named(permission) in live.metrics.problems.get(MetricsSource.METRICS_API, ""), 20)
         await shop.fail("web")
         await shop.hears("RematchWaits", "noFreshMetrics: ")
     assert shop.where("web") == ["n1"]
@@ -84,8 +83,8 @@ async def test_without_events_the_move_is_made_in_silence_and_the_problem_is_sho
         await eventually(lambda: measured(live), 20)
         await shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"], 20)
-        await eventually(lambda: named(("", "events", "create")) in live.controller.notes.problem, 10)
-        problems = (await LiveView(live, "Rematch").overview()).problems
+        await eventually(lambda: named(("", "events", "create")) in live.controller.events.problem, 10)
+        problems = (await live_view(live).overview()).problems
     assert any(named(("", "events", "create")) in problem for problem in problems)
     assert await shop.said() == []
 
@@ -104,7 +103,7 @@ async def test_a_conflict_cannot_be_settled_without_reading_the_pod(account: Acc
 async def test_a_repeated_event_cannot_be_counted_without_patch(account: Account, shop: RealShop) -> None:
     await account.without("", "events", "patch")
     async with running_as(account) as live:
-        announcer = Announcer(live.connection, live.controller.clock)
+        announcer = EventWriter(live.connection, live.controller.clock)
         event = await announcer.create_event(Announcement("Pod", shop.namespace, "p", "u", "Unhappy", "twice"))
         with pytest.raises(Forbidden) as refused:
             await announcer.count_event(event, 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
@@ -12,17 +11,10 @@ from hypothesis import strategies as st
 
 from matching.plan import Plan
 from matching.planners.stable import StablePlanner
-from matching.problem import Node, Options, Pod, Problem, Rules, Scope, Taint, Toleration
+from matching.problem import Node, Options, Pod, Problem
+from matching.testing import ends_of, small_problem
 
 AXES = ("cpu", "memory")
-
-_SELECTIONS = (
-    Rules(),
-    Rules(),
-    Rules(),
-    Rules(node_selector=(("zone", "a"),)),
-    Rules((Toleration(operator="Exists"),)),
-)
 
 
 def _pod(name: str, cpu: float = 1, memory: float = 1, **more: Any) -> Pod:
@@ -37,54 +29,6 @@ def _node(name: str, cpu: float = 10, memory: float = 10, **more: Any) -> Node:
 
 def _problem(pods: list[Pod], nodes: list[Node], **options: Any) -> Problem:
     return Problem(AXES, tuple(pods), tuple(nodes), Options(**options))
-
-
-def _random_node(name: str, pick: Random) -> Node:
-    return Node(
-        name=name,
-        allocatable=(pick.randint(4, 12), pick.randint(4, 12)),
-        max_pods=pick.choice([2, 4, 110]),
-        labels=pick.choice([{"zone": "a"}, {"zone": "b"}]),
-        taints=pick.choice([(), (), (Taint("k", "NoSchedule"),), (Taint("k", "NoExecute"),)]),
-        unschedulable=pick.random() < 0.15,
-        ready=pick.random() < 0.85,
-        measured=pick.random() < 0.85,
-        background=pick.choice([(), (0, 0), (1, 1)]),
-    )
-
-
-def _random_pod(name: str, homes: list[str | None], pick: Random) -> Pod:
-    return Pod(
-        key=f"default/{name}",
-        uid=f"uid-{name}",
-        usage=(pick.randint(0, 5), pick.randint(0, 5)),
-        request=(pick.randint(0, 5), pick.randint(0, 5)),
-        peak=(pick.randint(0, 5), pick.randint(0, 5)),
-        node=pick.choice(homes),
-        priority=pick.randint(0, 2),
-        happy=pick.random() < 0.6,
-        fixed=pick.choice(["", "", "", "DaemonSet"]),
-        rules=pick.choice(_SELECTIONS),
-    )
-
-
-def _random_problem(seed: int, pods: int, nodes: int) -> Problem:
-    pick = Random(seed)
-    names = [f"n{at}" for at in range(nodes)]
-    homes = [None, "gone", *names, *names]
-    options = Options(
-        scope=pick.choice(list(Scope)),
-        inertia=pick.choice([0.0, 0.2, 2.0]),
-        headroom=pick.choice([0.0, 0.25, 0.5]),
-        max_moves=pick.choice([None, None, 0, 1, 2]),
-        only_if_better=pick.random() < 0.5,
-    )
-    return Problem(
-        AXES,
-        tuple(_random_pod(f"p{at}", homes, pick) for at in range(pods)),
-        tuple(_random_node(name, pick) for name in names),
-        options,
-    )
 
 
 @pytest.fixture(scope="session")
@@ -122,19 +66,11 @@ def random_problems() -> Callable[[int, int], st.SearchStrategy[Problem]]:
     """Anything goes: fixed and lost pods, overfull nodes, taints, nodes that are not ready or not measured."""
 
     def up_to(most_pods: int, most_nodes: int) -> st.SearchStrategy[Problem]:
-        return st.builds(_random_problem, st.integers(0, 2**31), st.integers(0, most_pods), st.integers(1, most_nodes))
+        return st.builds(small_problem, st.integers(0, 2**31), st.integers(0, most_pods), st.integers(1, most_nodes))
 
     return up_to
 
 
 @pytest.fixture(scope="session")
 def ends() -> Callable[[Plan], dict[str, str | None]]:
-    """Where each pod of a plan ends."""
-
-    def of(plan: Plan) -> dict[str, str | None]:
-        found: dict[str, str | None] = {each.pod: None for each in plan.unplaced}
-        found.update({each.pod: each.node for each in plan.stays})
-        found.update({each.pod: each.target for each in plan.moves})
-        return found
-
-    return of
+    return ends_of

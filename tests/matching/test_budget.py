@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matching.arrays import arrays_of
-from matching.certificate.budgets import over_budget
 from matching.plan import Plan, PlannedMove
 from matching.planners.budget import Budget, budget_words, movers, within_budget
 from matching.problem import Node, Options, Pod, Problem, ProblemError
+from matching.verify.feasibility import budget_violations
 
 Pods = Callable[..., Pod]
 Nodes = Callable[..., Node]
@@ -117,11 +117,11 @@ def test_the_certificate_counts_again(pod: Pods, node: Nodes, problem: Problems)
         pod, node, problem, max_moves=1, max_moves_per_workload=1, max_moves_per_node=1, max_moves_per_namespace=1
     )
     moves = [PlannedMove(each.key, each.uid, "a", "b", 1, ()) for each in crowd.pods]
-    told = list(over_budget(crowd, moves))
+    told = list(budget_violations(crowd, moves))
     assert any(text.startswith("plan: 6 moves") for text in told)
     overdrawn = {text.split(":")[0] for text in told if text.startswith("workload")}
     assert overdrawn == {"workload team0/w0", "workload team0/w1"}
     assert {text.split(":")[0] for text in told if text.startswith("node")} == {"node a", "node b"}
     assert any(text.startswith("namespace team0") for text in told)
     placed = [PlannedMove(each.key, each.uid, None, "b", 1, ()) for each in crowd.pods]
-    assert list(over_budget(crowd, placed)) == []
+    assert list(budget_violations(crowd, placed)) == []

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from matching.arrays import arrays_of
-from matching.certificate.rules import may_come, may_stay
 from matching.constraints import classes, taints
 from matching.constraints.classes import judge
 from matching.ledger import Ledger
 from matching.plan import Plan
 from matching.problem import Node, Pod, Problem, ProblemError, Requirement, Rules, Taint, Term, Toleration
+from matching.verify.node_rules import may_come, may_stay
 
 Planning = Callable[[Problem], Plan]
 

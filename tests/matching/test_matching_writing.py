@@ -1,8 +1,7 @@
-"""Order, reasons, measures, JSON and the registry."""
+"""Order, reasons, measures and the registry."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from matching.arrays import arrays_of
-from matching.jsonform import plan_to_json
 from matching.order import order_moves
 from matching.plan import Plan
 from matching.planners.stable import StablePlanner
@@ -66,19 +64,6 @@ def test_measures(pod: Make, node: Make, problem: Make, plan: Planning) -> None:
     assert found.before.overloaded == ("n",)
     assert (found.before.pending, found.after.pending) == (1, 0)
     assert found.after.node_load["m"] == pytest.approx(0.2)
-
-
-def test_json_has_the_public_keys(pod: Make, node: Make, problem: Make, plan: Planning) -> None:
-    pods = [pod("new"), pod("old", node="n"), pod("huge", 99)]
-    form = json.loads(json.dumps(plan_to_json(plan(problem(pods, [node("n"), node("o")])))))
-    assert list(form) == ["planner", "moves", "stays", "unplaced", "certificate", "before", "after", "notes"]
-    move = form["moves"][0]
-    assert (move["pod"], move["uid"], move["from"], move["to"]) == ("default/new", "uid-new", None, "n")
-    assert set(move) == {"pod", "uid", "from", "to", "reasons", "rank", "rejected"}
-    assert form["stays"][0].keys() >= {"pod", "node", "reason"}
-    assert form["unplaced"][0]["pod"] == "default/huge"
-    assert form["certificate"] == {"feasible": True, "blockingPairs": 0, "violations": [], "blocking": []}
-    assert form["after"]["pending"] == 1
 
 
 def test_registry_knows_the_default_planner() -> None:

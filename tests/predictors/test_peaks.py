@@ -1,33 +1,76 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from predictors.peaks import SigmaOrPercentile
-from predictors.protocol import PeakEstimator
+from predictors.protocol import Numbers, PeakEstimator
+from predictors.testing import check_predictor
 
 finite = st.floats(0, 1e12, allow_nan=False)
 series = st.lists(st.one_of(finite, st.just(math.nan)), max_size=70)
 
+ESTIMATORS: list[PeakEstimator] = [
+    SigmaOrPercentile(),
+    SigmaOrPercentile(sigmas=0.0, percentile=0.0),
+    SigmaOrPercentile(sigmas=1.0, percentile=50.0),
+]
 
-@pytest.fixture
-def estimator() -> PeakEstimator:
-    return SigmaOrPercentile()
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+@given(seed=st.integers(0, 2**31))
+def test_every_estimator_keeps_its_promises(estimator: PeakEstimator, seed: int) -> None:
+    check_predictor(estimator, seed=seed, series=5)
 
 
-def test_nothing_known_is_not_zero(estimator: PeakEstimator) -> None:
+@dataclass
+class _Breaking:
+    change: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+    def estimate(self, values: Numbers, times: Numbers) -> float:
+        return SigmaOrPercentile().estimate(values, times)
+
+    def estimate_rows(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+        return self.change(SigmaOrPercentile().estimate_rows(rows))
+
+
+class _LatestByPlace(_Breaking):
+    def estimate(self, values: Numbers, times: Numbers) -> float:
+        return SigmaOrPercentile(sigmas=0.0, percentile=0.0).estimate(values, range(len(values)))
+
+
+class _Mean(_Breaking):
+    def estimate(self, values: Numbers, times: Numbers) -> float:
+        known = [value for value in values if math.isfinite(value)]
+        return float(np.mean(known)) if known else math.nan
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (_Breaking(np.nan_to_num), "rows without samples are NaN"),
+        (_Breaking(lambda peaks: peaks * 2), "many series are estimated as each alone"),
+        (_LatestByPlace(lambda peaks: peaks), "times decide what is the latest"),
+        (_Mean(lambda peaks: peaks), "never below the latest value"),
+    ],
+)
+def test_a_broken_promise_is_named(estimator: PeakEstimator, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_predictor(estimator)
+
+
+def test_nothing_known_is_not_zero() -> None:
+    estimator = SigmaOrPercentile()
     assert math.isnan(estimator.estimate([], []))
     assert math.isnan(estimator.estimate([math.nan, math.inf], [1, 2]))
     assert estimator.estimate_rows(np.empty((2, 0))).tolist() == pytest.approx([math.nan, math.nan], nan_ok=True)
-
-
-def test_one_sample_is_the_peak(estimator: PeakEstimator) -> None:
-    assert estimator.estimate([0.25], [7]) == 0.25
-    assert estimator.estimate([math.nan, 0.0], [1, 2]) == 0.0
 
 
 def test_latest_is_by_time_not_by_place() -> None:

@@ -15,8 +15,7 @@ from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.settings.model import Mode
-from reactor.web.live import LiveView
-from reactor.web.serving import serve
+from reactor.web.serving import live_view, serve
 from tests.support.clock import eventually
 from tests.support.cluster import make_settings
 from tests.support.shop import Shop, open_shop
@@ -151,9 +150,9 @@ async def test_the_page_shows_what_the_controller_knows(shop: Shop, tmp_path: Pa
 
 async def test_the_samples_of_the_charts_have_equal_lengths(shop: Shop, tmp_path: Path) -> None:
     async with controlled(shop, tmp_path) as live:
-        view = LiveView(live, "Rematch")
+        view = live_view(live)
         sampling = asyncio.create_task(view.keep_sampling())
-        await eventually(lambda: view.timeline.changes)
+        await eventually(lambda: view.samples.version)
         sampling.cancel()
         await asyncio.gather(sampling, return_exceptions=True)
         series = await view.series()
@@ -174,7 +173,7 @@ async def test_a_port_that_is_taken_is_one_clear_line(shop: Shop, tmp_path: Path
 async def test_an_overview_before_the_first_list_says_that_nothing_is_known(shop: Shop, tmp_path: Path) -> None:
     kubeconfig = str(shop.cluster.kubeconfig(tmp_path / "kubeconfig"))
     async with open_controller(Options(tmp_path / "rematch.db", kubeconfig)) as live:
-        view = LiveView(live, "Rematch")
+        view = live_view(live)
         overview = await view.overview()
 
         assert not overview.synced

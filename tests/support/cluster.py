@@ -11,19 +11,21 @@ from reactor.cluster.records import (
     Event,
     LabelSelector,
     Node,
+    NodeUsageSample,
     Owner,
     Pod,
     PodDisruptionBudget,
+    PodUsageSample,
     Probe,
     Workload,
 )
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.cluster.view import ClusterView
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.eligibility import Eligibility
 from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource
 from reactor.signals.probe_counts import Counts
-from reactor.signals.usage import UsageBook, UsageView
+from reactor.signals.usage import UsageHistory, UsageView
 from reactor.state.happiness import PodHappiness, Threshold, ThresholdSource, probability
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
@@ -88,7 +90,7 @@ def make_node(name: str = "n1", cpu: float = 4.0, memory: float = 8 * GIB, **fie
 
 
 def make_workload(owner: Owner, namespace: str = "shop", **fields: Any) -> Workload:
-    ordinary: dict[str, Any] = {"resource_version": "", "replicas": 1, "ready_replicas": 1}
+    ordinary: dict[str, Any] = {"resource_version": "", "replicas": 1}
     return Workload(owner.kind, owner.uid, namespace, owner.name, **(ordinary | fields))
 
 
@@ -109,7 +111,6 @@ def make_event(pod: Pod, count: int = 1, last: float = NOW, **fields: Any) -> Ev
         "reason": "Unhealthy",
         "type": "Warning",
         "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
-        "involved_kind": "Pod",
         "involved_namespace": pod.namespace,
         "involved_name": pod.name,
         "involved_uid": pod.uid,
@@ -141,21 +142,21 @@ def make_usage(
     view: ClusterView, pods: Mapping[str, Use], nodes: Mapping[str, Use], *, now: float, age: float = 0.0
 ) -> UsageView:
     """`pods` by name; a pod that is not named was never measured."""
-    book = UsageBook(120.0, 900.0, SigmaOrPercentile())
+    usage = UsageHistory(120.0, 900.0, SigmaOrPercentile())
     for node in view.nodes.values():
-        book.observe_node(node.name, node.addresses)
+        usage.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
-        book.observe_pod(pod)
+        usage.observe_pod(pod)
     samples = [
         PodUsageSample(pod.namespace, pod.name, *pods[pod.name], now - age)
         for pod in view.pods.values()
         if pod.name in pods
     ]
-    book.record_pods(samples, Source.METRICS_API, now - age)
-    book.record_nodes(
-        [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], Source.METRICS_API, now - age
+    usage.record_pods(samples, MetricsSource.METRICS_API, now - age)
+    usage.record_nodes(
+        [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], MetricsSource.METRICS_API, now - age
     )
-    return book.freeze(now)
+    return usage.freeze(now)
 
 
 def make_happiness(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> PodHappiness:

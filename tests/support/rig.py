@@ -8,12 +8,23 @@ from msgspec.structs import replace
 
 from reactor.app import Borders, wire
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, PodDisruptionBudget, Record, Workload
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.records import (
+    ConfigMap,
+    Event,
+    Namespace,
+    Node,
+    NodeUsageSample,
+    Pod,
+    PodDisruptionBudget,
+    PodUsageSample,
+    Record,
+    Workload,
+)
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.execution.outcome import Outcome
 from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource
 from reactor.state.snapshot import Snapshot
 from tests.support.clock import VirtualClock
 from tests.support.cluster import GIB, make_event, make_owner, make_pending, make_settings, make_workload
@@ -51,7 +62,7 @@ class Rig:
         self.state, self.memory = self.controller.state, self.controller.memory
         self.executor, self.recorder = self.controller.executor, self.controller.recorder
         self.loop, self.work_queue = self.controller.loop, self.controller.work_queue
-        self.instruments, self.notes = self.controller.instruments, self.controller.notes
+        self.instruments, self.events = self.controller.instruments, self.controller.events
 
     def snapshot(self) -> Snapshot:
         return self.state.freeze(self.executor.active_moves())
@@ -82,9 +93,9 @@ class Rig:
         now, known = self.clock.now(), self.state.mirror.records(Kind.PODS).values()
         by_name = {pod.name: pod for pod in known if isinstance(pod, Pod)}
         samples = [PodUsageSample(by_name[name].namespace, name, cpu, memory, now) for name, cpu in pods.items()]
-        self.state.usage.record_pods(samples, Source.METRICS_API, now)
+        self.state.usage.record_pods(samples, MetricsSource.METRICS_API, now)
         shares = [NodeUsageSample(name, cpu, memory, now) for name, cpu in nodes.items()]
-        self.state.usage.record_nodes(shares, Source.METRICS_API, now)
+        self.state.usage.record_nodes(shares, MetricsSource.METRICS_API, now)
 
     def fail(self, pod: Pod, count: int = 10) -> None:
         self.put(make_event(pod, count, self.clock.now()))

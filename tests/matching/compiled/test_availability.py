@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.certificate import certify
 from matching.plan import Plan, PlannedMove, Stay
 from matching.planners.stable import StablePlanner
 from matching.problem import Availability, Node, Options, Pod, Problem
+from matching.verify import certify
 
 ASK = Options(inertia=0.0, headroom=0.0, only_if_better=False, availability=Availability.AFTER)
 

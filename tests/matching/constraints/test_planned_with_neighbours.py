@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.certificate import certify
 from matching.plan import Cause, PlannedMove
 from matching.planners.stable import StablePlanner
 from matching.problem import Problem, Scope
 from matching.registry import load_planner
+from matching.verify import certify
 
 SEEDS = st.integers(0, 10**9)
 

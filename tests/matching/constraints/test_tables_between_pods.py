@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from matching.arrays import arrays_of
-from matching.certificate import certify
 from matching.ledger import Ledger
 from matching.plan import PlannedMove
 from matching.problem import (
@@ -25,6 +24,7 @@ from matching.problem import (
     Taint,
     Term,
 )
+from matching.verify import certify
 
 NO_RULES = Rules()
 ZONE, HOST = "zone", "host"

@@ -12,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.arrays import arrays_of
-from matching.certificate.rules import may_come
-from matching.certificate.soft import Missed
 from matching.constraints.classes import VETOES
 from matching.planners.stable import StablePlanner
 from matching.problem import (
@@ -33,6 +31,8 @@ from matching.problem import (
     Term,
     Toleration,
 )
+from matching.verify.node_rules import may_come
+from matching.verify.preferences import SoftConstraints
 
 ZONE = "topology.kubernetes.io/zone"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -143,7 +143,7 @@ def test_soft_wishes_are_priced_between_0_and_1(rules: Rules, expected: list[flo
     found = arrays_of(problem).wishes
     assert found is not None
     assert found.unmet(0).tolist() == pytest.approx(expected)
-    assert Missed(problem, problem.pods, nodes).of(0).tolist() == pytest.approx(expected)
+    assert SoftConstraints(problem, problem.pods, nodes).broken(0).tolist() == pytest.approx(expected)
 
 
 def test_a_wish_decides_between_equals_and_weight_0_ignores_it() -> None:
@@ -177,9 +177,9 @@ def test_both_readings_of_the_wishes_agree(seed: int, crowd: Callable[..., Probl
     }
     problem = replace(problem, pods=tuple(replace(pod, rules=wished[pod.rules]) for pod in problem.pods))
     arrays = arrays_of(problem)
-    missed = Missed(problem, arrays.pods, arrays.nodes)
+    soft = SoftConstraints(problem, arrays.pods, arrays.nodes)
     for number in range(len(arrays.pods)):
-        expected = missed.of(number)
+        expected = soft.broken(number)
         assert ((expected >= 0) & (expected <= 1)).all()
         found = expected * 0 if arrays.wishes is None else arrays.wishes.unmet(number)
         assert found.tolist() == pytest.approx(expected.tolist())

@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.case import open_case
-from matching.certificate import certify
-from matching.certificate.blocking import blocking_pairs
 from matching.plan import Cause, Plan, PlannedMove, Stay
 from matching.planners.claims import claims, refused
 from matching.planners.serial_choice import choice_for_all
@@ -32,6 +30,8 @@ from matching.problem import (
     Selector,
     Spread,
 )
+from matching.verify import certify
+from matching.verify.blocking import blocking_pairs
 
 Make = Callable[..., Any]
 Where = dict[str, str | None]

@@ -13,12 +13,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.certificate import certify
-from matching.jsonform import plan_to_json
 from matching.plan import Cause, Plan, Promise
 from matching.planners.stable import StablePlanner
 from matching.planners.stable_paper import StablePaperPlanner
 from matching.problem import Dumping, Node, Options, Pod, Problem, Scope
+from matching.serialization import plan_to_json
+from matching.verify import certify
 
 Make = Callable[..., Any]
 Ends = Callable[[Plan], dict[str, str | None]]

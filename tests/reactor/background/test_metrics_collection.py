@@ -9,16 +9,16 @@ from typing import cast
 import pytest
 
 from reactor.background.metrics_collection import MetricsCollector
-from reactor.cluster.gateway import Gateway
-from reactor.cluster.samples import Source
+from reactor.cluster.reads import ClusterReader
 from reactor.errors import NotFound, Unreachable
+from reactor.signals.measurements import MetricsSource
 from tests.support.clock import NOW
 from tests.support.cluster import make_node, make_pod, make_settings
 from tests.support.dump import Json, list_of, node_metrics, pod_metrics
 from tests.support.rig import Rig
 
 
-class FakeGateway:
+class FakeReader:
     """metrics.k8s.io as it answers now: objects, or an error."""
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class FakeGateway:
 
 
 @pytest.fixture
-def gateway() -> FakeGateway:
-    return FakeGateway()
+def reader() -> FakeReader:
+    return FakeReader()
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def rig() -> Rig:
 
 
 @pytest.fixture
-def collector(rig: Rig, gateway: FakeGateway) -> MetricsCollector:
+def collector(rig: Rig, reader: FakeReader) -> MetricsCollector:
     return MetricsCollector(
-        rig.state, cast(Gateway, gateway), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
+        rig.state, cast(ClusterReader, reader), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
     )
 
 
@@ -68,11 +68,11 @@ async def test_a_round_reaches_the_state_and_the_store(rig: Rig, collector: Metr
         ("node", "n1", 2.0),
     }
     assert up(rig) == 1
-    assert not collector.problems[Source.METRICS_API]
+    assert not collector.problems[MetricsSource.METRICS_API]
 
 
-async def test_unknown_pods_are_not_stored(rig: Rig, collector: MetricsCollector, gateway: FakeGateway) -> None:
-    gateway.pods = [pod_metrics("stranger-1", "1")]
+async def test_unknown_pods_are_not_stored(rig: Rig, collector: MetricsCollector, reader: FakeReader) -> None:
+    reader.pods = [pod_metrics("stranger-1", "1")]
 
     await collector.once()
 
@@ -80,18 +80,18 @@ async def test_unknown_pods_are_not_stored(rig: Rig, collector: MetricsCollector
 
 
 async def test_a_source_that_fails_is_reported_and_counted_until_it_works(
-    rig: Rig, collector: MetricsCollector, gateway: FakeGateway
+    rig: Rig, collector: MetricsCollector, reader: FakeReader
 ) -> None:
-    gateway.error = Unreachable("connection reset")
+    reader.error = Unreachable("connection reset")
     await collector.once()
     assert up(rig) == 0
-    assert "connection reset" in collector.problems[Source.METRICS_API]
+    assert "connection reset" in collector.problems[MetricsSource.METRICS_API]
 
-    gateway.error = None
+    reader.error = None
     await collector.once()
 
     assert up(rig) == 1
-    assert not collector.problems[Source.METRICS_API]
+    assert not collector.problems[MetricsSource.METRICS_API]
     errors = rig.instruments.registry.get_sample_value(
         "rematch_metrics_source_errors_total", {"source": "metrics.k8s.io"}
     )
@@ -99,63 +99,63 @@ async def test_a_source_that_fails_is_reported_and_counted_until_it_works(
 
 
 async def test_a_source_that_is_not_there_does_not_read_as_working(
-    rig: Rig, collector: MetricsCollector, gateway: FakeGateway
+    rig: Rig, collector: MetricsCollector, reader: FakeReader
 ) -> None:
-    gateway.error = NotFound("no such API", status=404)
+    reader.error = NotFound("no such API", status=404)
 
     for _ in range(3):
         await collector.once()
 
     assert up(rig) == 0
-    assert "metrics-server" in collector.problems[Source.METRICS_API]
+    assert "metrics-server" in collector.problems[MetricsSource.METRICS_API]
 
 
-async def test_unknown_nodes_are_reported(rig: Rig, collector: MetricsCollector, gateway: FakeGateway) -> None:
+async def test_unknown_nodes_are_reported(rig: Rig, collector: MetricsCollector, reader: FakeReader) -> None:
     """Else nobody would know why no node is ever measured."""
-    gateway.nodes = [node_metrics("10.1.2.3:9100", "2")]
+    reader.nodes = [node_metrics("10.1.2.3:9100", "2")]
     await collector.once()
-    assert "10.1.2.3:9100" in collector.problems[Source.METRICS_API]
+    assert "10.1.2.3:9100" in collector.problems[MetricsSource.METRICS_API]
 
-    gateway.nodes = [node_metrics("10.1.2.3:9100", "2"), node_metrics("n1", "2")]
+    reader.nodes = [node_metrics("10.1.2.3:9100", "2"), node_metrics("n1", "2")]
     await collector.once()
-    assert not collector.problems[Source.METRICS_API]
+    assert not collector.problems[MetricsSource.METRICS_API]
 
 
-async def test_sources_are_read_at_their_interval_and_not_before_the_first_list(gateway: FakeGateway) -> None:
+async def test_sources_are_read_at_their_interval_and_not_before_the_first_list(reader: FakeReader) -> None:
     rig = Rig(make_settings(metrics={"metrics_api": {"interval": 5}}))
     collector = MetricsCollector(
-        rig.state, cast(Gateway, gateway), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
+        rig.state, cast(ClusterReader, reader), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
     )
     task = asyncio.create_task(collector.run())
     await rig.clock.advance(20)
-    assert gateway.asked == 0
+    assert reader.asked == 0
 
     rig.sync(make_pod(), make_node())
     await rig.clock.advance(11)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    assert gateway.asked in (4, 6)
+    assert reader.asked in (4, 6)
 
 
 async def test_a_source_that_is_switched_off_is_not_asked_and_has_no_problems(
-    rig: Rig, collector: MetricsCollector, gateway: FakeGateway
+    rig: Rig, collector: MetricsCollector, reader: FakeReader
 ) -> None:
-    gateway.error = Unreachable("connection reset")
+    reader.error = Unreachable("connection reset")
     task = asyncio.create_task(collector.run())
     await rig.clock.advance(1)
-    assert collector.problems[Source.METRICS_API]
+    assert collector.problems[MetricsSource.METRICS_API]
 
     rig.settings = make_settings(metrics={"metrics_api": {"enabled": False}})
     await rig.clock.advance(20)
-    asked = gateway.asked
+    asked = reader.asked
     await rig.clock.advance(60)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await collector.once()
 
-    assert gateway.asked == asked
-    assert not collector.problems.get(Source.METRICS_API)
+    assert reader.asked == asked
+    assert not collector.problems.get(MetricsSource.METRICS_API)
 
 
 async def test_fresh_measurements_wake_the_controller_for_failing_pods(rig: Rig, collector: MetricsCollector) -> None:

@@ -57,13 +57,13 @@ async def test_what_is_stored_restores_the_same_counts(rig: Rig, store: Store) -
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await store.flush()
-    before = rig.state.ledger.counts(pod.uid, rig.clock.now())
+    before = rig.state.probes.counts(pod.uid, rig.clock.now())
 
     rig.restart()
     rig.state.restore(await store.happiness())
     rig.sync(pod, make_event(pod, 7))
 
-    after = rig.state.ledger.counts(pod.uid, rig.clock.now())
+    after = rig.state.probes.counts(pod.uid, rig.clock.now())
     assert after.failures == pytest.approx(before.failures)
     assert after.successes == pytest.approx(before.successes)
 

@@ -49,7 +49,7 @@ def test_pods_without_claims_keep_the_shared_rules() -> None:
         ((claim(deleting=True),), {"pv": PersistentVolume("pv", "v", "1")}, "it is being deleted"),
     ],
 )
-def test_claims_that_cannot_be_judged(
+def test_pvcs_that_cannot_be_used(
     found: tuple[PersistentVolumeClaim, ...], volumes: dict[str, PersistentVolume], why: str
 ) -> None:
     using = pod(pvcs=("data",), unsupported=("resourceClaims",))
@@ -71,13 +71,11 @@ def test_selectors_of_namespaces_need_their_labels() -> None:
     named = Selector((Requirement("kubernetes.io/metadata.name", "In", ("bank",)),))
     asking = pod(rules=Rules(pod_affinity=(PodTerm("zone", Selector(), (), team),)))
     modest = pod("modest", rules=Rules(pod_anti_affinity=(PodTerm("zone", Selector(), (), named),)))
-    stranger = pod("stranger", namespace="bank")
-    cluster = view(asking, modest, stranger)
+    other = pod("other", namespace="bank")
+    cluster = view(asking, modest, other)
     assert unsupported_constraints(asking, cluster) == ("namespaceSelector (namespace bank was not read)",)
     assert unsupported_constraints(modest, cluster) == ()
-    assert unsupported_constraints(stranger, cluster) == (
-        "other pods' namespaceSelector (namespace bank was not read)",
-    )
-    known = view(asking, modest, stranger, namespaces=("shop", "bank"))
-    assert not any(unsupported_constraints(each, known) for each in (asking, modest, stranger))
+    assert unsupported_constraints(other, cluster) == ("other pods' namespaceSelector (namespace bank was not read)",)
+    known = view(asking, modest, other, namespaces=("shop", "bank"))
+    assert not any(unsupported_constraints(each, known) for each in (asking, modest, other))
     assert namespace_labels(cluster) == {"shop": {"team": "shop"}, "bank": {"kubernetes.io/metadata.name": "bank"}}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from matching.plan import Unplaced
 from reactor.cluster.writes import Eviction, EvictionAnswer
 from reactor.execution.executor import Executor
-from reactor.record.announce import about_move
+from reactor.record.events import move_event
 from reactor.state.moves import NO_NODE, MoveState
 from tests.support.cluster import make_node, make_pod, make_settings
 from tests.support.moves import make_plan, plan_move
@@ -55,7 +55,7 @@ async def test_it_is_recorded_and_announced() -> None:
     rows = [row for row in rig.rows.moves if row.state == "done"]
     assert [(row.pod_key, row.from_node, row.to_node) for row in rows] == [("shop/web-1", "n1", NO_NODE)]
     assert "waits until a node takes it" in rows[0].text
-    note = about_move(outcome.moves[-1], rig.snapshot())
+    note = move_event(outcome.moves[-1], rig.snapshot())
     assert note is not None
     assert (note.reason, note.type) == ("Dumped", "Warning")
 

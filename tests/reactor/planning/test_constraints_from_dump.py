@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from reactor.cli.plan import plan
+from reactor.cli.commands import plan
 from reactor.cluster.dump import read_dump
 from reactor.planning.problem_builder import fits_now
 from reactor.settings.model import Settings

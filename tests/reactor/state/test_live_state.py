@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import Container, Namespace, Probe
-from reactor.cluster.samples import ProbeCounter
+from reactor.signals.measurements import ProbeCounter
 from reactor.state.live_state import ASSUMED_FOR, State
 from reactor.state.moves import ActiveMoves
 from tests.support.clock import NOW
@@ -85,7 +85,7 @@ def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
     rig.sync(pod)
     rig.put(event)
     before = rig.snapshot().happiness[pod.uid]
-    rows = rig.state.ledger.export(rig.clock.now())
+    rows = rig.state.probes.export(rig.clock.now())
 
     rig.restart()
     rig.state.restore(rows)
@@ -100,7 +100,7 @@ def test_a_snapshot_before_the_first_list_does_not_forget_what_was_restored(rig:
     pod = make_pod()
     rig.sync(pod)
     rig.fail(pod, 9)
-    rows = rig.state.ledger.export(rig.clock.now())
+    rows = rig.state.probes.export(rig.clock.now())
 
     rig.restart()
     rig.state.restore(rows)
@@ -170,16 +170,16 @@ def test_what_the_watch_shows_wins_over_what_was_assumed(rig: Rig) -> None:
 
 
 def everything_in(state: State) -> object:
-    ledger, mirror = state.ledger, state.mirror
+    probes, mirror = state.probes, state.mirror
     return deepcopy(
         (
             state._failing,
             state._assumed,
             state._ready,
             state.version,
-            ledger.half_life,
-            ledger._entries,
-            ledger._changed,
+            probes.half_life,
+            probes._entries,
+            probes._changed,
             {kind: dict(mirror.records(kind)) for kind in Kind},
         )
     )

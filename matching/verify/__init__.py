@@ -1,0 +1,45 @@
+"""The verifier: checks a finished plan on its own. It shares no code with the planners except the types.
+
+`reference` defines what feasible and blocking mean, slowly and readably. The other modules compute the same fast
+enough for every plan of a large cluster, and are tested against the reference:
+
+- `feasibility`: everything that makes a plan impossible or forbidden (violations)
+- `blocking`: counts the blocking pairs; `preferences` says which nodes a pod prefers
+- `node_rules`: a pod's own rules about nodes; `pod_rules`: rules between pods, one move at a time;
+  `pod_rules_by_node`: the same for all nodes at once
+- `placement`: the problem and where each pod ends, as arrays; `compiled`: the loop of `blocking` with numba
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matching.plan import BlockingPair, Cause, Certificate, PlannedMove, Stay, Unplaced
+from matching.problem import Problem
+from matching.verify.blocking import blocking_pairs
+from matching.verify.feasibility import violations
+
+__all__ = ["certify"]
+
+MAX_NAMED = 100
+"""A plan that moves one pod of ten thousand can leave a million pairs. All are counted, this many are named."""
+
+
+def certify(
+    problem: Problem,
+    moves: Sequence[PlannedMove],
+    stays: Sequence[Stay],
+    unplaced: Sequence[Unplaced],
+    cause: Cause = Cause.NO_STABLE_MATCHING,
+) -> Certificate:
+    """`cause` is the planner's explanation of the blocking pairs, if there are any; it does not change their count.
+    Pairs of pods that have or match a rule between pods get that as their cause."""
+    wrong = tuple(violations(problem, moves, stays, unplaced))
+    ends: dict[str, str | None] = {pod.pod: None for pod in unplaced}
+    ends.update({stay.pod: stay.node for stay in stays})
+    ends.update({move.pod: move.target for move in moves})
+    found = blocking_pairs(problem, ends, MAX_NAMED)
+    pairs = tuple(
+        BlockingPair(pod, node, Cause.BETWEEN_PODS if between else cause) for pod, node, between in found.first
+    )
+    return Certificate(feasible=not wrong, violations=wrong, blocking=pairs, unnamed=found.count - len(pairs))
