@@ -13,9 +13,8 @@ import click
 from matching.plan import Plan
 from reactor.app import Controller, LiveController, Options, open_controller
 from reactor.cli.compare import compare, render_comparison
-from reactor.cli.plan import PlanRequest, requested_settings
 from reactor.cli.plan_output import render
-from reactor.cli.planning import Planned, make_plan
+from reactor.cli.planning import Planned, PlanRequest, make_plan, requested_settings
 from reactor.cluster.api import ApiRequest
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger

@@ -25,13 +25,13 @@ from storage.store import Store
 
 
 class History:
-    """A wait or a placement that is the same as in the cycle before is not written again."""
+    """A decision about a pod that is the same as in the cycle before is not written again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last_wait: dict[str, Reason] = {}
         self._last_placement: dict[str, str] = {}
-        self._unplanned: set[str] = set()
+        self._unplanned: dict[str, str] = {}
         self._numbers = itertools.count(1)
 
     def waits(self, cycle: str, decision: Decision) -> list[Wait]:
@@ -41,16 +41,18 @@ class History:
         self._store.add_decisions(*(self._wait_row(cycle, decision.at, wait) for wait in new))
         return new
 
-    def unplanned(self, cycle: str, decision: Decision) -> None:
-        """Unhappy pods for which no plan was made, as when the planner refused the problem. A plan is a row of its own."""
-        new = [one for one in decision.unhappy if one.uid not in self._unplanned]
-        self._unplanned = {one.uid for one in decision.unhappy}
-        for one in new:
-            text = f"at {one.happiness.probability:.2f}: {one.cause}; no plan was made"
-            row_id = self._id(cycle)
-            self._store.add_decisions(
-                DecisionRow(row_id, cycle, decision.at, "rematch", one.uid, one.pod, decision.trigger, text)
-            )
+    def unplanned(self, cycle: str, decision: Decision, *, planned: bool) -> None:
+        """Unhappy pods of a cycle that made no plan: moves are under way, or the planner refused the problem."""
+        causes = {} if planned else {one.uid: one.cause for one in decision.unhappy}
+        for one in decision.unhappy:
+            if one.uid in causes and self._unplanned.get(one.uid) != one.cause:
+                text = f"no plan was made; happiness {one.happiness.probability:.2f}: {one.cause}"
+                self._store.add_decisions(
+                    DecisionRow(
+                        self._id(cycle), cycle, decision.at, "rematch", one.uid, one.pod, decision.trigger, text
+                    )
+                )
+        self._unplanned = causes
 
     def placement(self, cycle: str, at: float, placement: Placement) -> None:
         """Pending pods: the node of each, or why there is none."""
@@ -65,7 +67,6 @@ class History:
         self._last_placement = texts
 
     def plan(self, cycle: str, decision: Decision, rematch: Rematch, mode: Mode) -> None:
-        self._unplanned.clear()
         plan, unhappy = rematch.plan, decision.unhappy
         causes = [f"{one.pod} at {one.happiness.probability:.2f}: {one.cause}" for one in unhappy]
         self._store.add_plan(

@@ -53,8 +53,6 @@ class Recorder:
         self._decision(cycle, snapshot, outcome)
         if outcome.rematch is not None:
             self._rematch(cycle, decision, outcome.rematch, settings)
-        else:
-            self._history.unplanned(cycle, decision)
         self.record_moves(cycle, outcome.executed, snapshot)
         self._gauges(snapshot, outcome.active, Management.of(settings))
         for listener in self._listeners:
@@ -79,6 +77,7 @@ class Recorder:
         decision = outcome.decision
         for wait in self._history.waits(cycle, decision):
             self._wait(wait, snapshot)
+        self._history.unplanned(cycle, decision, planned=outcome.rematch is not None)
         for one in decision.unhappy:
             pod = snapshot.cluster.pods[one.uid]
             log.info(
