@@ -170,16 +170,16 @@ def test_what_the_watch_shows_wins_over_what_was_assumed(rig: Rig) -> None:
 
 
 def everything_in(state: State) -> object:
-    ledger, mirror = state.probes, state.mirror
+    probes, mirror = state.probes, state.mirror
     return deepcopy(
         (
             state._failing,
             state._assumed,
             state._ready,
             state.version,
-            ledger.half_life,
-            ledger._entries,
-            ledger._changed,
+            probes.half_life,
+            probes._entries,
+            probes._changed,
             {kind: dict(mirror.records(kind)) for kind in Kind},
         )
     )
