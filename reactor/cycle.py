@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import structlog
+
 from matching.plan import Plan, Planner
 from matching.problem import Problem
 from reactor.decision.cooldowns import DecisionMemory
@@ -22,6 +24,8 @@ from reactor.settings.model import Mode, Settings
 from reactor.state.live_state import State
 from reactor.state.moves import Move
 from reactor.state.snapshot import Snapshot
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,8 @@ class CycleParts:
 async def run_cycle(parts: CycleParts, trigger: Trigger) -> Outcome:
     """One frozen snapshot, one decision; the effect of a move comes back as a new signal.
 
-    What is known is recorded even when a later step fails. When pods were bound, the rematch waits for the next cycle,
-    whose snapshot shows them.
+    What is known is recorded even when a later step fails; a cancelled cycle is not recorded. When pods were bound, the
+    rematch waits for the next cycle, whose snapshot shows them.
     """
     settings = parts.settings()
     with cycle_context() as cycle:
@@ -48,14 +52,22 @@ async def run_cycle(parts: CycleParts, trigger: Trigger) -> Outcome:
         eligibility = Eligibility(snapshot, parts.memory.cooldowns, settings)
         with parts.recorder.timed("decide"):
             decision = decide(eligibility, trigger)
-        outcome = Outcome(decision, followed=followed, active=snapshot.moves)
+        outcome = Outcome(decision, followed=followed)
+        executed: list[Move] = []
+
+        def record() -> Outcome:
+            known = replace(outcome, executed=tuple(executed), active=parts.executor.active_moves())
+            parts.recorder.record(cycle, snapshot, known, settings)
+            return known
+
         try:
             outcome = replace(outcome, placement=await _place_pending(parts, snapshot, settings))
             outcome = replace(outcome, rematch=await _plan_rematch(parts, eligibility, outcome))
-            executed = await _execute(parts, eligibility, outcome)
-            outcome = replace(outcome, executed=executed, active=parts.executor.active_moves())
-        finally:
-            parts.recorder.record(cycle, snapshot, outcome, settings)
+            await _execute(parts, eligibility, outcome, executed)
+        except Exception:
+            _without_hiding_the_error(record)
+            raise
+        outcome = record()
         if outcome.rematch is not None:
             await parts.recorder.record_problem(outcome.rematch, settings)
         return outcome
@@ -109,8 +121,11 @@ async def _plan_rematch(parts: CycleParts, eligibility: Eligibility, outcome: Ou
     return Rematch(secrets.token_hex(6), plan, problem)
 
 
-async def _execute(parts: CycleParts, eligibility: Eligibility, outcome: Outcome) -> tuple[Move, ...]:
-    """In mode act the plan's moves are adopted and the first ones start; in mode observe nothing is touched."""
+async def _execute(parts: CycleParts, eligibility: Eligibility, outcome: Outcome, executed: list[Move]) -> None:
+    """In mode act the plan's moves are adopted and the first ones start; in mode observe nothing is touched.
+
+    Moves are added to `executed` as they change, so that a call that fails does not lose what the others did.
+    """
     executor, snapshot, settings = parts.executor, eligibility.snapshot, eligibility.settings
     rematch = outcome.rematch
     if rematch is not None:
@@ -119,13 +134,24 @@ async def _execute(parts: CycleParts, eligibility: Eligibility, outcome: Outcome
             unhappy, rematch.plan_id, rematch.plan, snapshot.at, settings
         )
     if settings.mode is not Mode.ACT:
-        return tuple(await executor.stop(snapshot.at, "mode is observe now"))
-    adopted = executor.adopt(rematch.plan, rematch.plan_id, snapshot) if rematch is not None else []
-    await parts.recorder.intend(adopted, snapshot.at)
-    with parts.recorder.timed("execute"):
-        started = await executor.start(eligibility)
-    parts.memory.cooldowns = parts.memory.cooldowns.after_moves(started, settings)
-    return (*adopted, *started)
+        executed += await executor.stop(snapshot.at, "mode is observe now")
+        return
+    if rematch is not None:
+        executed += executor.adopt(rematch.plan, rematch.plan_id, snapshot)
+    await parts.recorder.intend(executed, snapshot.at)
+    try:
+        with parts.recorder.timed("execute"):
+            await executor.start(eligibility, executed.append)
+    finally:
+        parts.memory.cooldowns = parts.memory.cooldowns.after_moves(executed, settings)
+
+
+def _without_hiding_the_error(record: Callable[[], object]) -> None:
+    """The error of the cycle is raised, not one of its record."""
+    try:
+        record()
+    except Exception:
+        log.exception("what a failed cycle did could not be recorded")
 
 
 async def _solve(parts: CycleParts, settings: Settings, problem: Problem) -> Plan:

@@ -12,7 +12,7 @@ from loadtests.kwok.observer import PodObserver
 from loadtests.tools.processes import Progress
 from loadtests.workloads.api import LabApi, has_condition
 from reactor.clock import SystemClock
-from reactor.execution.some_at_once import some_at_once
+from reactor.cluster.writes import gather_limited
 
 Json = dict[str, Any]
 
@@ -112,11 +112,11 @@ async def fill(plane: ControlPlane, fleet: Fleet, observer: PodObserver, progres
     """While the pods are made the controller manager is away: else it would make pods of its own, too."""
     api = LabApi(plane.url, SystemClock(), _CALL_DEADLINE, token=plane.admin_token, ca=plane.ca)
     try:
-        await some_at_once([partial(api.create, _NODES, fleet.node(name)) for name in fleet.node_names], _AT_ONCE)
+        await gather_limited([partial(api.create, _NODES, fleet.node(name)) for name in fleet.node_names], _AT_ONCE)
         await _nodes_open(api)
         progress(f"{fleet.nodes} nodes are Ready")
         plane.processes[Component.CONTROLLER_MANAGER].stop()
-        await some_at_once([partial(_create_app, api, fleet, app) for app in range(fleet.apps)], _AT_ONCE)
+        await gather_limited([partial(_create_app, api, fleet, app) for app in range(fleet.apps)], _AT_ONCE)
         progress(f"{fleet.pods} pods are created")
         await observer.until(lambda: observer.running == fleet.pods, _NODES_DEADLINE + fleet.pods / _SLOWEST_RATE)
         await plane.restart(Component.CONTROLLER_MANAGER)

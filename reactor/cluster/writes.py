@@ -6,9 +6,12 @@ where a UID precondition makes that safe, and only a few times.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -34,6 +37,8 @@ _ATTEMPTS = 3
 _PAUSE = 0.5
 _UNCERTAIN = frozenset({502, 503, 504})
 """The request may or may not have been carried out."""
+_CONCURRENT_WRITES = 16
+T = TypeVar("T")
 _SEVERAL_PDBS = "more than one PodDisruptionBudget"
 
 COMPONENT = "rematch"
@@ -185,6 +190,19 @@ class ClusterWriter:
             return _POD_NOW.decode(response.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Unreachable(f"GET {_path(pod)}: not a pod: {error}") from error
+
+
+async def gather_limited(calls: Sequence[Callable[[], Awaitable[T]]], limit: int = _CONCURRENT_WRITES) -> list[T]:
+    """The results in the order of the calls, at most `limit` of which run at once. A failure cancels the others."""
+    slots = asyncio.Semaphore(limit)
+
+    async def run(call: Callable[[], Awaitable[T]]) -> T:
+        async with slots:
+            return await call()
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(call)) for call in calls]
+    return [task.result() for task in tasks]
 
 
 def _path(pod: Pod) -> str:

@@ -11,18 +11,17 @@ import structlog
 from matching.plan import PlannedMove
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
-from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter
-from reactor.execution.some_at_once import WRITES_AT_ONCE, some_at_once
+from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter, gather_limited
 
 log = structlog.get_logger(__name__)
 
 BINDING_BACKOFF = 5.0
-"""Seconds before a failed binding is tried again, unless the API server asks for more."""
+"""Seconds before a failed binding is tried again, unless the API server names a longer time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A binding that was asked for, and what the API answered."""
+    """A requested binding, and what the API answered."""
 
     pod: Pod
     move: PlannedMove
@@ -45,8 +44,7 @@ class Binder:
         return dict(self._backoffs)
 
     async def bind(self, moves: Iterable[PlannedMove], view: ClusterView, now: float) -> list[Bound]:
-        calls = [partial(self._bind, move, view.pods[move.uid], now) for move in moves]
-        return await some_at_once(calls, WRITES_AT_ONCE)
+        return await gather_limited([partial(self._bind, move, view.pods[move.uid], now) for move in moves])
 
     def drop_expired(self, view: ClusterView, now: float) -> None:
         self._backoffs = {uid: until for uid, until in self._backoffs.items() if uid in view.pods and now < until}

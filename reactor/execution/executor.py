@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from matching.plan import Plan, PlannedMove
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
-from reactor.cluster.writes import ClusterWriter
+from reactor.cluster.writes import ClusterWriter, gather_limited
 from reactor.decision.eligibility import Eligibility
 from reactor.execution.binder import Binder, Bound
 from reactor.execution.moves import ended, planned, siblings
-from reactor.execution.some_at_once import WRITES_AT_ONCE, some_at_once
 from reactor.execution.start import choose_starts
 from reactor.execution.strategies import strategies
 from reactor.settings.model import Settings
@@ -71,22 +70,22 @@ class Executor:
         undone = [await self._strategies[move.strategy].undo(move, now, reason) for move in moves]
         return [self._keep(after) for before, after in zip(moves, undone, strict=True) if after is not before]
 
-    async def start(self, eligibility: Eligibility) -> list[Move]:
-        """Start the planned moves that are possible now; returns the moves that changed their state."""
+    async def start(self, eligibility: Eligibility, changed: Callable[[Move], None]) -> None:
+        """Start the planned moves that are possible now. `changed` gets each move that changes its state, at once."""
         snapshot = eligibility.snapshot
         starts = choose_starts(self.active_moves(), eligibility)
-        skipped = [self._keep(ended(move, MoveState.SKIPPED, snapshot.at, reason)) for move, reason in starts.skip]
-        calls = [partial(self._start, move, snapshot) for move in starts.begin]
-        return [*skipped, *await some_at_once(calls, WRITES_AT_ONCE)]
+        for move, reason in starts.skip:
+            changed(self._keep(ended(move, MoveState.SKIPPED, snapshot.at, reason)))
+        await gather_limited([partial(self._start, move, snapshot, changed) for move in starts.begin])
 
     async def bind(self, moves: Iterable[PlannedMove], snapshot: Snapshot) -> list[Bound]:
         return await self._binder.bind(moves, snapshot.cluster, snapshot.at)
 
-    async def _start(self, move: Move, snapshot: Snapshot) -> Move:
+    async def _start(self, move: Move, snapshot: Snapshot, changed: Callable[[Move], None]) -> None:
         """The result is kept at once: a failure of another call must not lose it."""
         pod = snapshot.cluster.pods[move.pod.uid]
         self._siblings[move.id] = siblings(pod, snapshot.cluster)
-        return self._keep(await self._strategies[move.strategy].start(move, pod, snapshot.at))
+        changed(self._keep(await self._strategies[move.strategy].start(move, pod, snapshot.at)))
 
     def _keep(self, move: Move) -> Move:
         if move.active:

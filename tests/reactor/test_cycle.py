@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace as replace_fields
 
 import pytest
@@ -10,13 +11,18 @@ from msgspec.structs import replace
 
 from matching.plan import Planner
 from matching.problem import ProblemError
-from reactor.cluster.writes import Binding, BindingAnswer
+from reactor.cluster.records import Pod
+from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.decision.reasons import Reason
+from reactor.errors import InputError
+from reactor.execution.outcome import Outcome
 from reactor.state.moves import MoveState
-from tests.support.clock import NOW
+from reactor.state.snapshot import Snapshot
+from tests.support.clock import NOW, eventually
 from tests.support.cluster import GIB, make_node, make_pending, make_pod, make_settings
+from tests.support.moves import make_plan, plan_move
 from tests.support.rig import Rig
 
 WEB, DB = make_pod("web-1"), make_pod("db-1")
@@ -314,6 +320,56 @@ async def test_the_decision_of_a_cycle_is_recorded_although_its_planning_fails(r
 
     assert [(row.kind, row.pod_key) for row in rig.rows.decisions] == [("rematch", "shop/web-1")]
     assert rig.writer.evicted == []
+
+
+async def two_moves(rig: Rig, db_eviction: Callable[[], Awaitable[EvictionAnswer]]) -> None:
+    """A cycle that evicts web-1, which a PDB refuses, and db-1, by `db_eviction`."""
+    rig.settings = make_settings(mode="act", execution={"max_moves_in_flight": 2})
+    rig.put(make_node("n3"))
+    rig.executor.adopt(make_plan(plan_move(DB, "n3"), plan_move(WEB, "n2")), "plan-1", rig.snapshot())
+    rig.writer.evictions["web-1"] = EvictionAnswer(Eviction.PDB, "would violate the budget")
+    evict = rig.writer.evict
+
+    async def evict_or_fail(pod: Pod) -> EvictionAnswer:
+        answer = await evict(pod)
+        return await db_eviction() if pod.name == "db-1" else answer
+
+    rig.writer.evict = evict_or_fail  # type: ignore[method-assign]
+    await rig.run_cycle()
+
+
+async def broken() -> EvictionAnswer:
+    await asyncio.sleep(0)
+    raise InputError("token: cannot be read")
+
+
+async def test_an_eviction_that_fails_does_not_lose_what_the_others_did(rig: Rig) -> None:
+    with pytest.raises(ExceptionGroup):
+        await two_moves(rig, broken)
+
+    assert rig.memory.cooldowns.backoffs[WEB.uid].reason is Reason.PDB
+    assert [(row.pod_key, row.state) for row in rig.rows.moves] == [("shop/web-1", "failed")]
+    assert [move.pod.name for move in rig.executor.active_moves().moves] == ["db-1"]
+
+
+async def test_a_failing_record_does_not_hide_why_the_cycle_failed(rig: Rig) -> None:
+    def fail(_cycle: str, _snapshot: Snapshot, _outcome: Outcome) -> None:
+        raise ValueError("the dashboard")
+
+    rig.recorder.listen(fail)
+
+    await refused(rig)
+
+
+async def test_a_cycle_that_is_cancelled_while_a_pod_is_evicted_is_not_recorded(rig: Rig) -> None:
+    cycle = asyncio.create_task(two_moves(rig, asyncio.Event().wait))  # type: ignore[arg-type]
+    await eventually(lambda: rig.writer.evicted == ["db-1", "web-1"])
+    cycle.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await cycle
+    assert (rig.rows.moves, rig.rows.decisions) == ([], [])
+    assert rig.memory.cooldowns.backoffs[WEB.uid].reason is Reason.PDB
 
 
 async def test_a_replacement_is_bound_to_its_reserved_node_without_any_planner(rig: Rig) -> None:

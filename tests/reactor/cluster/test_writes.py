@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+
 import msgspec
 import pytest
 
 from reactor.cluster.api import MERGE_PATCH, ApiResponse
 from reactor.cluster.records import Pod
-from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter, Eviction
+from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter, Eviction, gather_limited
 from reactor.errors import Forbidden, NotFound, Unreachable
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.helpers import FakeClock
@@ -165,3 +168,38 @@ async def test_events_about_objects_without_a_namespace_live_in_default() -> Non
     assert (await announcer.create_event(about)).namespace == "default"
     with pytest.raises(Forbidden, match="POST /api/v1/namespaces/default/events: 403"):
         await announcer.create_event(about)
+
+
+async def test_results_are_in_order_and_never_too_many_calls_run_at_once() -> None:
+    waiting = most = 0
+
+    async def answer(number: int) -> int:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        await asyncio.sleep(0.001 * (5 - number))
+        waiting -= 1
+        return number
+
+    calls = [partial(answer, number) for number in range(5)]
+
+    assert await gather_limited(calls, 2) == [0, 1, 2, 3, 4]
+    assert most == 2
+    assert await gather_limited([], 2) == []
+
+
+async def test_a_failure_cancels_the_others() -> None:
+    ended: list[str] = []
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.append("cancelled")
+
+    with pytest.raises(ExceptionGroup):
+        await gather_limited([wait, fail], 2)
+    assert ended == ["cancelled"]

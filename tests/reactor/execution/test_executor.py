@@ -43,7 +43,9 @@ def follow(executor: Executor, *pods: Pod, now: float = NOW) -> list[Move]:
 
 
 async def start(executor: Executor, *pods: Pod) -> list[Move]:
-    return await executor.start(make_eligibility(seen(executor, *pods), SETTINGS))
+    changed: list[Move] = []
+    await executor.start(make_eligibility(seen(executor, *pods), SETTINGS), changed.append)
+    return changed
 
 
 async def started(answer: EvictionAnswer) -> tuple[Executor, FakeWriter, Move]:
