@@ -158,8 +158,7 @@ class UsageHistory:
                 if sample.at >= self._created[slot] + cpu_window:
                     batch.take(CPU, slot, sample.cpu, sample.at)
                 batch.take(MEMORY, slot, sample.memory, sample.at)
-        batch.write(self._pods, source, self.freshness)
-        self._peaks = None
+        self._write_pods(batch, source)
 
     def record_throttling(self, samples: Iterable[ThrottleSample], now: float) -> None:
         batch = _Batch(now)
@@ -167,7 +166,7 @@ class UsageHistory:
             slot = self._slot_of(sample.namespace, sample.pod, sample.at)
             if slot is not None:
                 batch.take(THROTTLED, slot, sample.share, sample.at)
-        batch.write(self._pods, MetricsSource.PROMETHEUS, self.freshness)
+        self._write_pods(batch, MetricsSource.PROMETHEUS)
 
     def record_network(self, pods: Iterable[NetworkSample], links: Iterable[LinkSample], now: float) -> None:
         rates, speeds = _Batch(now), _Batch(now)
@@ -179,7 +178,7 @@ class UsageHistory:
             name = self._node_of(link.node)
             if name is not None:
                 speeds.take(NETWORK, self._nodes.rows.slots[name], link.speed, link.at)
-        rates.write(self._pods, MetricsSource.PROMETHEUS, self.freshness)
+        self._write_pods(rates, MetricsSource.PROMETHEUS)
         speeds.write(self._nodes, MetricsSource.PROMETHEUS, self.freshness)
 
     def record_nodes(self, samples: Iterable[NodeUsageSample], source: MetricsSource, now: float) -> set[str]:
@@ -197,20 +196,8 @@ class UsageHistory:
         batch.write(self._nodes, source, self.freshness)
         return unknown
 
-    def usage(self, uid: str, now: float) -> Usage:
-        return _usage(self._pods.rows, uid, now, self.freshness)
-
-    def node_usage(self, name: str, now: float) -> Usage:
-        return _usage(self._nodes.rows, name, now, self.freshness)
-
-    def throttled(self, uid: str, now: float) -> Measurement:
-        return self._pods.rows.measurement(uid, THROTTLED, now, self.freshness)
-
-    def peak(self, uid: str, now: float) -> Peak:
-        history = self._history_peak(uid)
-        return _peak(_number(history.cpu), _number(history.memory), self.usage(uid, now))
-
     def freeze(self, now: float) -> UsageView:
+        """Changes nothing that a later call would show."""
         pods = self._pods.rows.copy()
         fresh = _is_fresh(pods.at[:, :_MEASURED], now, self.freshness)
         return UsageView(
@@ -238,6 +225,11 @@ class UsageHistory:
             self._peaks[self._new] = np.nan
         self._new.clear()
         return self._peaks
+
+    def _write_pods(self, batch: _Batch, source: MetricsSource) -> None:
+        """Every write may move the window of the history, so the peaks are estimated again."""
+        batch.write(self._pods, source, self.freshness)
+        self._peaks = None
 
     def _node_of(self, name: str) -> str | None:
         return self._aliases.get(name) or self._aliases.get(name.partition(".")[0])
@@ -300,6 +292,3 @@ def _highest(estimate: float, used: float | None) -> float | None:
         return used
     return estimate if used is None else max(estimate, used)
 
-
-def _number(amount: float | None) -> float:
-    return math.nan if amount is None else amount

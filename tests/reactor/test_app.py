@@ -51,7 +51,7 @@ async def controlled(shop: Shop, folder: Path, text: str = "", **options: object
 
 def measured(live: LiveController) -> Callable[[], bool]:
     usage, clock = live.controller.state.usage, live.controller.clock
-    return lambda: all(usage.node_usage(name, clock.now()).known for name in ("n1", "n2"))
+    return lambda: all(usage.freeze(clock.now()).node_usage(name).known for name in ("n1", "n2"))
 
 
 async def test_in_mode_act_the_failing_pod_gets_a_better_node(shop: Shop, tmp_path: Path) -> None:

@@ -30,84 +30,84 @@ def history(make_pod: MakePod) -> UsageHistory:
 
 
 def test_missing_is_not_zero(history: UsageHistory) -> None:
-    usage = history.usage("u1", 1000.0)
+    usage = history.freeze(1000.0).usage("u1")
     assert usage.cpu.quality is Quality.MISSING
     assert usage.cpu.fresh is None
     assert not usage.known
-    assert history.usage("nobody", 1000.0).memory.quality is Quality.MISSING
-    assert history.peak("u1", 1000.0) == Peak()
+    assert history.freeze(1000.0).usage("nobody").memory.quality is Quality.MISSING
+    assert history.freeze(1000.0).peak("u1") == Peak()
 
 
 def test_fresh_then_stale(history: UsageHistory) -> None:
     history.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
-    assert history.usage("u1", 1100.0).known
-    assert history.usage("u1", 1100.0).cpu.fresh == 0.5
-    stale = history.usage("u1", 1121.0).cpu
+    assert history.freeze(1100.0).usage("u1").known
+    assert history.freeze(1100.0).usage("u1").cpu.fresh == 0.5
+    stale = history.freeze(1121.0).usage("u1").cpu
     assert (stale.quality, stale.value, stale.fresh) == (Quality.STALE, 0.5, None)
 
 
 def test_zero_is_a_measurement(history: UsageHistory) -> None:
     history.record_pods([sample(0.0, 0.0, 1000.0)], PROMETHEUS, 1000.0)
-    assert history.usage("u1", 1000.0).cpu.fresh == 0.0
-    assert history.usage("u1", 1000.0).known
+    assert history.freeze(1000.0).usage("u1").cpu.fresh == 0.0
+    assert history.freeze(1000.0).usage("u1").known
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf, -0.1])
 def test_broken_values_are_invalid(history: UsageHistory, broken: float) -> None:
     history.record_pods([sample(broken, 1e9, 1000.0)], PROMETHEUS, 1000.0)
-    usage = history.usage("u1", 1000.0)
+    usage = history.freeze(1000.0).usage("u1")
     assert usage.cpu.quality is Quality.INVALID
     assert usage.memory.quality is Quality.FRESH
-    assert history.peak("u1", 1000.0) == Peak(None, 1e9)
+    assert history.freeze(1000.0).peak("u1") == Peak(None, 1e9)
 
 
-def test_the_metrics_api_fills_what_prometheus_did_not_tell(history: UsageHistory) -> None:
+def test_the_metrics_api_fills_what_prometheus_did_not_report(history: UsageHistory) -> None:
     history.record_pods([sample(0.5, None, 1000.0)], PROMETHEUS, 1000.0)
     history.record_pods([sample(0.7, 2e9, 1010.0)], METRICS_API, 1010.0)
-    usage = history.usage("u1", 1010.0)
+    usage = history.freeze(1010.0).usage("u1")
     assert (usage.cpu.fresh, usage.cpu.source) == (0.5, PROMETHEUS)
     assert (usage.memory.fresh, usage.memory.source) == (2e9, METRICS_API)
     history.record_pods([sample(0.8, 2e9, 1200.0)], METRICS_API, 1200.0)
-    assert history.usage("u1", 1200.0).cpu.fresh == 0.8, "Prometheus has gone silent"
+    assert history.freeze(1200.0).usage("u1").cpu.fresh == 0.8, "Prometheus has gone silent"
     history.record_pods([sample(0.6, None, 1210.0)], PROMETHEUS, 1210.0)
-    assert history.usage("u1", 1210.0).cpu.fresh == 0.6
+    assert history.freeze(1210.0).usage("u1").cpu.fresh == 0.6
 
 
 def test_a_broken_series_does_not_push_out_the_other_source(history: UsageHistory) -> None:
     history.record_pods([sample(math.nan, 1e9, 1000.0)], PROMETHEUS, 1000.0)
     history.record_pods([sample(0.3, 1e9, 1001.0)], METRICS_API, 1001.0)
-    assert history.usage("u1", 1001.0).cpu.fresh == 0.3
+    assert history.freeze(1001.0).usage("u1").cpu.fresh == 0.3
     history.record_pods([sample(math.nan, 1e9, 1015.0)], PROMETHEUS, 1015.0)
-    assert history.usage("u1", 1015.0).cpu.fresh == 0.3
+    assert history.freeze(1015.0).usage("u1").cpu.fresh == 0.3
     history.record_pods([sample(math.nan, 1e9, 1016.0)], METRICS_API, 1016.0)
-    assert history.usage("u1", 1016.0).cpu.quality is Quality.INVALID
+    assert history.freeze(1016.0).usage("u1").cpu.quality is Quality.INVALID
 
 
 def test_a_clock_ahead_of_ours_means_now(history: UsageHistory) -> None:
     history.record_pods([sample(0.5, 1e9, 9000.0)], METRICS_API, 1000.0)
-    assert history.usage("u1", 1000.0).cpu.at == 1000.0
-    assert history.usage("u1", 1500.0).cpu.quality is Quality.STALE
+    assert history.freeze(1000.0).usage("u1").cpu.at == 1000.0
+    assert history.freeze(1500.0).usage("u1").cpu.quality is Quality.STALE
 
 
 def test_a_sample_older_than_the_pod_is_another_pods(history: UsageHistory, make_pod: MakePod) -> None:
     history.forget_pod(make_pod())
     history.observe_pod(make_pod("u2", created=2000.0))
     history.record_pods([sample(0.9, 1e9, 1990.0)], PROMETHEUS, 2001.0)
-    assert history.usage("u2", 2001.0).cpu.quality is Quality.MISSING
-    assert history.usage("u1", 2001.0).cpu.quality is Quality.MISSING
+    assert history.freeze(2001.0).usage("u2").cpu.quality is Quality.MISSING
+    assert history.freeze(2001.0).usage("u1").cpu.quality is Quality.MISSING
 
 
 def test_peak_is_never_below_now_and_forgets_after_the_window(history: UsageHistory) -> None:
     for step in range(60):
         now = 1000.0 + 15 * step
         history.record_pods([sample(1.0 if step == 5 else 0.1, 1e8, now)], PROMETHEUS, now)
-    peak = history.peak("u1", 1900.0).cpu
+    peak = history.freeze(1900.0).peak("u1").cpu
     assert peak is not None
     assert 0.4 < peak <= 1.0
     history.record_pods([sample(3.0, 1e8, 1900.0)], PROMETHEUS, 1900.0)
-    assert (history.peak("u1", 1900.0).cpu or 0) >= 3.0
+    assert (history.freeze(1900.0).peak("u1").cpu or 0) >= 3.0
     history.record_pods([sample(0.1, 1e8, 4000.0)], PROMETHEUS, 4000.0)
-    assert history.peak("u1", 4000.0).cpu == pytest.approx(0.1)
+    assert history.freeze(4000.0).peak("u1").cpu == pytest.approx(0.1)
 
 
 def test_a_replacement_inherits(make_pod: MakePod) -> None:
@@ -134,11 +134,11 @@ def test_a_replacement_inherits(make_pod: MakePod) -> None:
 def test_nodes_are_found_by_name_host_and_address(history: UsageHistory) -> None:
     for name in ("node1", "10.0.0.1", "node1.example.org"):
         assert history.record_nodes([NodeUsageSample(name, 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0) == set()
-    assert history.node_usage("node1", 1000.0).known
+    assert history.freeze(1000.0).node_usage("node1").known
     unknown = history.record_nodes([NodeUsageSample("10.9.9.9", 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0)
     assert unknown == {"10.9.9.9"}
     history.forget_node("node1")
-    assert history.node_usage("node1", 1000.0).cpu.quality is Quality.MISSING
+    assert history.freeze(1000.0).node_usage("node1").cpu.quality is Quality.MISSING
     assert history.record_nodes([NodeUsageSample("node1", 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0) == {"node1"}
 
 
@@ -156,35 +156,48 @@ def test_a_view_does_not_change(history: UsageHistory, make_pod: MakePod) -> Non
     assert view.peak("nobody") == Peak()
 
 
+def test_a_view_taken_in_between_changes_no_later_one(make_pod: MakePod) -> None:
+    peaks = []
+    for views in (0, 3):
+        history = UsageHistory(120.0, 900.0, SigmaOrPercentile())
+        history.observe_pod(make_pod())
+        history.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
+        for _ in range(views):
+            history.freeze(1000.0)
+        history.record_throttling([ThrottleSample("default", "web-1", 0.25, 3000.0)], 3000.0)
+        peaks.append(history.freeze(3000.0).peak("u1"))
+    assert peaks == [Peak(), Peak()]
+
+
 def test_slots_are_used_again_without_leftovers(history: UsageHistory, make_pod: MakePod) -> None:
     history.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
     history.forget_pod(make_pod())
     history.forget_pod(make_pod())
     history.observe_pod(make_pod("u2", "web-2"))
-    assert history.usage("u2", 1000.0).cpu.quality is Quality.MISSING
-    assert history.peak("u2", 1000.0) == Peak()
+    assert history.freeze(1000.0).usage("u2").cpu.quality is Quality.MISSING
+    assert history.freeze(1000.0).peak("u2") == Peak()
 
 
 def test_settings_change_while_running(history: UsageHistory) -> None:
     history.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
     history.configure(10.0, 900.0)
-    assert history.usage("u1", 1011.0).cpu.quality is Quality.STALE
-    assert history.peak("u1", 1011.0).cpu == 0.5
+    assert history.freeze(1011.0).usage("u1").cpu.quality is Quality.STALE
+    assert history.freeze(1011.0).peak("u1").cpu == 0.5
     history.configure(10.0, 3600.0)
-    assert history.peak("u1", 1011.0).cpu is None
+    assert history.freeze(1011.0).peak("u1").cpu is None
 
 
 def test_a_rate_over_more_than_the_pods_life_is_not_taken(make_pod: MakePod) -> None:
     history = UsageHistory(120.0, 900.0, SigmaOrPercentile())
     history.observe_pod(make_pod(created=1000.0))
     history.record_pods([sample(0.04, 1e8, 1030.0)], PROMETHEUS, 1030.0, cpu_window=120.0)
-    young = history.usage("u1", 1030.0)
+    young = history.freeze(1030.0).usage("u1")
     assert (young.cpu.quality, young.memory.fresh) == (Quality.MISSING, 1e8)
     history.record_pods([sample(0.5, 1e8, 1120.0)], PROMETHEUS, 1120.0, cpu_window=120.0)
-    assert history.usage("u1", 1120.0).cpu.fresh == 0.5
+    assert history.freeze(1120.0).usage("u1").cpu.fresh == 0.5
 
 
-def test_asking_of_many_pods_at_once_says_the_same_as_asking_of_each(history: UsageHistory, make_pod: MakePod) -> None:
+def test_the_needs_of_many_pods_at_once_are_those_of_each(history: UsageHistory, make_pod: MakePod) -> None:
     samples = {"a": (0.5, 1e9, 1000.0), "b": (0.2, 1e9, 850.0), "c": (math.nan, 1e9, 1000.0), "d": (None, 2e9, 1000.0)}
     for name, values in samples.items():
         history.observe_pod(make_pod(uid=name, name=name))
