@@ -19,7 +19,7 @@ from reactor.cluster.connection import KubernetesConnection, open_connection
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import ConfigMap
-from reactor.cluster.watch import ClusterWatch, Pace
+from reactor.cluster.watch import ClusterWatch, WatchTiming
 from reactor.cluster.writes import ClusterWriter, EventWriter
 from reactor.cycle import CycleParts
 from reactor.decision.cooldowns import Cooldowns, DecisionMemory, Lineage
@@ -32,7 +32,7 @@ from reactor.record.recorder import Recorder, WatchRecorder
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner import make_planner
 from reactor.settings.source import watch_file
-from reactor.state.live_state import State, StateCallbacks
+from reactor.state.live_state import State
 from reactor.work_queue import WorkQueue
 from storage.store import Store
 
@@ -79,7 +79,6 @@ class Controller:
 
     clock: Clock
     store: Store
-    settings: Callable[[], Settings]
     state: State
     memory: DecisionMemory
     executor: Executor
@@ -93,14 +92,13 @@ class Controller:
 
 
 def wire(borders: Borders) -> Controller:
-    """The one place where a controller is put together, for production, tests and simulations."""
+    """Connects the parts of a controller, for production, tests and simulations."""
     clock, settings = borders.clock, borders.settings
     instruments = Instruments()
     events = EventQueue(borders.event_writer, clock, instruments.events_lost.inc)
     work_queue = WorkQueue(clock)
     executor = Executor(borders.writer)
-    callbacks = StateCallbacks(lambda: executor.busy, borders.config_map_changed)
-    state = State(borders.kinds, clock, work_queue, settings, callbacks)
+    state = State(borders.kinds, clock, work_queue, settings, lambda: executor.busy, borders.config_map_changed)
     memory = DecisionMemory(Cooldowns(borders.lineage))
     history = History(borders.store)
     recorder = Recorder(history, events, instruments)
@@ -108,7 +106,6 @@ def wire(borders: Borders) -> Controller:
     return Controller(
         clock=clock,
         store=borders.store,
-        settings=settings,
         state=state,
         memory=memory,
         executor=executor,
@@ -185,27 +182,17 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             RevisionReport(controller.history, controller.events, controller.instruments, controller.work_queue)
         )
         await _restore(store, controller.state, clock)
-        yield _live(options, controller, connection, settings, reader)
-
-
-def _live(
-    options: Options,
-    controller: Controller,
-    connection: KubernetesConnection,
-    settings: ActiveSettings,
-    reader: ClusterReader,
-) -> LiveController:
-    state, store, clock, instruments = controller.state, controller.store, controller.clock, controller.instruments
-    return LiveController(
-        options=options,
-        controller=controller,
-        connection=connection,
-        settings=settings,
-        watch=ClusterWatch(reader, state.mirror, WatchRecorder(instruments), Pace(clock)),
-        metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments),
-        maintenance=StoreMaintenance(state, store, settings.get, clock, instruments),
-        compilation=KernelCompilation(state, clock),
-    )
+        state, instruments = controller.state, controller.instruments
+        yield LiveController(
+            options=options,
+            controller=controller,
+            connection=connection,
+            settings=settings,
+            watch=ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock)),
+            metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments),
+            maintenance=StoreMaintenance(state, store, settings.get, clock, instruments),
+            compilation=KernelCompilation(state, clock),
+        )
 
 
 async def _restore(store: Store, state: State, clock: Clock) -> None:

@@ -7,17 +7,17 @@ import contextlib
 
 from reactor.clock import Clock
 
-PIECE = 1_000
-"""Objects that bulk work handles at once; between two pieces it yields to a cycle."""
+BATCH = 1_000
+"""Objects that bulk work handles at once; between two batches it yields to a cycle."""
 MAX_YIELD = 1.0
 """Seconds that bulk work waits for a cycle before it goes on."""
 
 
 class WorkQueue:
-    """A key means "look at this pod again". Equal keys collapse, and a burst of signals becomes one cycle."""
+    """A key means "evaluate this pod again". Equal keys collapse, and a burst of signals becomes one cycle."""
 
     def __init__(self, clock: Clock, *, gather: float = 0.01) -> None:
-        """`gather`: seconds to wait for the rest of a burst."""
+        """`gather`: seconds to wait for more signals of a burst."""
         self._clock = clock
         self._gather = gather
         self._keys: dict[str, float] = {}
@@ -35,7 +35,7 @@ class WorkQueue:
             self._idle.clear()
 
     async def yield_to_cycle(self) -> None:
-        """For bulk work between two pieces: a cycle that is due runs first, if there are cycles at all."""
+        """For bulk work between two batches: a cycle that is due runs first, if there are cycles at all."""
         await asyncio.sleep(0)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(MAX_YIELD):

@@ -22,7 +22,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Event, Pod, Record
-from reactor.cluster.watch import ClusterWatch, Pace
+from reactor.cluster.watch import ClusterWatch, WatchTiming
 
 LAG_BAR = 1.0
 _SETTLE = 2.0
@@ -84,7 +84,7 @@ async def measure(shape: Shape) -> Result:
         reader = ClusterReader(connection)
         state = bare_state(reader)
         lags = _Lags(state.mirror)
-        watch = ClusterWatch(reader, lags, FailOnTrouble(), Pace(SystemClock()))
+        watch = ClusterWatch(reader, lags, FailOnTrouble(), WatchTiming(SystemClock()))
         running = asyncio.create_task(watch.run())
         synced = asyncio.create_task(state.until_synced())
         await asyncio.wait((running, synced), return_when=asyncio.FIRST_COMPLETED)

@@ -18,7 +18,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.reads import ClusterReader
 from reactor.errors import ClusterError
 from reactor.settings.model import Settings
-from reactor.state.live_state import State, StateCallbacks
+from reactor.state.live_state import State
 from reactor.work_queue import WorkQueue
 
 MIB = 1024 * 1024
@@ -70,8 +70,7 @@ def write_kubeconfig(path: Path, port: int) -> Path:
 def bare_state(reader: ClusterReader) -> State:
     """The controller's whole state (mirror, probe probes, usage book), without a loop."""
     clock = SystemClock()
-    callbacks = StateCallbacks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
-    return State(reader.kinds, clock, WorkQueue(clock), Settings, callbacks)
+    return State(reader.kinds, clock, WorkQueue(clock), Settings)
 
 
 async def _connect(port: int) -> KubernetesConnection:

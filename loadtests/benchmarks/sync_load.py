@@ -18,7 +18,7 @@ from loadtests.benchmarks.sync_client import MIB, FailOnTrouble, bare_state, res
 from loadtests.benchmarks.sync_server import Objects, Shape
 from reactor.clock import SystemClock
 from reactor.cluster.reads import ClusterReader
-from reactor.cluster.watch import ClusterWatch, Pace
+from reactor.cluster.watch import ClusterWatch, WatchTiming
 from reactor.state.moves import ActiveMoves
 
 CPU_BAR = 30.0
@@ -45,7 +45,7 @@ async def _sync(shape: Shape) -> Result:
     async with served(shape) as connection:
         reader = ClusterReader(connection)
         state = bare_state(reader)
-        watch = ClusterWatch(reader, state.mirror, FailOnTrouble(), Pace(SystemClock()))
+        watch = ClusterWatch(reader, state.mirror, FailOnTrouble(), WatchTiming(SystemClock()))
         before, cpu, wall = resident("VmRSS"), time.process_time(), time.monotonic()
         running = asyncio.create_task(watch.run())
         synced = asyncio.create_task(state.until_synced())

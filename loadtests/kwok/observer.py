@@ -18,7 +18,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Pod, Record
-from reactor.cluster.watch import Pace, Watcher
+from reactor.cluster.watch import Watcher, WatchTiming
 from reactor.errors import ClusterError
 
 _SYNC_SECONDS = 60.0
@@ -96,7 +96,7 @@ async def observed_pods(kubeconfig: Path) -> AsyncIterator[PodObserver]:
     observer = PodObserver()
     connection = await open_connection(str(kubeconfig))
     try:
-        watcher = Watcher(Kind.PODS, ClusterReader(connection), observer.mirror, observer, Pace(SystemClock()))
+        watcher = Watcher(Kind.PODS, ClusterReader(connection), observer.mirror, observer, WatchTiming(SystemClock()))
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(watcher.run())
             async with asyncio.timeout(_SYNC_SECONDS):

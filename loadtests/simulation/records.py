@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
 from loadtests.simulation.cluster import SimulatedCluster, SimulationSpec
-from loadtests.simulation.pod import FAILURE_THRESHOLD, PROBE_TIMEOUT, SimulatedPod
+from loadtests.simulation.pod import FAILURE_THRESHOLD, SimulatedPod
 from loadtests.workloads.placement import App, NodeSpec
 from reactor.cluster.api import ApiRequest, ApiResponse, Query
 from reactor.cluster.decoding.quantity import parse_quantity
@@ -29,7 +29,7 @@ def owner_record(app: App, namespace: str) -> Workload:
 
 
 def pod_record(pod: SimulatedPod, version: int, spec: SimulationSpec, now: float) -> Pod:
-    probe = Probe(spec.probe_period, PROBE_TIMEOUT, FAILURE_THRESHOLD, 0.0)
+    probe = Probe(spec.probe_period, FAILURE_THRESHOLD, 0.0)
     return Pod(
         uid=pod.uid,
         namespace=spec.namespace,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,12 +17,12 @@ from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample
 from reactor.errors import MetricsError
 from reactor.planning.network import prometheus_queries
 from reactor.record.metrics import Instruments
-from reactor.settings.model import Settings
+from reactor.settings.model import Metrics, Settings
 from reactor.signals.measurements import MetricsSource
 from reactor.signals.metrics_api import MetricsApiSource
 from reactor.signals.prometheus import PrometheusSource
 from reactor.state.live_state import State
-from reactor.work_queue import PIECE
+from reactor.work_queue import BATCH
 from storage.rows import SampleRow
 from storage.store import Store
 
@@ -64,41 +64,26 @@ class MetricsCollector:
     async def run(self) -> None:
         await self._state.until_synced()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._poll_prometheus())
-            tasks.create_task(self._poll_metrics_api())
+            for read in (self._read_prometheus, self._read_metrics_api):
+                tasks.create_task(self._poll(read))
 
     async def once(self) -> None:
         """One round of every source, for commands that run once."""
-        settings = self._settings()
-        if settings.metrics.prometheus.url:
-            await self._read_prometheus(settings)
-        if settings.metrics.metrics_api.enabled:
-            await self._read_metrics_api(settings)
+        await self._read_prometheus(self._settings().metrics)
+        await self._read_metrics_api(self._settings().metrics)
 
-    async def _poll_prometheus(self) -> None:
+    async def _poll(self, read: Callable[[Metrics], Awaitable[float]]) -> None:
         while True:
-            settings = self._settings()
-            enabled = bool(settings.metrics.prometheus.url)
-            if enabled:
-                await self._read_prometheus(settings)
-            else:
-                self.service_level = ServiceLevel()
-                self.problems.pop(MetricsSource.PROMETHEUS, None)
-            await self._clock.sleep(settings.metrics.prometheus.interval if enabled else SWITCHED_OFF_INTERVAL)
+            await self._clock.sleep(await read(self._settings().metrics))
 
-    async def _poll_metrics_api(self) -> None:
-        while True:
-            settings = self._settings()
-            enabled = settings.metrics.metrics_api.enabled
-            if enabled:
-                await self._read_metrics_api(settings)
-            else:
-                self.problems.pop(MetricsSource.METRICS_API, None)
-            await self._clock.sleep(settings.metrics.metrics_api.interval if enabled else SWITCHED_OFF_INTERVAL)
-
-    async def _read_prometheus(self, settings: Settings) -> None:
+    async def _read_prometheus(self, metrics: Metrics) -> float:
+        """Returns the seconds until the next round."""
+        if not metrics.prometheus.url:
+            self.service_level = ServiceLevel()
+            self.problems.pop(MetricsSource.PROMETHEUS, None)
+            return SWITCHED_OFF_INTERVAL
         pods = (cast(Pod, pod).namespace for pod in self._state.mirror.records(Kind.PODS).values())
-        found = await self._prometheus.read(prometheus_queries(settings), Counter(pods))
+        found = await self._prometheus.read(prometheus_queries(self._settings()), Counter(pods))
         now = self._clock.now()
         self._state.count(found.probes)
         self._state.usage.record_network(found.network, found.links, now)
@@ -106,13 +91,18 @@ class MetricsCollector:
         self.service_level = ServiceLevel(found.availability, found.latency_p95)
         unknown_nodes = await self._write(found.pods, found.nodes, MetricsSource.PROMETHEUS, found.cpu_window)
         self._report(MetricsSource.PROMETHEUS, (*found.problems, *unknown_nodes))
+        return metrics.prometheus.interval
 
-    async def _read_metrics_api(self, settings: Settings) -> None:
-        found = await self._metrics_api.read(settings.metrics.metrics_api.timeout)
-        if found.absent and not found.problems:
-            return
-        unknown_nodes = await self._write(found.pods, found.nodes, MetricsSource.METRICS_API)
-        self._report(MetricsSource.METRICS_API, (*found.problems, *unknown_nodes))
+    async def _read_metrics_api(self, metrics: Metrics) -> float:
+        """Returns the seconds until the next round."""
+        if not metrics.metrics_api.enabled:
+            self.problems.pop(MetricsSource.METRICS_API, None)
+            return SWITCHED_OFF_INTERVAL
+        found = await self._metrics_api.read(metrics.metrics_api.timeout)
+        if not found.absent or found.problems:
+            unknown_nodes = await self._write(found.pods, found.nodes, MetricsSource.METRICS_API)
+            self._report(MetricsSource.METRICS_API, (*found.problems, *unknown_nodes))
+        return metrics.metrics_api.interval
 
     async def _write(
         self,
@@ -138,14 +128,14 @@ class MetricsCollector:
     async def _store_samples(
         self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: MetricsSource
     ) -> None:
-        """Store the samples of known pods and of all nodes, in pieces."""
+        """Store the samples of known pods and of all nodes, in batches."""
         self._store.add_samples(
             *(SampleRow(node.at, "node", node.node, node.cpu, node.memory, source) for node in nodes)
         )
-        for begin in range(0, len(pods), PIECE):
+        for begin in range(0, len(pods), BATCH):
             if begin:
                 await self._state.yield_to_cycle()
-            self._store.add_samples(*self._rows(pods[begin : begin + PIECE], source))
+            self._store.add_samples(*self._rows(pods[begin : begin + BATCH], source))
 
     def _rows(self, pods: Sequence[PodUsageSample], source: MetricsSource) -> Iterator[SampleRow]:
         for sample in pods:

@@ -61,7 +61,6 @@ class Connection(Protocol):
 
 class StatusCause(Struct, frozen=True, gc=False):
     reason: str = ""
-    message: str = ""
 
 
 class _Details(Struct, rename="camel", gc=False):

@@ -10,7 +10,6 @@ from typing import TypeVar, cast
 from reactor.cluster.decoding.decoder import key_of
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import (
-    ConfigMap,
     Event,
     Namespace,
     Node,
@@ -56,16 +55,13 @@ class ClusterMirror:
         """Whether the listener is called for a list: its new records may be old."""
         return self._listing
 
-    @property
-    def synced(self) -> bool:
-        """Every watched kind was listed once. Nothing is decided before."""
-        return not self._missing
-
     async def until_synced(self) -> None:
+        """Until every watched kind was listed once. Nothing is decided before."""
         await self._complete.wait()
 
     @property
     def missing(self) -> frozenset[Kind]:
+        """The kinds that were not listed yet."""
         return frozenset(self._missing)
 
     def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str] = ()) -> None:
@@ -124,10 +120,6 @@ class ClusterMirror:
 
     def pod_named(self, namespace: str, name: str) -> Pod | None:
         return self._pods_by_name.get((namespace, name))
-
-    def config_map(self) -> ConfigMap | None:
-        """The settings: no other ConfigMap is watched."""
-        return next(iter(self._copy(Kind.CONFIG_MAPS, ConfigMap).values()), None)
 
     def freeze(self, now: float) -> ClusterView:
         workloads: dict[str, Workload] = {}

@@ -22,7 +22,6 @@ class Owner(Struct, frozen=True, gc=False):
 
 class Probe(Struct, frozen=True, gc=False):
     period: float = 10.0
-    timeout: float = 1.0
     failure_threshold: int = 3
     initial_delay: float = 0.0
 

@@ -53,7 +53,7 @@ class WatchReporter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WatchTiming:
     """The timing of watchers in seconds. `draw` returns random numbers in [0, 1)."""
 
     clock: Clock
@@ -76,10 +76,7 @@ class WatchState:
     """For /readyz and metrics."""
 
     kind: Kind
-    synced: bool
     lists: int
-    errors: int
-    malformed: int
     last_error: str
     """Empty once it works again."""
     denied: bool
@@ -87,35 +84,27 @@ class WatchState:
 
 
 class Watcher:
-    def __init__(self, kind: Kind, source: ListWatcher, sink: RecordSink, reporter: WatchReporter, pace: Pace) -> None:
+    def __init__(
+        self, kind: Kind, source: ListWatcher, sink: RecordSink, reporter: WatchReporter, timing: WatchTiming
+    ) -> None:
         self._kind = kind
         self._source = source
         self._sink = sink
         self._reporter = reporter
-        self._pace = pace
-        self._clock = pace.clock
-        self._reconnects = pace.backoff()
-        self._relists = pace.backoff()
+        self._timing = timing
+        self._clock = timing.clock
+        self._reconnects = timing.backoff()
+        self._relists = timing.backoff()
         self._version: str | None = None
         self._listed_at = 0.0
         self._failed_watches = 0
         self._lists = 0
-        self._errors = 0
-        self._malformed = 0
         self._last_error = ""
         self._denied = False
 
     @property
     def state(self) -> WatchState:
-        return WatchState(
-            kind=self._kind,
-            synced=self._lists > 0,
-            lists=self._lists,
-            errors=self._errors,
-            malformed=self._malformed,
-            last_error=self._last_error,
-            denied=self._denied,
-        )
+        return WatchState(kind=self._kind, lists=self._lists, last_error=self._last_error, denied=self._denied)
 
     async def run(self) -> None:
         """Runs until cancelled. It pauses after every watch, so this is never a hot loop."""
@@ -134,14 +123,14 @@ class Watcher:
         except ClusterError as error:
             return self._after_error(error)
         self._contact()
-        if self._clock.monotonic() - began >= self._pace.settled:
+        if self._clock.monotonic() - began >= self._timing.settled:
             self._reconnects.reset()
         return self._reconnects.next()
 
     async def _list(self) -> None:
         page = await self._source.list_all(self._kind)
         for malformed in page.malformed:
-            self._skip(malformed)
+            self._reporter.malformed(malformed)
         self._sink.replaced(self._kind, page.records, {malformed.key for malformed in page.malformed})
         self._version = page.resource_version
         self._listed_at = self._clock.monotonic()
@@ -149,8 +138,8 @@ class Watcher:
         self._contact()
 
     async def _watch(self, version: str) -> None:
-        timeout = self._pace.watch * (1.0 + self._pace.draw())
-        changes = self._source.watch(self._kind, version, timeout=timeout, idle_timeout=timeout + self._pace.grace)
+        timeout = self._timing.watch * (1.0 + self._timing.draw())
+        changes = self._source.watch(self._kind, version, timeout=timeout, idle_timeout=timeout + self._timing.grace)
         async with aclosing(changes):
             async for change in changes:
                 self._apply(change)
@@ -168,16 +157,12 @@ class Watcher:
             case Bookmark(version):
                 self._advance(version)
             case Skipped(malformed):
-                self._skip(malformed)
+                self._reporter.malformed(malformed)
 
     def _advance(self, version: str) -> None:
         if version:
             self._version = version
             self._failed_watches = 0
-
-    def _skip(self, malformed: MalformedObject) -> None:
-        self._malformed += 1
-        self._reporter.malformed(malformed)
 
     def _contact(self) -> None:
         self._last_error = ""
@@ -186,7 +171,7 @@ class Watcher:
     def _list_again(self, error: Expired) -> float:
         """Expiry is normal after a long silence; the pauses grow only when it repeats."""
         self._version = None
-        if self._clock.monotonic() - self._listed_at >= self._pace.settled:
+        if self._clock.monotonic() - self._listed_at >= self._timing.settled:
             self._relists.reset()
         return self._report(error, self._relists.next())
 
@@ -202,7 +187,6 @@ class Watcher:
         return self._report(error, delay)
 
     def _report(self, error: ClusterError, delay: float) -> float:
-        self._errors += 1
         self._last_error = str(error)
         self._denied = isinstance(error, Forbidden)
         self._reporter.trouble(self._kind, error, delay)
@@ -212,8 +196,8 @@ class Watcher:
 class ClusterWatch:
     """The watchers of all kinds, which keep the mirror up to date while `run` runs."""
 
-    def __init__(self, reader: ClusterReader, sink: RecordSink, reporter: WatchReporter, pace: Pace) -> None:
-        self._watchers = [Watcher(kind, reader, sink, reporter, pace) for kind in reader.kinds]
+    def __init__(self, reader: ClusterReader, sink: RecordSink, reporter: WatchReporter, timing: WatchTiming) -> None:
+        self._watchers = [Watcher(kind, reader, sink, reporter, timing) for kind in reader.kinds]
 
     @property
     def states(self) -> tuple[WatchState, ...]:

@@ -13,7 +13,7 @@ from reactor.clock import Clock
 from reactor.cluster.decoding import metrics as decoding
 from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import ClusterError, MetricsError, NotFound
-from reactor.work_queue import PIECE
+from reactor.work_queue import BATCH
 
 _PODS = "/apis/metrics.k8s.io/v1beta1/pods"
 _NODES = "/apis/metrics.k8s.io/v1beta1/nodes"
@@ -80,7 +80,7 @@ class MetricsApiSource:
         """The samples of a List. Objects that cannot be decoded are added to `problems` and skipped."""
         samples = []
         for index, item in enumerate(_items(origin, text)):
-            if index and index % PIECE == 0:
+            if index and index % BATCH == 0:
                 await self._yield_to_cycle()
             try:
                 samples.append(decode(item))

@@ -23,11 +23,10 @@ def spread(count: float, first: float, last: float, half_life: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Decayed numbers of successful and failed liveness probes at the time `at`."""
+    """Decayed numbers of successful and failed liveness probes."""
 
     successes: float = 0.0
     failures: float = 0.0
-    at: float = 0.0
 
 
 class Span(Struct, frozen=True, gc=False):

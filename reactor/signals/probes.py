@@ -151,13 +151,13 @@ class ProbeHistory:
     def counts(self, uid: str, now: float) -> Counts:
         entry = self._entries.get(uid)
         if entry is None:
-            return Counts(at=now)
+            return Counts()
         successes = failures = 0.0
         for container in map(copy, entry.probes.containers):
             container.advance(now, self.half_life)
             successes += container.total_successes
             failures += container.total_failures
-        return Counts(successes, failures, now)
+        return Counts(successes, failures)
 
     def evidence(self, uid: str, now: float) -> ProbeEvidence | None:
         """None for a pod without history: it is gone, or has no liveness probe."""

@@ -291,4 +291,3 @@ def _highest(estimate: float, used: float | None) -> float | None:
     if math.isnan(estimate):
         return used
     return estimate if used is None else max(estimate, used)
-

@@ -30,7 +30,6 @@ _NO_STATUS = WirePodStatus()
 
 class _Probe(Struct, rename="camel", gc=False):
     period_seconds: float | None = None
-    timeout_seconds: float | None = None
     failure_threshold: int | None = None
     initial_delay_seconds: float | None = None
 
@@ -41,12 +40,7 @@ _PROBE = msgspec.json.Decoder(_Probe)
 def _decode_probe(text: bytes) -> Probe:
     """Zero means "not given", as for the API server."""
     found = _PROBE.decode(text)
-    return Probe(
-        found.period_seconds or 10.0,
-        found.timeout_seconds or 1.0,
-        found.failure_threshold or 3,
-        found.initial_delay_seconds or 0.0,
-    )
+    return Probe(found.period_seconds or 10.0, found.failure_threshold or 3, found.initial_delay_seconds or 0.0)
 
 
 class PodDecoder:

@@ -39,7 +39,7 @@ def test_defaults_where_the_api_omits_a_field() -> None:
     assert pod.scheduler_name == "default-scheduler"
     assert pod.phase == "Pending"
     assert pod.node is None
-    assert pod.containers[0].liveness == Probe(10.0, 1.0, 3, 0.0)
+    assert pod.containers[0].liveness == Probe(10.0, 3, 0.0)
     assert pod.owner is None
     assert not pod.ready
     assert pod.created == START
@@ -97,9 +97,9 @@ def test_containers_and_sidecars_with_their_probes_and_restarts() -> None:
         },
     )
     assert [each.name for each in pod.containers] == ["app", "proxy"]
-    assert pod.containers[0].liveness == Probe(5.0, 2.0, 1, 0.0)
+    assert pod.containers[0].liveness == Probe(5.0, 1, 0.0)
     assert (pod.containers[0].restarts, pod.containers[0].started) == (4, START + 1)
-    assert pod.containers[1].liveness == Probe(10.0, 1.0, 3, 3.0)
+    assert pod.containers[1].liveness == Probe(10.0, 3, 3.0)
     assert (pod.containers[1].restarts, pod.containers[1].started) == (1, None)
 
 

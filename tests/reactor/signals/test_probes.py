@@ -272,9 +272,9 @@ def test_nothing_is_counted_again_after_a_restart(
     after.observe_event(make_event(4, 1030.0, first=1000.0), 1060.0, listed=True)
     after.observe_event(make_kill(1, 1031.0), 1060.0, listed=True)
     after.observe_counters([counter(6, 30)], 1060.0)
-    assert after.counts("u1", 1060.0).failures == pytest.approx(stored.failures * decay(1060.0 - stored.at, 300.0))
+    assert after.counts("u1", 1060.0).failures == pytest.approx(stored.failures * decay(1060.0 - 1050.0, 300.0))
     after.observe_event(make_event(5, 1080.0, first=1000.0), 1080.0, listed=False)
-    assert failures(after, 1080.0) == pytest.approx(stored.failures * decay(1080.0 - stored.at, 300.0) + 1, rel=1e-5)
+    assert failures(after, 1080.0) == pytest.approx(stored.failures * decay(1080.0 - 1050.0, 300.0) + 1, rel=1e-5)
 
 
 def test_a_stored_history_of_another_version_is_not_used(make_pod: MakePod, make_event: MakeEvent) -> None:
