@@ -54,18 +54,17 @@ class ActiveSettings:
 
     def config_map_changed(self, config_map: ConfigMap | None) -> None:
         """Our ConfigMap was created, changed or deleted."""
-        if config_map is None:
-            if self._config_map is not None:
-                name = f"ConfigMap {self._config_map.namespace}/{self._config_map.name}"
-                self.source.lost(name, "is gone")
+        known = config_map or self._config_map
+        if known is None:
             return
-        self._config_map = config_map
-        name = f"ConfigMap {config_map.namespace}/{config_map.name}"
-        text = config_map.data.get(CONFIG_MAP_KEY)
-        if text is None:
+        self._config_map = known
+        name = f"ConfigMap {known.namespace}/{known.name}"
+        if config_map is None:
+            self.source.lost(name, "is gone")
+        elif CONFIG_MAP_KEY not in config_map.data:
             self.source.lost(name, f"has no key {CONFIG_MAP_KEY}")
         else:
-            self.source.offer(text, name)
+            self.source.offer(config_map.data[CONFIG_MAP_KEY], name)
 
     def _with_mode(self, settings: Settings) -> Settings:
         return settings if self._mode is None else settings.model_copy(update={"mode": self._mode})
@@ -81,28 +80,18 @@ class ActiveSettings:
         if self._report is not None:
             self._report.instruments.revisions.labels("accepted").inc()
             self._report.instruments.acting.set(self._settings.mode is Mode.ACT)
-            self._report.history.revision(_row(revision, accepted=True))
+            self._report.history.revision(_row(revision))
 
     def _refused(self, revision: RefusedRevision) -> None:
         problems = list(revision.problems)
         log.error("settings refused, the last good ones stay", source=revision.source, problems=problems)
         if self._report is not None:
             self._report.instruments.revisions.labels("refused").inc()
-            self._report.history.revision(_row(revision, accepted=False, errors=revision.problems))
+            self._report.history.revision(_row(revision, revision.problems))
             if self._config_map is not None:
                 self._report.events.add(refused_settings_event(self._config_map, problems))
 
 
-def _row(
-    revision: SettingsRevision | RefusedRevision, *, accepted: bool, errors: tuple[tuple[str, str], ...] = ()
-) -> RevisionRow:
-    row_id = secrets.token_hex(6)
-    return RevisionRow(
-        row_id,
-        revision.at,
-        revision.source,
-        revision.digest,
-        accepted=accepted,
-        errors=errors,
-        text=revision.text,
-    )
+def _row(revision: SettingsRevision | RefusedRevision, errors: tuple[tuple[str, str], ...] = ()) -> RevisionRow:
+    row_id, at, source, digest = secrets.token_hex(6), revision.at, revision.source, revision.digest
+    return RevisionRow(row_id, at, source, digest, accepted=not errors, errors=errors, text=revision.text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 from matching.feasibility import VETOES
 from matching.problem import Node as ProblemNode
@@ -24,25 +25,13 @@ class Cause:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeUse:
-    """Use as a share of allocatable, by axis."""
-
-    shares: dict[str, float]
-
-    @property
-    def worst(self) -> tuple[str, float]:
-        axis = max(self.shares, key=lambda name: self.shares[name])
-        return axis, self.shares[axis]
-
-
-def node_use(node: Node, snapshot: Snapshot) -> NodeUse | None:
-    """None when an axis is not freshly measured: unknown is not idle."""
+def node_use(node: Node, snapshot: Snapshot) -> dict[str, float] | None:
+    """Use as a share of allocatable, by axis. None when an axis is not freshly measured: unknown is not idle."""
     used = _requested(node, snapshot) if snapshot.needs is Needs.REQUESTS else _measured(node, snapshot)
     totals = [node.allocatable.get(axis, 0.0) for axis in MEASURED]
     if used is None or min(totals) <= 0:
         return None
-    return NodeUse({axis: amount / total for axis, amount, total in zip(MEASURED, used, totals, strict=True)})
+    return {axis: amount / total for axis, amount, total in zip(MEASURED, used, totals, strict=True)}
 
 
 def _measured(node: Node, snapshot: Snapshot) -> tuple[float, float] | None:
@@ -78,28 +67,26 @@ def placement_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> Cause:
     use = node_use(node, snapshot)
     if use is None:
         return Cause(False, False, f"no fresh metrics of {node.name}")
-    axis, share = use.worst
+    axis, share = max(use.items(), key=itemgetter(1))
     if share >= settings.decision.node_pressure:
         return Cause(True, True, f"{node.name} uses {share:.0%} of its {axis}")
-    return _better_elsewhere(pod, node, use, snapshot, settings)
+    best = _least_used(pod, snapshot)
+    if best is not None and share - best[0] >= settings.decision.clearly_better:
+        return Cause(True, True, f"{node.name} uses {share:.0%} of its {axis}, {best[1]} only {best[0]:.0%}")
+    text = f"{node.name} uses only {share:.0%} of its {axis} and no node is clearly better"
+    return Cause(True, False, text + _own_limit(pod, snapshot))
 
 
 def _pod_known(pod: Pod, snapshot: Snapshot) -> bool:
     return snapshot.needs is Needs.REQUESTS or snapshot.usage.usage(pod.uid).known
 
 
-def _better_elsewhere(pod: Pod, here: Node, use: NodeUse, snapshot: Snapshot, settings: Settings) -> Cause:
-    axis, share = use.worst
+def _least_used(pod: Pod, snapshot: Snapshot) -> tuple[float, str] | None:
+    """The use of the least used other node that takes the pod, and its name."""
     rules = rules_of(pod, snapshot.cluster)
-    best: tuple[float, str] | None = None
-    for node in snapshot.cluster.nodes.values():
-        other = node_use(node, snapshot) if node.name != here.name and admits(node, rules) else None
-        if other is not None and (best is None or (other.worst[1], node.name) < best):
-            best = (other.worst[1], node.name)
-    if best is not None and share - best[0] >= settings.decision.clearly_better:
-        return Cause(True, True, f"{here.name} uses {share:.0%} of its {axis}, {best[1]} only {best[0]:.0%}")
-    text = f"{here.name} uses only {share:.0%} of its {axis} and no node is clearly better"
-    return Cause(True, False, text + _own_limit(pod, snapshot))
+    others = (node for node in snapshot.cluster.nodes.values() if node.name != pod.node and admits(node, rules))
+    uses = ((node_use(node, snapshot), node.name) for node in others)
+    return min(((max(use.values()), name) for use, name in uses if use is not None), default=None)
 
 
 def _own_limit(pod: Pod, snapshot: Snapshot) -> str:

@@ -29,7 +29,7 @@ class Wait:
     reason: Reason
     text: str
     until: float | None = None
-    """When to look again without a signal; None when only a signal can change the decision."""
+    """When to decide again without a signal; None when only a signal can change the decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Decision:
 
 
 def decide(eligibility: Eligibility, trigger: Trigger = Trigger.UNHAPPY) -> Decision:
-    """Unmanaged and pending pods are not looked at."""
+    """Unmanaged and pending pods are left out."""
     snapshot = eligibility.snapshot
     if trigger is Trigger.FINISH:
         return Decision(snapshot.at, trigger)

@@ -1,8 +1,8 @@
 """Eligibility: may this pod be moved at all? The one list of checks that decision, planning, execution and pages use.
 
 Each check has a single-pod form that gives the reason with its evidence. In a large cluster nearly every pod passes
-all checks, and asking each check about each pod takes longer than the plan. So a check also has a bulk form: one
-cheap pass that returns the positions of the pods that the single-pod form has to be asked about.
+all checks, and calling each check for each pod takes longer than the plan. So a check also has a bulk form: one
+cheap pass that returns the positions of the pods that need the single-pod form.
 """
 
 from __future__ import annotations
@@ -115,11 +115,6 @@ class Eligibility:
         """Whether moves wait until they can help and until earlier moves have settled. A planner such as
         `stable-paper`, which follows a source without either, waives it."""
         return Promise.RESTRAINT not in waived_by(self.settings.planner.name)
-
-    @cached_property
-    def measured(self) -> Collection[str]:
-        """UIDs of the pods with fresh measurements."""
-        return self.snapshot.usage.known_pods()
 
     def why_not(self, pod: Pod, checks: Iterable[Check] | None = None) -> Ineligible | None:
         """The first reason why this pod may not be moved, by all checks unless `checks` names some of them."""
@@ -340,7 +335,7 @@ def _not_measured(pod: Pod, context: Eligibility) -> Ineligible | None:
 def _maybe_not_measured(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
     if context.snapshot.needs is not Needs.METRICS:
         return ()
-    measured = context.measured
+    measured = context.snapshot.usage.known_pods()
     return [at for at, pod in enumerate(pods) if pod.uid not in measured]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -44,7 +43,8 @@ class Executor:
             pod = snapshot.cluster.pods.get(move.uid)
             if move.source is None or pod is None:
                 continue
-            adopted.append(planned(secrets.token_hex(8), plan_id, move, pod, snapshot.cluster))
+            reason = self._strategies[move.strategy].reason
+            adopted.append(planned(plan_id, move, pod, snapshot.cluster, reason))
             self._pods[adopted[-1].id] = pod
         self._moves.update({move.id: move for move in adopted})
         return adopted

@@ -8,6 +8,7 @@ planned -> evicted -> bound -> done
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -15,7 +16,6 @@ from matching.plan import PlannedMove
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import Eviction, EvictionAnswer
-from reactor.planning.strategy import choose_strategy
 from reactor.settings.model import Execution
 from reactor.state.moves import Move, MoveState, PodRef
 
@@ -38,13 +38,13 @@ STATE_AFTER_EVICTION = {
 """What the eviction API's answer means for a move. An eviction without an answer may have happened."""
 
 
-def planned(move_id: str, plan_id: str, move: PlannedMove, pod: Pod, view: ClusterView) -> Move:
+def planned(plan_id: str, move: PlannedMove, pod: Pod, view: ClusterView, strategy_reason: str) -> Move:
     """The planned move of a running pod."""
     workload = view.workload_of(pod)
     name = f"{workload.kind}/{pod.namespace}/{workload.name}" if workload else pod.key
-    reasons = (*move.reasons[:_MAX_REASONS], choose_strategy(pod).reason)
+    reasons = (*move.reasons[:_MAX_REASONS], strategy_reason)
     return Move(
-        id=move_id,
+        id=secrets.token_hex(8),
         plan_id=plan_id,
         pod=PodRef(pod.namespace, pod.name, pod.uid),
         owner=pod.owner,

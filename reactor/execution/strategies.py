@@ -1,4 +1,4 @@
-"""The ways of moving a pod. `reactor.planning.strategy` chooses one per move, the executor calls it."""
+"""The ways of moving a pod. A problem names the strategy of each pod, a plan that of each move."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ log = structlog.get_logger(__name__)
 
 
 class MoveStrategy(Protocol):
-    """Each step takes a move and returns it in its next state."""
+    """Each step takes a move and returns it in its next state. `reason` says why a pod is moved in this way."""
+
+    reason: str
 
     async def start(self, move: Move, pod: Pod, now: float) -> Move:
         """Start a planned move of this pod."""
@@ -36,6 +38,8 @@ class MoveStrategy(Protocol):
 
 class Evict:
     """Eviction API with a UID precondition. The owner creates the replacement, our binder binds it."""
+
+    reason = "moved by eviction: its controller creates the replacement"
 
     def __init__(self, writer: ClusterWriter) -> None:
         self._writer = writer

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.feasibility import would_take
-from matching.problem import Amounts, Options, Problem, Rules, Scope, from_columns
+from matching.problem import Amounts, Options, Problem, Rules, Scope, Strategy, from_columns
 from matching.problem import Node as ProblemNode
 from matching.problem import Pod as ProblemPod
 from reactor.cluster.pod_constraints import namespace_labels, rules_of
 from reactor.cluster.records import Node, Pod
-from reactor.planning.strategy import choose_strategy
 from reactor.signals.measurements import Usage
 from reactor.signals.workloads import workload_key
 from reactor.state.moves import Reservation
@@ -82,8 +81,8 @@ class ProblemBuilder:
         """Other requested resources (GPUs, huge pages, ephemeral storage) are hard constraints only: they are not
         measured."""
         stated = {id(pod.requests): pod.requests for pod in [row[0] for row in self._rows]}
-        asked = {axis for requests in stated.values() for axis, amount in requests.items() if amount > 0}
-        return MEASURED + tuple(sorted(asked - {*MEASURED, _POD_COUNT}))
+        requested = {axis for requests in stated.values() for axis, amount in requests.items() if amount > 0}
+        return MEASURED + tuple(sorted(requested - {*MEASURED, _POD_COUNT}))
 
     def _rules(self, pod: Pod) -> Rules:
         """Pods with equal rules share one value."""
@@ -159,7 +158,7 @@ class ProblemBuilder:
 def fits_now(pod: Pod, target: str, snapshot: Snapshot, reservations: Sequence[Reservation]) -> bool:
     """Whether the target would take the pod now, counting Terminating pods and the `reservations` of other moves.
 
-    Only the target is looked at, unless there are rules between pods: these look at other nodes, too.
+    Only the pods of the target matter, unless there are rules between pods: these depend on other nodes, too.
     """
     if target not in snapshot.cluster.nodes:
         return False
@@ -208,7 +207,7 @@ def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs]) -> list[Problem
             "labels": [pod.labels for pod in pods],
             "leaving": [pod.deleting is not None for pod in pods],
             "unknown": [()] * len(pods),
-            "strategy": [choose_strategy(pod).strategy for pod in pods],
+            "strategy": [Strategy.EVICT] * len(pods),
         },
     )
 

@@ -21,8 +21,8 @@ from reactor.state.snapshot import Snapshot
 def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
     """All pods that take room; the eligible ones may move. Pending pods with our scheduler name are placed, too.
 
-    Where only unhappy pods may move, nothing is asked about the others: in a large cluster that takes longer than the
-    plan. A planner that waives a promise may not keep to the scope either.
+    Where only unhappy pods may move, the others are not checked: in a large cluster that takes longer than the plan. A
+    planner that waives a promise may not keep to the scope either.
     """
     snapshot, settings = eligibility.snapshot, eligibility.settings
     scope = Scope(settings.planner.scope)
@@ -35,12 +35,12 @@ def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
     fixed = ["" if why is None or not is_happy else str(why) for why, is_happy in zip(reasons, happy, strict=True)]
     builder.add_all(bound, fixed, happy)
     pending = pending_pods(snapshot, settings)
-    for uid in pending.reserved_nodes:
+    for uid in pending.reservations:
         builder.add(snapshot.cluster.pods[uid])
     for pod in pending.unsupported:
         builder.add(pod, fixed=f"unsupported {', '.join(unsupported_constraints(pod, snapshot.cluster))}")
     for reservation in snapshot.moves.reservations(snapshot.at, settings.execution):
-        if reservation.move.replacement not in pending.reserved_nodes:
+        if reservation.move.replacement not in pending.reservations:
             builder.reserve(reservation)
     return for_planner(builder.problem(_options(settings, scope)), snapshot, settings)
 

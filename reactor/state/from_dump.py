@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.dump import Dump
 from reactor.cluster.kinds import WORKLOAD_KINDS
-from reactor.cluster.records import Event, NodeUsageSample, PodUsageSample, Workload
+from reactor.cluster.records import NodeUsageSample, Workload
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource
 from reactor.signals.probes import ProbeEvidence, ProbeHistory
-from reactor.signals.usage import UsageHistory
+from reactor.signals.usage import UsageHistory, UsageView
 from reactor.state.happiness import PodHappiness
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
 
 _WORKLOADS = frozenset(kind.object_kind for kind in WORKLOAD_KINDS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    pods: tuple[PodUsageSample, ...] = ()
-    nodes: tuple[NodeUsageSample, ...] = ()
-    source: MetricsSource = MetricsSource.METRICS_API
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +34,22 @@ def snapshot_from_dump(
     dump: Dump, settings: Settings, *, now: float | None = None, needs: Needs | None = None
 ) -> DumpSnapshot:
     """`now` defaults to the newest timestamp in the files. Without metrics needs are requests."""
-    measured = _Measured(dump.pod_usage, dump.node_usage)
+    view, notes = _with_assumed_owners(dump.view)
+    now = view.at if now is None else now
+    probes = ProbeHistory(settings.happiness.half_life)
+    for pod in view.pods.values():
+        probes.observe_pod(pod, now)
+    failing = {event.involved_uid for event in dump.events if probes.observe_event(event, now, listed=True)}
+    happiness = {uid: _happiness(view, probes, uid, now, settings) for uid in failing if uid in view.pods}
+    evidence = {uid: found for uid in view.pods if (found := probes.evidence(uid, now)) is not None}
     if needs is None:
         needs = Needs.METRICS if dump.pod_usage else Needs.REQUESTS
-    view, notes = _with_assumed_owners(dump.view)
-    found = _snapshot(view, dump.events, measured, settings, now=view.at if now is None else now, needs=needs)
-    return replace(found, notes=notes)
+    usage = _usage(dump, view, settings, now)
+    return DumpSnapshot(Snapshot(now, view, usage, happiness, ActiveMoves(), needs), evidence, notes)
 
 
 def _with_assumed_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:
-    """Files without any ReplicaSet, say, do not prove that they are gone: they may not have been asked for."""
+    """Files without any ReplicaSet, say, do not prove that they are gone: they may not have been listed."""
     listed = {workload.kind for workload in view.workloads.values()}
     assumed = {
         owner.uid: Workload(owner.kind, owner.uid, pod.namespace, owner.name, "")
@@ -65,23 +63,16 @@ def _with_assumed_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...
     return replace(view, workloads={**view.workloads, **assumed}), (note,)
 
 
-def _snapshot(
-    view: ClusterView, events: Iterable[Event], measured: _Measured, settings: Settings, *, now: float, needs: Needs
-) -> DumpSnapshot:
-    """Events and samples count by their own timestamps."""
-    probes = ProbeHistory(settings.happiness.half_life)
+def _usage(dump: Dump, view: ClusterView, settings: Settings, now: float) -> UsageView:
+    """Samples count by their own timestamps."""
     usage = UsageHistory(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
     for node in view.nodes.values():
         usage.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
-        probes.observe_pod(pod, now)
         usage.observe_pod(pod)
-    failing = {event.involved_uid for event in events if probes.observe_event(event, now, listed=True)}
-    usage.record_pods(measured.pods, measured.source, now)
-    usage.record_nodes(_with_sums(measured, view), measured.source, now)
-    happiness = {uid: _happiness(view, probes, uid, now, settings) for uid in failing if uid in view.pods}
-    evidence = {uid: found for uid in view.pods if (found := probes.evidence(uid, now)) is not None}
-    return DumpSnapshot(Snapshot(now, view, usage.freeze(now), happiness, ActiveMoves(), needs), evidence)
+    usage.record_pods(dump.pod_usage, MetricsSource.METRICS_API, now)
+    usage.record_nodes(_with_sums(dump, view), MetricsSource.METRICS_API, now)
+    return usage.freeze(now)
 
 
 def _happiness(view: ClusterView, probes: ProbeHistory, uid: str, now: float, settings: Settings) -> PodHappiness:
@@ -89,10 +80,10 @@ def _happiness(view: ClusterView, probes: ProbeHistory, uid: str, now: float, se
     return PodHappiness.of(pod, view.namespaces.get(pod.namespace), probes.counts(uid, now), settings.happiness)
 
 
-def _with_sums(measured: _Measured, view: ClusterView) -> list[NodeUsageSample]:
+def _with_sums(dump: Dump, view: ClusterView) -> list[NodeUsageSample]:
     """A node without a sample uses at least what its pods use, when all of them have one."""
-    sampled = {sample.node for sample in measured.nodes}
-    by_pod = {(sample.namespace, sample.pod): sample for sample in measured.pods}
+    sampled = {sample.node for sample in dump.node_usage}
+    by_pod = {(sample.namespace, sample.pod): sample for sample in dump.pod_usage}
     sums = []
     for node in view.nodes.values():
         if node.name in sampled:
@@ -104,4 +95,4 @@ def _with_sums(measured: _Measured, view: ClusterView) -> list[NodeUsageSample]:
             cpu, memory = sum(one.cpu or 0.0 for one in known), sum(one.memory or 0.0 for one in known)
             at = min((one.at for one in known), default=view.at)
             sums.append(NodeUsageSample(node.name, cpu, memory, at))
-    return [*measured.nodes, *sums]
+    return [*dump.node_usage, *sums]

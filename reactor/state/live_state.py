@@ -28,7 +28,7 @@ ASSUMED_FOR = 30.0
 """Seconds for which a binding of ours is assumed to have happened before the watch shows it."""
 
 NEGLIGIBLE_FAILURES = 0.01
-"""Pods with fewer decayed failures are not looked at."""
+"""Pods with fewer decayed failures are happy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,6 @@ class _AssumedBinding:
         return pod is not None and pod.node is None and now < self.until
 
 
-@dataclass(frozen=True, slots=True)
-class StateCallbacks:
-    """What the state asks the execution, and what it tells the settings."""
-
-    moves_under_way: Callable[[], bool]
-    config_map_changed: Callable[[ConfigMap | None], None]
-
-
 class State:
     def __init__(
         self,
@@ -56,10 +48,11 @@ class State:
         clock: Clock,
         work_queue: WorkQueue,
         settings: Callable[[], Settings],
-        callbacks: StateCallbacks,
+        moves_under_way: Callable[[], bool] = lambda: False,
+        config_map_changed: Callable[[ConfigMap | None], None] = lambda _config_map: None,
     ) -> None:
-        self._moves_under_way = callbacks.moves_under_way
-        self._config_map_changed = callbacks.config_map_changed
+        self._moves_under_way = moves_under_way
+        self._config_map_changed = config_map_changed
         self._clock = clock
         self._work_queue = work_queue
         self._settings = settings
@@ -92,11 +85,11 @@ class State:
             self._failed(uid)
 
     async def yield_to_cycle(self) -> None:
-        """For bulk work between two pieces: a signal does not wait for thousands of samples."""
+        """For bulk work between two batches: a signal does not wait for thousands of samples."""
         await self._work_queue.yield_to_cycle()
 
     def measured(self) -> None:
-        """New measurements are in: pods that wait for fresh ones are looked at again."""
+        """New measurements are in: pods that wait for fresh ones are evaluated again."""
         self.version += 1
         if self._failing:
             self._work_queue.add("metrics")
@@ -106,7 +99,7 @@ class State:
         self._assumed[pod.uid] = _AssumedBinding(node, self._clock.now() + ASSUMED_FOR)
 
     def start_cycle(self) -> ClusterView:
-        """Everything that changes with time alone: the counts decay, forgiven pods and old assumptions are dropped.
+        """Everything that changes with time alone: the counts decay, happy pods and old assumptions are dropped.
 
         Returns the cluster as it is now, for `freeze`.
         """

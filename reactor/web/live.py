@@ -215,8 +215,8 @@ class LiveView:
             latency_p95=level.latency_p95,
             happiness_min=min(happiness, default=None),
             happiness_mean=fmean(happiness) if happiness else None,
-            cpu={name: use.shares["cpu"] if use else None for name, use in uses.items()},
-            memory={name: use.shares["memory"] if use else None for name, use in uses.items()},
+            cpu={name: use["cpu"] if use else None for name, use in uses.items()},
+            memory={name: use["memory"] if use else None for name, use in uses.items()},
         )
 
     def _settings_view(self) -> SettingsView:

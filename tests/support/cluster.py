@@ -159,8 +159,8 @@ def make_usage(
     return usage.freeze(now)
 
 
-def make_happiness(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> PodHappiness:
-    counts = Counts(successes, failures, at)
+def make_happiness(failures: float, successes: float = 0.0, threshold: float = 0.8) -> PodHappiness:
+    counts = Counts(successes, failures)
     return PodHappiness(counts, probability(counts, 5.0), Threshold(threshold, ThresholdSource.GLOBAL))
 
 
@@ -173,7 +173,7 @@ def make_snapshot(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Sn
     age, needs, moves = more.pop("age", 0.0), more.pop("needs", Needs.METRICS), more.pop("moves", ActiveMoves())
     view = make_view(pods, nodes, at=now, **more)
     failing = [pod for pod in view.pods.values() if pod.name in failures]
-    happiness = {pod.uid: make_happiness(failures[pod.name], at=now) for pod in failing}
+    happiness = {pod.uid: make_happiness(failures[pod.name]) for pod in failing}
     return Snapshot(now, view, make_usage(view, usage, node_usage, now=now, age=age), happiness, moves, needs)
 
 

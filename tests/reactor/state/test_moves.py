@@ -49,7 +49,7 @@ def test_a_move_is_small_whatever_the_names_and_messages_are() -> None:
     name, uid = "n" * 253, "u" * 36
     pod = make_pod(name, uid=uid, namespace="s" * 63, node=name, owner=make_owner(name, uid=uid))
     planned_move = PlannedMove(pod.key, uid, name, name, 1, ("reason " * 100,) * 50)
-    move = planned("m" * 16, "p" * 12, planned_move, pod, make_view([pod], [make_node(name)]))
+    move = planned("p" * 12, planned_move, pod, make_view([pod], [make_node(name)]), "reason " * 100)
     refused = after_eviction(move, EvictionAnswer(Eviction.FORBIDDEN, "message " * 1000), NOW)
     replaced = replace(refused, evicted=NOW, bound=NOW, replacement=uid, replacement_key=pod.key)
 
