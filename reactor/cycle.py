@@ -138,7 +138,7 @@ async def _execute(parts: CycleParts, eligibility: Eligibility, outcome: Outcome
         return
     if rematch is not None:
         executed += executor.adopt(rematch.plan, rematch.plan_id, snapshot)
-    await parts.recorder.intend(executed, snapshot.at)
+    await parts.recorder.store_planned_moves(executed, snapshot.at)
     try:
         with parts.recorder.timed("execute"):
             await executor.start(eligibility, executed.append)

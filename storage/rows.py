@@ -17,7 +17,7 @@ DecisionKind = Literal["rematch", "wait", "place"]
 
 @dataclass(frozen=True, slots=True)
 class HappinessRow:
-    """One per pod. `ledger` is JSON: the probe counts to continue from after a restart."""
+    """One per pod. `probe_history` is JSON: the probe counts to continue from after a restart."""
 
     uid: str
     namespace: str
@@ -25,7 +25,7 @@ class HappinessRow:
     successes: float
     failures: float
     at: float
-    ledger: str = "{}"
+    probe_history: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ happiness = Table(
     Column("successes", Float, nullable=False),
     Column("failures", Float, nullable=False),
     Column("at", Float, nullable=False),
-    Column("ledger", Text, nullable=False),
+    Column("ledger", Text, key="probe_history", nullable=False),
     sqlite_with_rowid=False,
 )
 

@@ -53,8 +53,8 @@ class Target:
 
 
 def _target(table: Table) -> Target:
-    columns = [column.name for column in table.columns]
-    keys = [column.name for column in table.primary_key]
+    columns = [column.key for column in table.columns]
+    keys = [column.key for column in table.primary_key]
     values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
     if table is tables.moves:
         # A move outlives its plan. It is also written if the plan is not there, or not there any more.

@@ -102,11 +102,11 @@ class SimulatedController:
         usages = [PodUsageSample(self._namespace, pod.uid, self._cores(pod), memory, now) for pod in pods]
         self._state.usage.record_pods(usages, MetricsSource.PROMETHEUS, now)
         self._state.usage.record_nodes(self._node_samples(now), MetricsSource.PROMETHEUS, now)
-        self._state.count(
+        self._state.observe_counters(
             ProbeCounter(self._namespace, pod.uid, CONTAINER, float(pod.successes), float(pod.failures), now, pod.uid)
             for pod in pods
         )
-        self._state.measured()
+        self._state.usage_changed()
         self._woken = True
 
     def _cores(self, pod: SimulatedPod) -> float:

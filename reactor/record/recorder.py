@@ -67,7 +67,7 @@ class Recorder:
         for move in moves:
             self._move(cycle, move, snapshot)
 
-    async def intend(self, moves: Sequence[Move], at: float) -> None:
+    async def store_planned_moves(self, moves: Sequence[Move], at: float) -> None:
         """Store moves before their first eviction, so that a process that is killed then does not lose them."""
         if moves:
             self._history.moves("", moves, at)

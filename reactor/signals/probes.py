@@ -180,8 +180,8 @@ class ProbeHistory:
         """Call before the first pod is observed. A row is used when its pod is observed."""
         self._stored.update((row.uid, row) for row in rows)
 
-    def forget_unclaimed(self) -> None:
-        """Call after the first list: the rows that are left belong to pods that are gone."""
+    def drop_unused_rows(self) -> None:
+        """Call after the first list: the restored rows that are left belong to pods that are gone."""
         self._stored.clear()
 
     def export(self, now: float, *, changed_only: bool = True) -> list[HappinessRow]:
@@ -192,7 +192,7 @@ class ProbeHistory:
 
     def _admit(self, pod: Pod) -> _Entry:
         row = self._stored.pop(pod.uid, None)
-        probes = _decode(row.ledger) if row is not None else None
+        probes = _decode(row.probe_history) if row is not None else None
         entry = _Entry(pod.name, pod.namespace, pod.created, probes or _PodProbes())
         self._entries[pod.uid] = entry
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid

@@ -79,7 +79,7 @@ class State:
         self.probes.restore(rows)
         self._failing.update(row.uid for row in rows if row.failures > NEGLIGIBLE_FAILURES)
 
-    def count(self, counters: Iterable[ProbeCounter]) -> None:
+    def observe_counters(self, counters: Iterable[ProbeCounter]) -> None:
         """Probe counters from Prometheus."""
         for uid in self.probes.observe_counters(counters, self._clock.now()):
             self._failed(uid)
@@ -88,7 +88,7 @@ class State:
         """For bulk work between two batches: a signal does not wait for thousands of samples."""
         await self._work_queue.yield_to_cycle()
 
-    def measured(self) -> None:
+    def usage_changed(self) -> None:
         """New measurements are in: pods that wait for fresh ones are evaluated again."""
         self.version += 1
         if self._failing:
@@ -143,7 +143,7 @@ class State:
         for event in self.mirror.records(Kind.EVENTS).values():
             if self.probes.observe_event(cast(Event, event), now, listed=True):
                 self._failing.add(cast(Event, event).involved_uid)
-        self.probes.forget_unclaimed()
+        self.probes.drop_unused_rows()
         self._ready = True
         self._work_queue.add("synced")
 

@@ -104,13 +104,13 @@ async def test_a_budget_that_allows_nothing_is_respected(shop: Shop, tmp_path: P
 
 
 async def test_settings_in_a_config_map_are_followed(shop: Shop, tmp_path: Path) -> None:
-    home = ObjectName("default", "rematch")
+    config_map_name = ObjectName("default", "rematch")
 
     def written(text: str) -> dict[str, object]:
         return {"metadata": {"name": "rematch", "namespace": "default"}, "data": {"settings.yaml": text}}
 
     shop.cluster.api.create(CONFIGMAPS, written("mode: act"))
-    async with controlled(shop, tmp_path, config_map=home) as live:
+    async with controlled(shop, tmp_path, config_map=config_map_name) as live:
         await eventually(lambda: live.settings.get().mode is Mode.ACT)
 
         shop.cluster.api.update(CONFIGMAPS, written("mode: fly"))

@@ -66,7 +66,7 @@ async def running(rig: Rig) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def first_cycle(rig: Rig, cycles: Cycles) -> None:
-    """The first list calls for one; from here the time of the test counts."""
+    """The first list starts one; from here the time of the test counts."""
     await rig.clock.advance(0.03)
     assert len(cycles.seen) == 1
     cycles.seen.clear()
@@ -93,7 +93,7 @@ async def test_a_cycle_runs_at_each_evaluation_interval(rig: Rig, cycles: Cycles
     assert {trigger for _, trigger in cycles.seen} == {Trigger.UNHAPPY}
 
 
-async def test_the_end_of_a_wait_calls_for_a_cycle(rig: Rig, cycles: Cycles) -> None:
+async def test_the_end_of_a_wait_starts_a_cycle(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
     cycles.until = NOW + 3
     async with running(rig):
@@ -125,16 +125,16 @@ async def test_a_burst_of_signals_is_one_cycle(rig: Rig, cycles: Cycles) -> None
     assert len(cycles.seen) == 1
 
 
-async def test_kses_cycle_comes_every_n_seconds_and_only_when_asked_for(rig: Rig, cycles: Cycles) -> None:
+async def test_kses_cycle_comes_every_n_seconds_and_only_when_it_is_set(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
     rig.settings = make_settings(triggers={"evaluation_interval": 10, "rematch_interval": 25})
     async with running(rig):
         await first_cycle(rig, cycles)
         await rig.clock.advance(56)
 
-    asked = [at for at, trigger in cycles.seen if trigger is Trigger.INTERVAL]
-    assert asked == pytest.approx([25, 50], abs=0.1)
-    assert len(cycles.seen) > len(asked)
+    intervals = [at for at, trigger in cycles.seen if trigger is Trigger.INTERVAL]
+    assert intervals == pytest.approx([25, 50], abs=0.1)
+    assert len(cycles.seen) > len(intervals)
 
 
 async def test_a_new_interval_is_in_force_at_once(rig: Rig, cycles: Cycles) -> None:

@@ -20,53 +20,53 @@ async def test_equal_keys_collapse_and_keep_the_time_of_the_first_call(clock: Vi
     work_queue.add("a")
     work_queue.add("b")
 
-    asked = asyncio.create_task(work_queue.next(10))
+    waiting = asyncio.create_task(work_queue.next(10))
     await clock.advance(0.01)
 
-    assert await asked == {"a": NOW, "b": NOW + 0.5}
+    assert await waiting == {"a": NOW, "b": NOW + 0.5}
 
 
 async def test_a_call_ends_the_waiting_after_the_burst_is_gathered(clock: VirtualClock) -> None:
     work_queue = WorkQueue(clock, gather=0.2)
-    asked = asyncio.create_task(work_queue.next(10))
+    waiting = asyncio.create_task(work_queue.next(10))
     await clock.advance(3)
     work_queue.add("a")
     await clock.advance(0.1)
-    assert not asked.done()
+    assert not waiting.done()
 
     work_queue.add("b")
     await clock.advance(0.1)
 
-    assert set(await asked) == {"a", "b"}
+    assert set(await waiting) == {"a", "b"}
 
 
 async def test_silence_ends_it_too(clock: VirtualClock) -> None:
     work_queue = WorkQueue(clock)
-    asked = asyncio.create_task(work_queue.next(10))
+    waiting = asyncio.create_task(work_queue.next(10))
 
     await clock.advance(9.9)
-    assert not asked.done()
+    assert not waiting.done()
     await clock.advance(0.1)
 
-    assert await asked == {}
+    assert await waiting == {}
 
 
 async def test_keys_added_between_two_calls_are_not_lost(clock: VirtualClock) -> None:
     work_queue = WorkQueue(clock)
     for key in ("a", "b"):
         work_queue.add(key)
-        asked = asyncio.create_task(work_queue.next(10))
+        waiting = asyncio.create_task(work_queue.next(10))
         await clock.advance(0.01)
-        assert set(await asked) == {key}
+        assert set(await waiting) == {key}
 
 
 async def test_a_cancelled_wait_leaves_no_task_behind(clock: VirtualClock) -> None:
     work_queue = WorkQueue(clock)
-    asked = asyncio.create_task(work_queue.next(10))
+    waiting = asyncio.create_task(work_queue.next(10))
     await clock.settle()
 
-    asked.cancel()
-    await asyncio.gather(asked, return_exceptions=True)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
     await clock.settle()
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -83,20 +83,20 @@ async def test_bulk_work_yields_to_a_cycle(clock: VirtualClock) -> None:
     work_queue = WorkQueue(clock)
     await work_queue.yield_to_cycle()
 
-    asked = asyncio.create_task(work_queue.next(60.0))
+    waiting = asyncio.create_task(work_queue.next(60.0))
     await clock.advance(0.0)
     await work_queue.yield_to_cycle()
 
     work_queue.add("a")
     bulk = asyncio.create_task(work_queue.yield_to_cycle())
     await clock.advance(1.0)
-    assert asked.done()
+    assert waiting.done()
     assert not bulk.done()
 
-    asked = asyncio.create_task(work_queue.next(60.0))
+    waiting = asyncio.create_task(work_queue.next(60.0))
     await clock.advance(0.0)
     await bulk
-    asked.cancel()
+    waiting.cancel()
 
 
 async def test_bulk_work_does_not_wait_where_nothing_takes_the_keys(clock: VirtualClock) -> None:
@@ -110,8 +110,8 @@ async def test_bulk_work_does_not_wait_for_ever(clock: VirtualClock, monkeypatch
     monkeypatch.setattr("reactor.work_queue.MAX_YIELD", 0.01)
     work_queue = WorkQueue(clock)
     work_queue.add("a")
-    asked = asyncio.create_task(work_queue.next(60.0))
+    waiting = asyncio.create_task(work_queue.next(60.0))
     await clock.advance(1.0)
-    await asked
+    await waiting
 
     assert await gave_way_within(MAX_YIELD, work_queue)

@@ -220,5 +220,5 @@ def test_the_fields_of_a_row_are_the_columns_of_its_table() -> None:
         (RevisionRow, tables.settings_revisions),
     ]
     for row_type, table in pairs:
-        columns = [column.name for column in tables.metadata.tables[str(table)].columns]
+        columns = [column.key for column in tables.metadata.tables[str(table)].columns]
         assert [field.name for field in dataclasses.fields(row_type)] == columns

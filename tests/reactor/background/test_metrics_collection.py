@@ -25,10 +25,10 @@ class FakeReader:
         self.pods: list[Json] = [pod_metrics("web-1", "250m")]
         self.nodes: list[Json] = [node_metrics("n1", "2")]
         self.error: Exception | None = None
-        self.asked = 0
+        self.requests = 0
 
     async def get_raw(self, path: str, deadline: float = 30.0) -> bytes:
-        self.asked += 1
+        self.requests += 1
         if self.error is not None:
             raise self.error
         return json.dumps(list_of(*(self.pods if path.endswith("pods") else self.nodes))).encode()
@@ -72,7 +72,7 @@ async def test_a_round_reaches_the_state_and_the_store(rig: Rig, collector: Metr
 
 
 async def test_unknown_pods_are_not_stored(rig: Rig, collector: MetricsCollector, reader: FakeReader) -> None:
-    reader.pods = [pod_metrics("stranger-1", "1")]
+    reader.pods = [pod_metrics("unknown-1", "1")]
 
     await collector.once()
 
@@ -128,17 +128,17 @@ async def test_sources_are_read_at_their_interval_and_not_before_the_first_list(
     )
     task = asyncio.create_task(collector.run())
     await rig.clock.advance(20)
-    assert reader.asked == 0
+    assert reader.requests == 0
 
     rig.sync(make_pod(), make_node())
     await rig.clock.advance(11)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    assert reader.asked in (4, 6)
+    assert reader.requests in (4, 6)
 
 
-async def test_a_source_that_is_switched_off_is_not_asked_and_has_no_problems(
+async def test_a_source_that_is_switched_off_is_not_read_and_has_no_problems(
     rig: Rig, collector: MetricsCollector, reader: FakeReader
 ) -> None:
     reader.error = Unreachable("connection reset")
@@ -148,13 +148,13 @@ async def test_a_source_that_is_switched_off_is_not_asked_and_has_no_problems(
 
     rig.settings = make_settings(metrics={"metrics_api": {"enabled": False}})
     await rig.clock.advance(20)
-    asked = reader.asked
+    read = reader.requests
     await rig.clock.advance(60)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await collector.once()
 
-    assert reader.asked == asked
+    assert reader.requests == read
     assert not collector.problems.get(MetricsSource.METRICS_API)
 
 

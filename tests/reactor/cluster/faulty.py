@@ -19,7 +19,7 @@ _CODES = {Fault.EXPIRED: 410, Fault.BROKEN: 500, Fault.UNAVAILABLE: 503, Fault.T
 
 @dataclass
 class FaultyConnection:
-    """`answers`, where given, are spent before the truth is asked."""
+    """`answers`, where given, are returned first, then the truth."""
 
     truth: Truth
     page_size: int | None = None
@@ -67,7 +67,7 @@ class FaultyConnection:
         yield self._lines(version, fault)
 
     async def _lines(self, version: int, fault: Fault | None) -> AsyncIterator[bytes]:
-        """The fault strikes in the middle of what there is to tell; without one the watch waits for more."""
+        """The fault strikes in the middle of the changes; without one the watch waits for more."""
         if fault is Fault.CLOSED_AT_ONCE:
             return
         backlog = self.truth.lines_after(version)

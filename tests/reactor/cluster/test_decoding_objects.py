@@ -172,7 +172,7 @@ def test_metrics_sum_the_containers() -> None:
     }
     sample = decode_pod_metrics(msgspec.json.encode(pod))
     assert sample.cpu == pytest.approx(0.2515)
-    assert sample.memory is None, "one container did not tell"
+    assert sample.memory is None, "one container has no value"
     node = {"metadata": {"name": "n"}, "timestamp": "2026-11-16T00:49:38Z", "usage": {"cpu": "1", "memory": "1Gi"}}
     assert decode_node_metrics(msgspec.json.encode(node)).memory == 2**30
     with pytest.raises(WrongField, match=r"usage\.cpu: 'x' is not a quantity"):

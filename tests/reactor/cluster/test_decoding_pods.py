@@ -30,7 +30,7 @@ def container(name: str = "app", /, **fields: Any) -> dict[str, Any]:
     return {"name": name, **fields}
 
 
-def asking(**requests: str) -> dict[str, Any]:
+def requesting(**requests: str) -> dict[str, Any]:
     return container(resources={"requests": requests})
 
 
@@ -106,29 +106,32 @@ def test_containers_and_sidecars_with_their_probes_and_restarts() -> None:
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ({"containers": [asking(cpu="100m"), asking(cpu="200m", memory="1Mi")]}, {"cpu": 0.3, "memory": 2**20}),
+        ({"containers": [requesting(cpu="100m"), requesting(cpu="200m", memory="1Mi")]}, {"cpu": 0.3, "memory": 2**20}),
         (
-            {"containers": [asking(cpu="1")], "initContainers": [asking(cpu="3", memory="1k")]},
+            {"containers": [requesting(cpu="1")], "initContainers": [requesting(cpu="3", memory="1k")]},
             {"cpu": 3, "memory": 1000},
         ),
         (
             {
-                "containers": [asking(cpu="1")],
+                "containers": [requesting(cpu="1")],
                 "initContainers": [
-                    asking(cpu="3"),
-                    asking(cpu="2") | {"restartPolicy": "Always"},
-                    asking(cpu="2"),
+                    requesting(cpu="3"),
+                    requesting(cpu="2") | {"restartPolicy": "Always"},
+                    requesting(cpu="2"),
                 ],
             },
             {"cpu": 4},
         ),
         (
-            {"containers": [asking(cpu="1")], "initContainers": [asking(cpu="2") | {"restartPolicy": "Always"}]},
+            {
+                "containers": [requesting(cpu="1")],
+                "initContainers": [requesting(cpu="2") | {"restartPolicy": "Always"}],
+            },
             {"cpu": 3},
         ),
-        ({"containers": [asking(cpu="1")], "overhead": {"cpu": "250m"}}, {"cpu": 1.25}),
+        ({"containers": [requesting(cpu="1")], "overhead": {"cpu": "250m"}}, {"cpu": 1.25}),
         (
-            {"containers": [asking(cpu="1", memory="1k")], "resources": {"requests": {"cpu": "5"}}},
+            {"containers": [requesting(cpu="1", memory="1k")], "resources": {"requests": {"cpu": "5"}}},
             {"cpu": 5, "memory": 1000},
         ),
         ({"containers": [container(resources={"limits": {"cpu": "2"}})]}, {"cpu": 2}),
@@ -160,11 +163,11 @@ def test_hard_constraints_that_are_not_supported_are_named(spec: dict[str, Any],
         {"topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]},
         {"topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
         {"containers": [container(ports=[{"containerPort": 80, "hostPort": 80}])]},
-        {"containers": [asking(**{"nvidia.com/gpu": "1", "hugepages-2Mi": "2Mi"})]},
+        {"containers": [requesting(**{"nvidia.com/gpu": "1", "hugepages-2Mi": "2Mi"})]},
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
         {"containers": [container(ports=[{"containerPort": 80}])]},
-        {"containers": [asking(**{"nvidia.com/gpu": "0"})]},
-        {"containers": [asking(cpu="1", memory="1", **{"ephemeral-storage": "1Gi"})]},
+        {"containers": [requesting(**{"nvidia.com/gpu": "0"})]},
+        {"containers": [requesting(cpu="1", memory="1", **{"ephemeral-storage": "1Gi"})]},
         {
             "volumes": [
                 {"name": kind, kind: {}}
@@ -223,7 +226,7 @@ def test_pods_of_one_template_share_their_values() -> None:
     decoder = Decoder()
     sections: dict[str, Any] = {
         "metadata": {"labels": {"app": "web"}},
-        "spec": {"containers": [asking(cpu="1")], "tolerations": [{"operator": "Exists"}]},
+        "spec": {"containers": [requesting(cpu="1")], "tolerations": [{"operator": "Exists"}]},
     }
     one, other = decode(decoder, **sections), decode(decoder, **sections)
     assert one is not other
@@ -236,11 +239,11 @@ def test_pods_of_one_template_share_their_values() -> None:
     ("sections", "path", "problem"),
     [
         (
-            {"spec": {"containers": [asking(cpu="much")]}},
+            {"spec": {"containers": [requesting(cpu="much")]}},
             "spec.containers[0].resources.requests.cpu",
             "'much' is not a",
         ),
-        ({"spec": {"containers": [asking(cpu="-1")]}}, "spec.containers[0].resources.requests.cpu", "negative"),
+        ({"spec": {"containers": [requesting(cpu="-1")]}}, "spec.containers[0].resources.requests.cpu", "negative"),
         ({"spec": {"overhead": {"cpu": "x"}}}, "spec.overhead.cpu", "'x' is not a"),
         ({"spec": {"nodeName": 7}}, "spec.nodeName", "Expected `str"),
         ({"spec": {"tolerations": [{"key": 7}]}}, "spec.tolerations[0].key", "Expected `str"),

@@ -127,7 +127,7 @@ def test_of_an_object_that_comes_twice_the_last_counts(tmp_path: Path) -> None:
         (b"\x1f\x8b\x08garbage", "damaged gzip file"),
     ],
 )
-def test_a_wrong_file_gets_one_line_with_the_place(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_a_wrong_file_gets_one_line_with_the_position(tmp_path: Path, content: bytes, complaint: str) -> None:
     path = write(tmp_path, content)
     with pytest.raises(InputError) as caught:
         read_dump([path])
@@ -136,14 +136,14 @@ def test_a_wrong_file_gets_one_line_with_the_place(tmp_path: Path, content: byte
     assert "\n" not in str(caught.value)
 
 
-def test_a_truncated_file_at_any_place_is_never_taken_for_whole(tmp_path: Path) -> None:
+def test_a_truncated_file_at_any_position_is_never_taken_for_whole(tmp_path: Path) -> None:
     whole = json.dumps(listed(NODE, pod_json("a"))).encode()
     for end in range(1, len(whole) - 1, 7):
         with pytest.raises(InputError, match="truncated"):
             read_dump([write(tmp_path, whole[:end])])
 
 
-def test_a_wrong_type_names_object_field_and_place(tmp_path: Path) -> None:
+def test_a_wrong_type_names_object_field_and_position(tmp_path: Path) -> None:
     wrong = listed(pod_json("good"), pod_json("bad", spec={"nodeName": 7}))
     path = write(tmp_path, json.dumps(wrong).encode())
     with pytest.raises(InputError) as caught:

@@ -93,7 +93,7 @@ def test_a_name_that_comes_again_finds_the_new_pod() -> None:
     assert mirror.pod_named("ns", "db-0") is None
 
 
-def test_only_events_that_tell_of_probes_are_kept_and_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_events_about_probes_are_kept_and_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror_module, "EVENTS_KEPT", 3)
     heard = Heard()
     mirror = ClusterMirror((), heard)

@@ -69,13 +69,13 @@ def test_an_exclusive_claim_is_fine_for_its_only_user() -> None:
 def test_selectors_of_namespaces_need_their_labels() -> None:
     team = Selector((Requirement("team", "In", ("x",)),))
     named = Selector((Requirement("kubernetes.io/metadata.name", "In", ("bank",)),))
-    asking = pod(rules=Rules(pod_affinity=(PodTerm("zone", Selector(), (), team),)))
+    selecting = pod(rules=Rules(pod_affinity=(PodTerm("zone", Selector(), (), team),)))
     modest = pod("modest", rules=Rules(pod_anti_affinity=(PodTerm("zone", Selector(), (), named),)))
     other = pod("other", namespace="bank")
-    cluster = view(asking, modest, other)
-    assert unsupported_constraints(asking, cluster) == ("namespaceSelector (namespace bank was not read)",)
+    cluster = view(selecting, modest, other)
+    assert unsupported_constraints(selecting, cluster) == ("namespaceSelector (namespace bank was not read)",)
     assert unsupported_constraints(modest, cluster) == ()
     assert unsupported_constraints(other, cluster) == ("other pods' namespaceSelector (namespace bank was not read)",)
-    known = view(asking, modest, other, namespaces=("shop", "bank"))
-    assert not any(unsupported_constraints(each, known) for each in (asking, modest, other))
+    known = view(selecting, modest, other, namespaces=("shop", "bank"))
+    assert not any(unsupported_constraints(each, known) for each in (selecting, modest, other))
     assert namespace_labels(cluster) == {"shop": {"team": "shop"}, "bank": {"kubernetes.io/metadata.name": "bank"}}

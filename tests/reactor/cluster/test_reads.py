@@ -60,7 +60,7 @@ async def test_a_cut_page_is_unreadable(server: MisbehavingServer, connection: K
         await ClusterReader(connection).list_all(Kind.PODS)
 
 
-async def test_one_malformed_object_is_reported_and_the_rest_goes_on(
+async def test_one_malformed_object_is_reported_and_the_others_are_read(
     server: MisbehavingServer, connection: KubernetesConnection
 ) -> None:
     server.truth.put("a")

@@ -86,7 +86,7 @@ async def test_retry_after_comes_along() -> None:
         (ApiResponse(200, b"nonsense"), Eviction.UNKNOWN),
     ],
 )
-async def test_a_conflict_is_cleared_up_by_looking(now: ApiResponse, outcome: Eviction) -> None:
+async def test_a_conflict_is_resolved_by_reading_the_pod(now: ApiResponse, outcome: Eviction) -> None:
     writing, _ = writer(ApiResponse(409, status_json(409, "precondition")), now)
     assert (await writing.evict(POD)).outcome is outcome
 

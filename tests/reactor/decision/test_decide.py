@@ -70,12 +70,12 @@ def test_a_happy_pod_is_no_reason_for_anything() -> None:
     assert not decision.rematch
 
 
-def test_a_pod_that_is_not_managed_is_not_looked_at() -> None:
+def test_a_pod_that_is_not_managed_is_left_out() -> None:
     assert decided(make_pod(), make_settings(managed={"namespaces": ["bank"]})).waits == ()
     assert decided(make_pod(namespace="kube-system")).waits == ()
 
 
-def test_a_pod_that_is_being_deleted_is_not_looked_at() -> None:
+def test_a_pod_that_is_being_deleted_is_left_out() -> None:
     assert decided(make_pod(deleting=NOW)).waits == ()
 
 
@@ -243,7 +243,7 @@ def test_memory_crowds_a_node_as_cpu_does() -> None:
     assert "memory" in cause_of(decided(make_pod(), node_usage={"n1": (0.1, 7.5 * GIB), "n2": (0.1, 7.5 * GIB)}))
 
 
-def test_by_requests_a_node_is_as_crowded_as_its_pods_ask_for() -> None:
+def test_by_requests_a_node_uses_what_its_pods_request() -> None:
     big = make_pod("db-1", requests={"cpu": 3.0, "memory": GIB})
     pod = make_pod()
     nodes = [make_node("n1"), make_node("n2")]
@@ -252,7 +252,7 @@ def test_by_requests_a_node_is_as_crowded_as_its_pods_ask_for() -> None:
     assert "uses 88% of its cpu" in cause_of(decide(make_eligibility(snapshot)))
 
 
-def test_a_person_or_the_interval_ask_for_a_rematch_without_anybody_unhappy() -> None:
+def test_a_user_or_the_interval_starts_a_rematch_without_unhappy_pods() -> None:
     snapshot = make_snapshot([make_pod()], [make_node()])
 
     assert decide(make_eligibility(snapshot), Trigger.DEMAND).rematch

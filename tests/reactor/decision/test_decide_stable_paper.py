@@ -35,7 +35,7 @@ def test_only_the_paper_waives_restraint() -> None:
     assert not make_eligibility(snapshot, PAPER).restrained
 
 
-def test_whether_a_move_can_help_is_not_asked() -> None:
+def test_whether_a_move_can_help_is_not_checked() -> None:
     assert [wait.reason for wait in decided(OURS).waits] == [Reason.MOVE_CANNOT_HELP]
     assert [one.uid for one in decided(PAPER).unhappy] == ["uid-web-1"]
 

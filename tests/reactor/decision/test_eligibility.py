@@ -141,7 +141,7 @@ def test_a_pod_that_the_settings_exclude_is_ineligible(odd: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("odd", ODD_CLUSTERS, ids=lambda odd: next(iter(odd)))
-def test_the_rest_of_the_cluster_can_make_a_pod_ineligible(odd: dict[str, Any]) -> None:
+def test_other_objects_can_make_a_pod_ineligible(odd: dict[str, Any]) -> None:
     assert why_not(make_pod(), **odd) is not None
 
 

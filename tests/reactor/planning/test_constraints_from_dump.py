@@ -31,7 +31,10 @@ def node(name: str, zone: str, **allocatable: str) -> dict[str, Any]:
 
 
 def pod(name: str, on: str | None = None, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    container = {"name": "app", "resources": {"requests": {"cpu": "100m", "memory": "64Mi", **spec.pop("asks", {})}}}
+    container = {
+        "name": "app",
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi", **spec.pop("requests", {})}},
+    }
     container["ports"] = spec.pop("ports", [])
     return {
         "kind": "Pod",
@@ -139,32 +142,32 @@ def test_affinity_and_its_first_pod(planned: Any) -> None:
 
 def test_affinity_across_namespaces_by_their_labels(planned: Any) -> None:
     other = pod("old", "n3", {"app": "web"}, namespace="bank")
-    asking = pod("new", affinity=near(ZONE, namespaceSelector={"matchLabels": {"team": "x"}}))
-    assert target(planned(namespace("bank", team="x"), other, asking)) == "n3"
-    assert target(planned(namespace("bank", team="y"), other, asking)) is None
+    pending = pod("new", affinity=near(ZONE, namespaceSelector={"matchLabels": {"team": "x"}}))
+    assert target(planned(namespace("bank", team="x"), other, pending)) == "n3"
+    assert target(planned(namespace("bank", team="y"), other, pending)) is None
 
 
 def test_a_namespace_that_was_not_read_is_unsupported(planned: Any) -> None:
     other = pod("old", "n3", {"app": "web"}, namespace="bank")
-    asking = pod("new", affinity=near(ZONE, namespaceSelector={"matchLabels": {"team": "x"}}))
-    found = planned(other, asking)
+    pending = pod("new", affinity=near(ZONE, namespaceSelector={"matchLabels": {"team": "x"}}))
+    found = planned(other, pending)
     assert target(found) is None
     assert left_alone(found) == "left alone: unsupported namespaceSelector (namespace bank was not read)"
 
 
 def test_topology_spread(planned: Any) -> None:
     two = (pod("w1", "n1", {"app": "web"}), pod("w2", "n2", {"app": "web"}))
-    asking = pod("new", labels={"app": "web"}, topologySpreadConstraints=spread())
-    assert target(planned(*two, asking)) == "n3"
-    busy = pod("big", "n3", asks={"cpu": "4"})
-    found = planned(*two, busy, asking)
+    pending = pod("new", labels={"app": "web"}, topologySpreadConstraints=spread())
+    assert target(planned(*two, pending)) == "n3"
+    busy = pod("big", "n3", requests={"cpu": "4"})
+    found = planned(*two, busy, pending)
     assert refusals(found)["n1"] == "would make the skew of app=web over zone 3 (max 1)"
 
 
 def test_spread_with_too_few_domains(planned: Any) -> None:
     running = (pod("w1", "n1", {"app": "web"}), pod("w3", "n3", {"app": "web"}))
-    asking = pod("new", labels={"app": "web"}, topologySpreadConstraints=spread(minDomains=3))
-    assert target(planned(*running, asking)) is None
+    pending = pod("new", labels={"app": "web"}, topologySpreadConstraints=spread(minDomains=3))
+    assert target(planned(*running, pending)) is None
 
 
 def test_host_ports(planned: Any) -> None:
@@ -199,10 +202,10 @@ def test_an_unsupported_claim_keeps_the_pod_waiting(planned: Any, objects: list[
 
 def test_extended_resources_and_huge_pages_only_reject(planned: Any) -> None:
     gpu = node("n2", "a", **{"nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"})
-    asking = pod("new", asks={"nvidia.com/gpu": "1", "hugepages-2Mi": "2Mi"})
-    assert target(planned(gpu, asking)) == "n2"
-    taken = pod("old", "n2", asks={"nvidia.com/gpu": "1"})
-    found = planned(gpu, taken, asking)
+    pending = pod("new", requests={"nvidia.com/gpu": "1", "hugepages-2Mi": "2Mi"})
+    assert target(planned(gpu, pending)) == "n2"
+    taken = pod("old", "n2", requests={"nvidia.com/gpu": "1"})
+    found = planned(gpu, taken, pending)
     assert refusals(found)["n2"] == "requests: lacks 1 nvidia.com/gpu"
 
 
@@ -216,7 +219,7 @@ def test_whether_a_move_may_start_depends_on_the_whole_cluster(tmp_path: Path) -
         snapshot = snapshot_from_dump(read_dump([str(dump)]), Settings()).snapshot
         mover = snapshot.cluster.pods["moving"]
         assert fits_now(mover, "n2", snapshot, ()) is expected
-    full = pod("full", "n2", asks={"cpu": "4"})
+    full = pod("full", "n2", requests={"cpu": "4"})
     dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [*NODES, full, pod("moving", "n3")]}))
     snapshot = snapshot_from_dump(read_dump([str(dump)]), Settings()).snapshot
     assert not fits_now(snapshot.cluster.pods["moving"], "n2", snapshot, ())

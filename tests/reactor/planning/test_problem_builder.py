@@ -146,12 +146,12 @@ def test_an_ineligible_pod_is_fixed_with_the_reason() -> None:
 
 
 def test_ephemeral_storage_is_an_axis_only_when_a_pod_requests_it() -> None:
-    asking = make_pod("web-2", requests={"cpu": 0.5, "memory": GIB, "ephemeral-storage": 3 * GIB})
+    requesting = make_pod("web-2", requests={"cpu": 0.5, "memory": GIB, "ephemeral-storage": 3 * GIB})
     allocatable = {"cpu": 4.0, "memory": 8 * GIB, "pods": 10.0, "ephemeral-storage": 10 * GIB}
     node = make_node(allocatable=allocatable, capacity=allocatable)
 
     assert problem_of(make_snapshot([make_pod()], [node])).axes == ("cpu", "memory")
-    problem = problem_of(make_snapshot([make_pod(), asking], [node], node_usage={"n1": (1.0, GIB)}))
+    problem = problem_of(make_snapshot([make_pod(), requesting], [node], node_usage={"n1": (1.0, GIB)}))
     assert problem.axes == ("cpu", "memory", "ephemeral-storage")
     assert pod_of(problem, "web-2").peak[2] == 3 * GIB
     assert pod_of(problem, "web-1").request[2] == 0.0

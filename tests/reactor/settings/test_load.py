@@ -166,7 +166,7 @@ def test_a_planner_that_is_not_installed_is_named() -> None:
         ),
     ],
 )
-def test_broken_text_is_refused_with_the_place(text: str, expected: dict[str, str]) -> None:
+def test_broken_text_is_refused_with_the_position(text: str, expected: dict[str, str]) -> None:
     assert problems(text) == expected
 
 

@@ -38,10 +38,10 @@ class Clock:
 class Reader:
     def __init__(self, pods: bytes | Exception, nodes: bytes | Exception) -> None:
         self.answers = {"pods": pods, "nodes": nodes}
-        self.asked = 0
+        self.requests = 0
 
     async def get_raw(self, path: str, deadline: float) -> bytes:
-        self.asked += 1
+        self.requests += 1
         answer = self.answers[path.rpartition("/")[2]]
         if isinstance(answer, Exception):
             raise answer
@@ -71,7 +71,7 @@ async def test_one_broken_object_is_skipped_and_named() -> None:
     assert "cpu" in str(result.problems[0])
 
 
-async def test_a_container_that_tells_nothing_makes_the_sum_unknown() -> None:
+async def test_a_container_without_a_value_makes_the_sum_unknown() -> None:
     silent = {**POD, "containers": [*POD["containers"], {"name": "new", "usage": {}}]}
     result = await MetricsApiSource(
         Reader(listed(silent, {**POD, "containers": []}), listed()), Clock(), pass_through
@@ -86,7 +86,7 @@ async def test_an_absent_api_is_reported_once_and_requested_again() -> None:
     assert first.absent
     assert len(first.problems) == 1
     again = await source.read(10.0)
-    assert (again.absent, again.problems, reader.asked) == (True, (), 1)
+    assert (again.absent, again.problems, reader.requests) == (True, (), 1)
     clock.time = 301.0
     assert (await source.read(10.0)).problems == ()
     reader.answers = {"pods": listed(POD), "nodes": listed(NODE)}
@@ -95,7 +95,7 @@ async def test_an_absent_api_is_reported_once_and_requested_again() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b'{"items": 3}', b"", Unreachable("no answer")])
-async def test_what_one_list_does_not_tell_the_other_still_does(answer: bytes | Exception) -> None:
+async def test_when_one_list_fails_the_other_is_still_read(answer: bytes | Exception) -> None:
     result = await MetricsApiSource(Reader(answer, listed(NODE)), Clock(), pass_through).read(10.0)
     assert result.pods == ()
     assert len(result.nodes) == 1

@@ -1,4 +1,4 @@
-"""The history: each failed liveness probe is counted once, whoever tells of it and however often."""
+"""The history: each failed liveness probe counts once, from whatever source and however often it is reported."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_nothing_is_counted_again_after_a_restart(
     after = ProbeHistory(300.0)
     after.restore(rows)
     after.observe_pod(make_pod(started=1000.0), 1060.0)
-    after.forget_unclaimed()
+    after.drop_unused_rows()
     after.observe_event(make_event(4, 1030.0, first=1000.0), 1060.0, listed=True)
     after.observe_event(make_kill(1, 1031.0), 1060.0, listed=True)
     after.observe_counters([counter(6, 30)], 1060.0)

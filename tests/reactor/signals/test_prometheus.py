@@ -113,18 +113,18 @@ async def test_no_url_no_question() -> None:
     ],
 )
 async def test_bad_answers_are_named(serve: Serve, response: Callable[[], web.Response], words: str) -> None:
-    asked = 0
+    requests = 0
 
     async def answer(request: web.Request) -> web.Response:
-        nonlocal asked
-        asked += 1
+        nonlocal requests
+        requests += 1
         return response()
 
     result = await PrometheusSource().read(settings(await serve(answer)), {})
     assert result.pods == []
     assert "queries.podCpu" in str(result.problems[0])
     assert words in str(result.problems[0])
-    assert asked == 1, "no repeats of the client's own"
+    assert requests == 1, "no repeats of the client's own"
 
 
 async def test_a_closed_port_is_not_reachable() -> None:
@@ -155,8 +155,8 @@ async def test_a_trickle_past_the_deadline_is_cut(serve: Serve) -> None:
     async def trickle(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        for place in range(len(text)):
-            await response.write(text[place : place + 1])
+        for at in range(len(text)):
+            await response.write(text[at : at + 1])
             await asyncio.sleep(0.02)
         return response
 

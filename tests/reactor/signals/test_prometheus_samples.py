@@ -86,7 +86,7 @@ def test_probe_counters_reported_twice() -> None:
     ]
     assert probe_counters(twice) == [ProbeCounter("default", "web-1", "srv", 0.0, 4.0, 1000.0, "u")]
     without_uid = [series(3, container="srv", result="failed"), series(9, container="srv", result="failed")]
-    assert probe_counters(without_uid) == [], "two pods of one name cannot be told apart"
+    assert probe_counters(without_uid) == [], "two pods of one name cannot be distinguished"
     assert probe_counters([series(math.nan, container="srv", result="failed")]) == []
 
 
@@ -117,11 +117,11 @@ def test_few_pods_are_one_query() -> None:
         st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True), st.integers(1, 300), max_size=80
     )
 )
-def test_every_namespace_is_asked_for_once(pods: dict[str, int]) -> None:
+def test_every_namespace_is_selected_once(pods: dict[str, int]) -> None:
     parts = namespace_matchers(pods, 100)
     if sum(pods.values()) <= 100:
         assert parts == ['namespace!=""']
         return
-    asked = [part.removeprefix('namespace=~"').removesuffix('"').split("|") for part in parts]
-    assert sorted(name for names in asked for name in names) == sorted(pods)
-    assert all(len(names) == 1 or sum(pods[name] for name in names) <= 100 for names in asked)
+    selected = [part.removeprefix('namespace=~"').removesuffix('"').split("|") for part in parts]
+    assert sorted(name for names in selected for name in names) == sorted(pods)
+    assert all(len(names) == 1 or sum(pods[name] for name in names) <= 100 for names in selected)

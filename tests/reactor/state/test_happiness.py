@@ -57,7 +57,7 @@ def test_spread_lies_between_all_at_the_ends(count: float, length: float, half_l
 
 
 def test_spread_is_the_sum_of_evenly_dated_probes() -> None:
-    dated = sum(decay(600.0 - (place + 0.5) * 0.6, 300.0) for place in range(1000))
+    dated = sum(decay(600.0 - (number + 0.5) * 0.6, 300.0) for number in range(1000))
     assert spread(1000.0, 0.0, 600.0, 300.0) == pytest.approx(dated, rel=1e-4)
 
 

@@ -30,10 +30,10 @@ def failures(state: State) -> dict[str, float]:
 
 
 async def calls(rig: Rig) -> set[str]:
-    """Who asked to be looked at since the last time."""
-    asked = asyncio.create_task(rig.work_queue.next(0.0))
+    """The keys that were added since the last call."""
+    waiting = asyncio.create_task(rig.work_queue.next(0.0))
     await rig.clock.advance(0.01)
-    return set(await asked)
+    return set(await waiting)
 
 
 def test_nothing_is_synced_before_every_kind_was_listed(rig: Rig) -> None:
@@ -58,7 +58,7 @@ def test_events_that_are_listed_before_their_pods_count_all_the_same(rig: Rig) -
     assert failures(rig.state)[pod.uid] == pytest.approx(8.0)
 
 
-def test_what_the_first_list_tells_is_dated_and_what_comes_later_is_now(rig: Rig) -> None:
+def test_the_first_list_is_dated_and_what_comes_later_is_now(rig: Rig) -> None:
     old, new = make_pod("web-1"), make_pod("db-1")
     rig.sync(old, new, make_event(old, 8, last=NOW - 300))
 
@@ -187,7 +187,7 @@ def everything_in(state: State) -> object:
 
 @pytest.mark.parametrize("seconds", [0, 20, 3000])
 def test_taking_a_snapshot_changes_nothing(rig: Rig, seconds: float) -> None:
-    """Also when failures are forgiven, an assumed binding is over and the half-life has changed."""
+    """Also when failures are negligible, an assumed binding is over and the half-life has changed."""
     pod, pending = make_pod("web-1"), make_pending("db-1")
     rig.sync(pod, pending, make_node())
     rig.fail(pod, 8)
@@ -202,7 +202,7 @@ def test_taking_a_snapshot_changes_nothing(rig: Rig, seconds: float) -> None:
     assert (first.happiness, first.cluster) == (second.happiness, second.cluster)
 
 
-def test_asking_whether_it_is_synced_changes_nothing(rig: Rig) -> None:
+def test_reading_whether_it_is_synced_changes_nothing(rig: Rig) -> None:
     pod = make_pod()
     rig.put(pod, make_event(pod, 8))
     before = everything_in(rig.state)
@@ -258,14 +258,14 @@ async def test_a_failing_pod_above_its_threshold_does_not(rig: Rig) -> None:
     assert set(failures(rig.state)) == {pod.uid}
 
 
-async def test_failures_that_only_the_counters_tell_wake_it_too(rig: Rig) -> None:
+async def test_failures_that_only_the_counters_report_wake_it_too(rig: Rig) -> None:
     pod = make_pod(containers=(Container("srv", Probe(), 0, NOW - 3600),))
     rig.sync(pod)
     await calls(rig)
 
-    rig.state.count([ProbeCounter("shop", "web-1", "srv", 10.0, 0.0, NOW, pod.uid)])
+    rig.state.observe_counters([ProbeCounter("shop", "web-1", "srv", 10.0, 0.0, NOW, pod.uid)])
     rig.clock.set(NOW + 30)
-    rig.state.count([ProbeCounter("shop", "web-1", "srv", 10.0, 90.0, NOW + 30, pod.uid)])
+    rig.state.observe_counters([ProbeCounter("shop", "web-1", "srv", 10.0, 90.0, NOW + 30, pod.uid)])
 
     assert await calls(rig) == {pod.uid}
 
@@ -316,10 +316,10 @@ async def test_new_measurements_wake_it_only_when_a_pod_fails(rig: Rig) -> None:
     rig.sync(pod)
     await calls(rig)
 
-    rig.state.measured()
+    rig.state.usage_changed()
     assert await calls(rig) == set()
     rig.fail(pod, 1)
-    rig.state.measured()
+    rig.state.usage_changed()
     assert await calls(rig) == {"metrics"}
 
 
