@@ -79,10 +79,10 @@ def _take_snapshot(parts: CycleParts, cycle: str, settings: Settings) -> tuple[S
         cluster = parts.state.start_cycle()
         followed = tuple(parts.executor.follow(cluster, cluster.at, settings))
         snapshot = parts.state.freeze(parts.executor.active_moves(), cluster)
-    parts.recorder.record_moves(cycle, followed, snapshot)
     moving = {move.pod.uid for move in snapshot.moves.moves}
     learned = parts.memory.cooldowns.after_moves(followed, settings)
     parts.memory.cooldowns = learned.without_expired(cluster, snapshot.at, moving)
+    parts.recorder.record_moves(cycle, followed, snapshot)
     return snapshot, followed
 
 
