@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-cluster bench-nodes lock clean
+.PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-against bench-cluster bench-nodes lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -55,6 +55,10 @@ format: $(READY) ## format and mend what the linter can mend
 
 bench: $(READY) ## speed and memory; figures land in docs/benchmarks.md by hand
 	$(BIN)/python -m loadtests.benchmarks
+
+bench-against: $(READY) ## this version against another, as ratios: make bench-against REV=main [ROUNDS=5] [ONLY=planners] (10 minutes)
+	@test -n "$(REV)" || { echo "name the revision to compare with: make bench-against REV=main"; exit 1; }
+	$(BIN)/python -m loadtests.benchmarks.against_revision $(REV) $(if $(ROUNDS),--rounds $(ROUNDS)) $(foreach name,$(ONLY),--only $(name))
 
 bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes (about 20 minutes; root), report in docs/experiment-stable
 	@test "$$(id -u)" = 0 || { echo "bench-nodes needs root for real nodes; without: $(BIN)/rematch lab experiment stable --no-real"; exit 1; }

@@ -24,9 +24,9 @@ STATE = Path(".rematch/demo")
 )
 def demo(**given: Any) -> None:
     """The main job on an embedded cluster: load overruns a weak node, probes fail, pods move."""
-    from loadtests.demo.main import Request, main
+    from loadtests.demo.main import DemoOptions, main
 
-    main(Request(**given))
+    main(DemoOptions(**given))
 
 
 @click.group(short_help="Clusters to try things on, their programs, experiments.")
@@ -42,9 +42,9 @@ def lab() -> None:
 @click.option("--seed", type=int, default=1, show_default=True)
 def up(port: int, state: Path, seed: int) -> None:
     """An embedded cluster with the demo's nodes and apps, for kubectl, until Ctrl-C."""
-    from loadtests.demo.alone import main
+    from loadtests.demo.main import up as start
 
-    main(port, state, seed)
+    start(port, state, seed)
 
 
 @lab.command()
@@ -67,7 +67,7 @@ def compare(seeds: int, duration: str, output: str, state: Path) -> None:
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def tools(group: str, only_list: bool, output: str) -> None:
     """Get the real programs: Kubernetes, etcd, k6, Vegeta and more; a suitable one on the PATH is kept."""
-    from loadtests.tools.main import main
+    from loadtests.tools.programs import main
 
     main(group, only_list=only_list, output=output)
 
@@ -77,7 +77,7 @@ def tools(group: str, only_list: bool, output: str) -> None:
               help="Folder for its data, credentials and logs: new, empty, or of an earlier run.")  # fmt: skip
 def control_plane(state: Path) -> None:
     """A real control plane (etcd, API server, controller manager, scheduler), for kubectl, until Ctrl-C."""
-    from loadtests.controlplane.main import main
+    from loadtests.controlplane.plane import main
 
     main(state)
 
@@ -108,7 +108,7 @@ def nodes_down() -> None:
 
 def _enough_seeds(_context: click.Context, _option: click.Parameter, seeds: int) -> int:
     """A range alone would not tell why."""
-    from loadtests.experiment.design import LEAST_SEEDS, MOST_SEEDS
+    from loadtests.experiments.stable.design import LEAST_SEEDS, MOST_SEEDS
 
     if not LEAST_SEEDS <= seeds <= MOST_SEEDS:
         why = f"an interval that can be judged by needs at least {LEAST_SEEDS} seeds"
@@ -134,10 +134,10 @@ def experiment(name: str, real: bool | None, **given: Any) -> None:
     """STABLE's experiment: rising load on three unequal nodes, placements compared, one HTML report."""
     import os
 
-    from loadtests.experiment.main import Request, main
+    from loadtests.experiments.stable.main import ExperimentOptions, main
 
     del name
     on_nodes = os.geteuid() == 0 if real is None else real
     if not on_nodes and not given["simulated"]:
         raise click.UsageError("--no-simulated without real nodes (--real, as root) leaves nothing to run")
-    main(Request(real=on_nodes, **given))
+    main(ExperimentOptions(real=on_nodes, **given))

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import cast
 
-from matching.parameters import make
+from matching.parameters import ParameterError
 from matching.plan import Planner
 from matching.problem import ProblemError
 
@@ -22,8 +22,23 @@ def known_planners() -> tuple[str, ...]:
 
 
 def load_planner(name: str, parameters: Mapping[str, object] = _NONE) -> Planner:
-    """Raise ProblemError for an unknown planner, ParameterError (one of them) for a parameter it does not take."""
-    return make(planner_class(name), parameters)
+    """`parameters` are values for fields of the planner's dataclass, of the right types; the rest has defaults.
+
+    Raises ProblemError for an unknown planner, ParameterError for a field it does not have or a value it refuses.
+    """
+    kind = planner_class(name)
+    known = parameter_fields(kind)
+    for parameter in parameters:
+        if parameter not in known:
+            raise ParameterError(
+                parameter, f"is unknown; the parameters here are: {', '.join(sorted(known)) or 'none'}"
+            )
+    return kind(**parameters)
+
+
+def parameter_fields(kind: type[Planner]) -> dict[str, dataclasses.Field[object]]:
+    """By name. Every planner is a dataclass; `planner_class` sees to it."""
+    return {field.name: field for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
 
 
 def planner_class(name: str) -> type[Planner]:

@@ -1,46 +1,44 @@
-"""The wiring: every part is made and joined here, and nowhere else."""
+"""The wiring: every part is made and connected here, and nowhere else."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
-from matching.registry import load_planner
-from reactor.background.active_settings import SettingsInForce, Surroundings
-from reactor.background.heap import settle_heap
-from reactor.background.kernel_compilation import Warming
-from reactor.background.metrics_collection import Measuring
-from reactor.background.store_maintenance import Housekeeping
+from reactor.background.active_settings import ActiveSettings, RevisionReport
+from reactor.background.metrics_collection import MetricsCollector
+from reactor.background.start_up import KernelCompilation, freeze_heap
+from reactor.background.store_maintenance import StoreMaintenance
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
-from reactor.cluster.event_writer import Announcer
-from reactor.cluster.gateway import Gateway
-from reactor.cluster.kinds import ObjectName
-from reactor.cluster.watcher import Pace
-from reactor.cluster.watching import ClusterWatch
-from reactor.cluster.writes import ClusterWriter
-from reactor.cycle import Stages
+from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
+from reactor.cluster.reads import ClusterReader
+from reactor.cluster.records import ConfigMap
+from reactor.cluster.watch import ClusterWatch, Pace
+from reactor.cluster.writes import ClusterWriter, EventWriter
+from reactor.cycle import CycleParts
+from reactor.decision.cooldowns import Cooldowns, DecisionMemory, Lineage
 from reactor.execution.executor import Executor
 from reactor.loop import Loop
+from reactor.record.events import EventQueue, WritesEvents
 from reactor.record.history import History, lineage_from
 from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes
-from reactor.record.recorder import Recorder
-from reactor.record.watch_report import WatchReport
-from reactor.settings.model import Mode
-from reactor.settings.watch import watch_file
-from reactor.state.live_state import Hooks, State
+from reactor.record.recorder import Recorder, WatchRecorder
+from reactor.settings.model import Mode, Settings
+from reactor.settings.planner import make_planner
+from reactor.settings.source import watch_file
+from reactor.state.live_state import State, StateCallbacks
 from reactor.work_queue import WorkQueue
 from storage.store import Store
 
 log = structlog.get_logger(__name__)
 
-MOVES_REMEMBERED = 2000
+MOVES_READ = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,44 +52,100 @@ class Options:
     config_map: ObjectName | None = None
     dry_run: bool = False
     mode: Mode | None = None
-    """Overrides the settings: --dry-run and `plan --apply` know better."""
+    """Overrides the settings, for --dry-run and `plan --apply`."""
     own_process: bool = False
-    """Nobody else lives in this process, so its memory may be arranged for the controller alone."""
+    """The controller is alone in this process, so it may configure the garbage collector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Borders:
+    """What the controller touches outside of itself: tests and simulations bring their own."""
+
+    clock: Clock
+    writer: ClusterWriter
+    store: Store
+    settings: Callable[[], Settings]
+    event_writer: WritesEvents | None = None
+    """None writes no Events."""
+    kinds: Iterable[Kind] = CLUSTER_KINDS
+    """Nothing is decided before each of these was listed."""
+    config_map_changed: Callable[[ConfigMap | None], None] = lambda _config_map: None
+    lineage: Mapping[str, Lineage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """All parts of a running controller; `loop.run` is the job itself, `background` what it stands on."""
+    """The parts of a controller. Signals go into `state`; `loop.run` or `loop.step` does the work."""
 
-    options: Options
     clock: Clock
-    connection: KubernetesConnection
-    settings: SettingsInForce
     store: Store
+    settings: Callable[[], Settings]
     state: State
+    memory: DecisionMemory
     executor: Executor
-    stages: Stages
+    history: History
+    recorder: Recorder
+    parts: CycleParts
     loop: Loop
     work_queue: WorkQueue
-    watch: ClusterWatch
-    measuring: Measuring
     instruments: Instruments
-    notes: Notes
-    housekeeping: Housekeeping
-    warming: Warming
+    events: EventQueue
+
+
+def wire(borders: Borders) -> Controller:
+    """The one place where a controller is put together, for production, tests and simulations."""
+    clock, settings = borders.clock, borders.settings
+    instruments = Instruments()
+    events = EventQueue(borders.event_writer, clock, instruments.events_lost.inc)
+    work_queue = WorkQueue(clock)
+    executor = Executor(borders.writer)
+    callbacks = StateCallbacks(lambda: executor.busy, borders.config_map_changed)
+    state = State(borders.kinds, clock, work_queue, settings, callbacks)
+    memory = DecisionMemory(Cooldowns(borders.lineage))
+    history = History(borders.store)
+    recorder = Recorder(history, events, instruments)
+    parts = CycleParts(state, memory, make_planner, executor, recorder, settings)
+    return Controller(
+        clock=clock,
+        store=borders.store,
+        settings=settings,
+        state=state,
+        memory=memory,
+        executor=executor,
+        history=history,
+        recorder=recorder,
+        parts=parts,
+        loop=Loop(parts, work_queue, clock, instruments),
+        work_queue=work_queue,
+        instruments=instruments,
+        events=events,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LiveController:
+    """A controller on a live cluster, with the background tasks that feed it."""
+
+    options: Options
+    controller: Controller
+    connection: KubernetesConnection
+    settings: ActiveSettings
+    watch: ClusterWatch
+    metrics: MetricsCollector
+    maintenance: StoreMaintenance
+    compilation: KernelCompilation
 
     async def background(self) -> None:
-        """Watches, measurements, Events, settings and the store's upkeep, until cancelled."""
+        """Watches, metrics, Events, settings and the maintenance of the store, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.watch.run(), name="watch")
-            tasks.create_task(self.measuring.run(), name="measure")
-            tasks.create_task(self.notes.run(), name="events")
-            tasks.create_task(self.housekeeping.run(), name="housekeeping")
-            tasks.create_task(self.warming.run(), name="warming")
+            tasks.create_task(self.metrics.run(), name="metrics")
+            tasks.create_task(self.controller.events.run(), name="events")
+            tasks.create_task(self.maintenance.run(), name="store maintenance")
+            tasks.create_task(self.compilation.run(), name="kernel compilation")
             if self.options.settings_file is not None:
-                tasks.create_task(
-                    watch_file(self.options.settings_file, self.settings.source, self.clock), name="settings"
-                )
+                file = watch_file(self.options.settings_file, self.settings.source, self.controller.clock)
+                tasks.create_task(file, name="settings")
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -99,68 +153,62 @@ class Controller:
             tasks.create_task(self._decide(), name="loop")
 
     async def _decide(self) -> None:
-        await self.state.until_synced()
-        await self.warming.look()
+        await self.controller.state.until_synced()
+        await self.compilation.compile_if_large()
         if self.options.own_process:
-            settle_heap()
-        await self.loop.run()
+            freeze_heap()
+        await self.controller.loop.run()
 
 
 @asynccontextmanager
-async def open_controller(options: Options, clock: Clock | None = None) -> AsyncIterator[Controller]:
-    """Opened in the order in which things need each other, closed in the reverse one."""
+async def open_controller(options: Options, clock: Clock | None = None) -> AsyncIterator[LiveController]:
+    """Opened in the order of their dependencies, closed in the reverse order."""
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
-        instruments = Instruments()
+        settings = ActiveSettings(options.settings_file, options.mode, clock)
         store = await stack.enter_async_context(await Store.open(options.store))
         connection = await open_connection(options.kubeconfig, options.context)
         stack.push_async_callback(connection.close)
-        yield await _join(options, clock, instruments, store, connection)
+        reader = ClusterReader(connection, options.config_map)
+        borders = Borders(
+            clock=clock,
+            writer=ClusterWriter(connection, clock),
+            store=store,
+            settings=settings.get,
+            event_writer=None if options.dry_run else EventWriter(connection, clock),
+            kinds=reader.kinds,
+            config_map_changed=settings.config_map_changed,
+            lineage=lineage_from(await store.moves(MOVES_READ)),
+        )
+        controller = wire(borders)
+        settings.report_to(
+            RevisionReport(controller.history, controller.events, controller.instruments, controller.work_queue)
+        )
+        await _restore(store, controller.state, clock)
+        yield _live(options, controller, connection, settings, reader)
 
 
-async def _join(
-    options: Options, clock: Clock, instruments: Instruments, store: Store, connection: KubernetesConnection
-) -> Controller:
-    history = History(store)
-    notes = Notes(None if options.dry_run else Announcer(connection, clock), clock, instruments.events_lost.inc)
-    work_queue = WorkQueue(clock)
-    around = Surroundings(history, notes, instruments, work_queue)
-    settings = SettingsInForce(options.settings_file, options.mode, clock, around)
-    gateway = Gateway(connection, options.config_map)
-    executor = Executor(ClusterWriter(connection, clock), lineage_from(await store.moves(MOVES_REMEMBERED)))
-    state = State(
-        gateway.kinds,
-        clock,
-        work_queue,
-        settings.get,
-        Hooks(lambda: executor.busy, settings.config_map_changed),
-    )
-    await _remember(store, state, clock)
-    recorder = Recorder(history, notes, instruments)
-    stages = Stages(state, load_planner, executor, recorder, settings.get)
-    loop = Loop(stages, work_queue, clock, instruments)
-    watch = ClusterWatch(gateway, state.mirror, WatchReport(instruments), Pace(clock))
-    return Controller(
+def _live(
+    options: Options,
+    controller: Controller,
+    connection: KubernetesConnection,
+    settings: ActiveSettings,
+    reader: ClusterReader,
+) -> LiveController:
+    state, store, clock, instruments = controller.state, controller.store, controller.clock, controller.instruments
+    return LiveController(
         options=options,
-        clock=clock,
+        controller=controller,
         connection=connection,
         settings=settings,
-        store=store,
-        state=state,
-        executor=executor,
-        stages=stages,
-        loop=loop,
-        work_queue=work_queue,
-        watch=watch,
-        measuring=Measuring(state, gateway, store, settings.get, clock, instruments),
-        instruments=instruments,
-        notes=notes,
-        housekeeping=Housekeeping(state, store, settings.get, clock, instruments),
-        warming=Warming(state, clock),
+        watch=ClusterWatch(reader, state.mirror, WatchRecorder(instruments), Pace(clock)),
+        metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments),
+        maintenance=StoreMaintenance(state, store, settings.get, clock, instruments),
+        compilation=KernelCompilation(state, clock),
     )
 
 
-async def _remember(store: Store, state: State, clock: Clock) -> None:
+async def _restore(store: Store, state: State, clock: Clock) -> None:
     abandoned = await store.abandon_open_moves(clock.now(), "the controller was restarted before the move ended")
     if abandoned:
         log.warning("moves of an earlier process recorded as abandoned", moves=abandoned)

@@ -1,4 +1,4 @@
-"""Time as a value that is handed in, so that tests and simulations run on their own."""
+"""The injected clock, so that tests and simulations run on virtual time."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Protocol
 
 
 def rfc3339(at: float) -> str:
-    """The way Kubernetes writes a time, to the second."""
+    """A time as Kubernetes writes it, in whole seconds."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch: for what is recorded and compared with the cluster's timestamps."""
+        """Seconds since the epoch, for timestamps that are stored or compared with those of the cluster."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never jump: for deadlines and backoff."""
+        """Seconds that never go back, for deadlines and backoff."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...

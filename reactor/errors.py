@@ -1,40 +1,48 @@
-"""Our own exceptions; foreign ones are mapped to these at the border where they occur.
+"""Our exceptions. Exceptions of other libraries are mapped to these in the module that calls the library.
 
 RematchError
 |- SettingsError              the settings are wrong; every error with its path
-|- InputError                 a file or argument of the user is wrong; one line that names the place
+|- InputError                 a file or argument of the user is wrong; one line that says where
 |- ClusterError               the Kubernetes API
-|  |- Unreachable             no usable answer in time: connection, reset, 5xx, truncated body (worth trying again)
+|  |- Unreachable             no usable response in time: connection, reset, 5xx, truncated body (retry)
 |  |- Throttled               flow control (429 with Retry-After)
 |  |- Expired                 the resourceVersion is too old (410): list again
 |  |- NotFound                404
 |  |- Conflict                409: a precondition or resourceVersion did not hold
 |  |- Forbidden               401/403: a permission is missing; the message says which
-|  `- Refused                 any other 4xx: repeating will not help
-`- MetricsError               Prometheus or metrics.k8s.io did not give a usable answer
+|  `- Refused                 any other 4xx: a retry does not help
+`- MetricsError               Prometheus or metrics.k8s.io gave no usable response
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 
 class RematchError(Exception):
-    """Root of everything we raise on purpose."""
+    """The root of all our exceptions."""
 
 
-def in_words(problems: Iterable[tuple[str, str]]) -> str:
-    """(path, message) pairs as one line; a problem of the whole has no path."""
+class FieldError(NamedTuple):
+    """What is wrong with a setting and what to write instead. An error of the whole document has no path."""
+
+    path: str
+    message: str
+
+
+def format_errors(problems: Iterable[tuple[str, str]]) -> str:
+    """As one line."""
     return "; ".join(f"{path}: {message}" if path else message for path, message in problems)
 
 
 class SettingsError(RematchError):
-    """`problems` is a list of (path, message); `source` says which file or ConfigMap they are in."""
+    """`source` is the file or ConfigMap."""
 
-    def __init__(self, problems: list[tuple[str, str]], source: str = "") -> None:
-        self.problems = problems
+    def __init__(self, problems: Sequence[tuple[str, str]], source: str = "") -> None:
+        self.problems = [FieldError(*problem) for problem in problems]
         self.source = source
-        text = in_words(problems)
+        text = format_errors(problems)
         super().__init__(f"{source}: {text}" if source else text)
 
 

@@ -1,5 +1,11 @@
-"""Rows in a database, and nothing else: no Kubernetes, no numbers crunched, no settings, nothing of ours imported.
+"""Rows in a database. Imports nothing else of this project.
 
-Others use `storage.store.Store` and the frozen values of `storage.rows`. This package imports nothing by itself, so
-that a command that needs no database does not pay for one.
+Use `storage.store.Store` and the row types of `storage.rows`. Importing this package does not import SQLAlchemy, so
+commands that need no database start fast.
 """
+
+from __future__ import annotations
+
+
+class StorageError(Exception):
+    """The only exception that leaves this package. Its message names the file and what to do."""

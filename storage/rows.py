@@ -1,20 +1,23 @@
-"""What goes in and comes out: frozen values whose fields are the columns of the table, in the same order.
+"""The rows of the store: frozen values. Their fields are the columns of the table, in the same order.
 
-Times are seconds since the epoch. Ids are made by the caller; a row whose id is there already replaces it.
+Times are seconds since the epoch. The caller makes the ids. A row replaces the stored row with the same id.
+
+Decisions, plans, moves and settings revisions are the history. The store gives each of these rows a `seq` when it is
+added: a number that grows with time across the four tables. Readers sort and page by it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 SampleKind = Literal["pod", "node"]
-DecisionKind = Literal["rematch", "wait", "place"]
+DecisionKind = Literal["wait", "place"]
 
 
 @dataclass(frozen=True, slots=True)
 class HappinessRow:
-    """One per pod. `ledger` is JSON that only its owner understands: what counting goes on from after a restart."""
+    """One per pod. `ledger` is JSON: the probe counts to continue from after a restart."""
 
     uid: str
     namespace: str
@@ -39,6 +42,8 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
+    """A decision about one pod that makes no plan: to wait, or where a pending pod goes."""
+
     id: str
     cycle: str
     at: float
@@ -48,26 +53,15 @@ class DecisionRow:
     reason: str
     text: str = ""
     until: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanSummary:
-    """A plan without its document, which has a line per pod and can be large."""
-
-    id: str
-    cycle: str
-    at: float
-    planner: str
-    mode: str
-    trigger: str
-    moves: int
-    blocking_pairs: int
-    feasible: bool
+    seq: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """`document` is the plan as JSON in the public format."""
+    """`document` is the plan as JSON in the public format, without the pods that stay.
+
+    `text` says what the plan is for. `pod_key` is the pod it is for, if that is one pod.
+    """
 
     id: str
     cycle: str
@@ -79,11 +73,23 @@ class PlanRow:
     blocking_pairs: int
     feasible: bool
     document: str
+    pod_key: str | None = None
+    text: str = ""
+    seq: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemRow:
+    """The problem that a plan solves. `document` is compressed JSON, or None with a `note` that says why."""
+
+    plan_id: str
+    document: bytes | None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveRow:
-    """A move is open until `ended` is set. `plan_id` comes back as None once its plan is no longer kept."""
+    """A move is open until `ended` is set. `plan_id` is None once its plan is pruned."""
 
     id: str
     plan_id: str | None
@@ -101,11 +107,18 @@ class MoveRow:
     outcome: str = ""
     text: str = ""
     replacement_uid: str = ""
+    cycle: str = ""
+    """The cycle that changed the state last."""
+    at: float = 0.0
+    """When the state changed last."""
+    reasons: tuple[str, ...] = ()
+    """The plan's reasons for the move."""
+    seq: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionRow:
-    """A revision of the settings that was offered; `errors` are (path, message) when it was refused."""
+    """A revision of the settings that was read. `errors` are (path, message) if it was refused."""
 
     id: str
     at: float
@@ -114,12 +127,7 @@ class RevisionRow:
     accepted: bool
     errors: tuple[tuple[str, str], ...] = ()
     text: str = ""
+    seq: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class MetaRow:
-    key: str
-    value: str
-
-
-Row = HappinessRow | SampleRow | DecisionRow | PlanRow | MoveRow | RevisionRow | MetaRow
+Row = HappinessRow | SampleRow | DecisionRow | PlanRow | ProblemRow | MoveRow | RevisionRow

@@ -1,27 +1,30 @@
-"""The store: rows are added at once and written soon, in batches; reads see what has been written."""
+"""The store. Rows are added at once and written soon after, in batches. Reads see the written rows.
+
+A row is visible to readers after at most `Limits.flush_seconds`, half a second, or after `flush`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import Row, Select, func, or_, select, update
+from sqlalchemy import Row, Select, Table, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from storage import pending, pruning, tables
-from storage.engine import connect, locate, make_file
-from storage.errors import StorageError
-from storage.limits import Limits, Retention
+from storage import StorageError, retention, tables, writer
+from storage.database import Limits, connect, locate, make_file, migrate
+from storage.retention import Retention
 from storage.rows import (
     DecisionRow,
     HappinessRow,
-    MetaRow,
     MoveRow,
     PlanRow,
-    PlanSummary,
+    ProblemRow,
     RevisionRow,
     SampleKind,
     SampleRow,
@@ -29,26 +32,25 @@ from storage.rows import (
 from storage.writer import UNAVAILABLE, Health, Writer, describe
 
 _RowType = TypeVar("_RowType")
-_SUMMARY = [column for column in tables.plans.columns if column.name != "document"]
+_HistoryRow = TypeVar("_HistoryRow", DecisionRow, PlanRow, MoveRow, RevisionRow)
+ABANDONED = "abandoned"
 
 
 class Store:
-    """Made by `open`. `add_*` never wait and never fail; what the disk makes of it is in `health`."""
+    """Made by `open`. `add_*` never wait and never fail; `health` says whether rows are written."""
 
     def __init__(self, path: Path, engine: AsyncEngine, limits: Limits) -> None:
         self.path = path
         self._engine = engine
         self._limits = limits
         self._writer = Writer(engine, limits)
+        self._last_seq = 0
 
     @classmethod
     async def open(cls, where: str | Path, limits: Limits | None = None) -> Self:
         """A file or an SQLite URL; the folder is made, the schema brought up to date."""
         limits = limits or Limits()
         path = locate(where)
-        # Alembic costs as much to import as all the rest of us; only who opens a store pays for it.
-        from storage.schema import migrate
-
         engine = connect(path, limits)
         try:
             async with asyncio.timeout(limits.call_seconds):
@@ -68,43 +70,48 @@ class Store:
         await self.close()
 
     async def close(self) -> None:
-        """Write what waits, once; what the disk does not take now is lost, and `health` says so."""
+        """Write what waits, once. What the disk does not take now is lost, and `health` says so."""
         await self._writer.stop()
         await self._engine.dispose()
 
     async def flush(self) -> bool:
-        """Write what waits now; False when the disk did not take it: the rows wait on, `health` says why."""
+        """Write what waits now; False if the disk did not take it: the rows stay queued, `health` says why."""
         return await self._writer.drain()
 
-    async def flush_moves(self) -> bool:
-        """The same for the moves alone: they do not wait for thousands of samples."""
-        return await self._writer.write_now(pending.MOVES)
+    async def flush_history(self) -> bool:
+        """The same for the history alone: it does not wait for thousands of samples."""
+        return await self._writer.write_now(writer.HISTORY)
 
     @property
     def health(self) -> Health:
         return self._writer.health
 
+    @property
+    def version(self) -> int:
+        """Grows whenever readers can see more than before."""
+        return self._writer.batches
+
     def add_happiness(self, *rows: HappinessRow) -> None:
-        self._writer.add(pending.HAPPINESS, *rows)
+        self._writer.add(writer.HAPPINESS, *rows)
 
     def add_samples(self, *rows: SampleRow) -> None:
-        self._writer.add(pending.SAMPLES, *rows)
+        self._writer.add(writer.SAMPLES, *rows)
 
     def add_decisions(self, *rows: DecisionRow) -> None:
-        self._writer.add(pending.DECISIONS, *rows)
+        self._writer.add(writer.DECISIONS, *map(self._numbered, rows))
 
     def add_plan(self, row: PlanRow) -> None:
-        self._writer.add(pending.PLANS, row)
+        self._writer.add(writer.PLANS, self._numbered(row))
+
+    def add_problem(self, row: ProblemRow) -> None:
+        self._writer.add(writer.PROBLEMS, row)
 
     def add_move(self, row: MoveRow) -> None:
         """Also for a change: the row with the same id is replaced."""
-        self._writer.add(pending.MOVES, row)
+        self._writer.add(writer.MOVES, self._numbered(row))
 
     def add_revision(self, row: RevisionRow) -> None:
-        self._writer.add(pending.REVISIONS, row)
-
-    def add_meta(self, row: MetaRow) -> None:
-        self._writer.add(pending.META, row)
+        self._writer.add(writer.REVISIONS, self._numbered(row))
 
     async def happiness(self) -> list[HappinessRow]:
         return await self._all(HappinessRow, select(tables.happiness))
@@ -117,63 +124,86 @@ class Store:
         )
 
     async def decisions(
-        self, limit: int = 100, pod: str | None = None, since: float | None = None
+        self, limit: int = 100, *, before: int | None = None, pod: str | None = None, waits: bool = True
     ) -> list[DecisionRow]:
-        """Newest first; `pod` is a uid or `namespace/name`."""
+        """Newest first, with a `seq` below `before`; `pod` is `namespace/name`."""
         table = tables.decisions
-        query = select(table).order_by(table.c.at.desc()).limit(limit)
+        query = _page(table, limit, before)
         if pod is not None:
-            query = query.where(or_(table.c.pod_uid == pod, table.c.pod_key == pod))
-        if since is not None:
-            query = query.where(table.c.at >= since)
-        return await self._all(DecisionRow, query)
+            query = query.where(table.c.pod_key == pod)
+        return await self._all(DecisionRow, query if waits else query.where(table.c.kind != "wait"))
 
-    async def plans(self, limit: int = 100) -> list[PlanSummary]:
-        """Newest first, without their documents."""
-        return await self._all(PlanSummary, select(*_SUMMARY).order_by(tables.plans.c.at.desc()).limit(limit))
+    async def plans(self, limit: int = 100, *, before: int | None = None, pod: str | None = None) -> list[PlanRow]:
+        """Newest first; with `pod` (`namespace/name`) only plans whose document names it."""
+        table = tables.plans
+        query = _page(table, limit, before)
+        if pod is not None:
+            query = query.where(or_(table.c.pod_key == pod, func.instr(table.c.document, f'"{pod}"') > 0))
+        return await self._all(PlanRow, query)
 
     async def plan(self, plan_id: str) -> PlanRow | None:
         return await self._first(PlanRow, select(tables.plans).where(tables.plans.c.id == plan_id))
 
-    async def last_plan_for(self, pod: str) -> PlanRow | None:
-        """The newest plan whose document names the pod, by uid or `namespace/name`."""
-        table = tables.plans
-        named = func.instr(table.c.document, f'"{pod}"') > 0
-        return await self._first(PlanRow, select(table).where(named).order_by(table.c.at.desc()).limit(1))
+    async def problem(self, plan_id: str) -> ProblemRow | None:
+        return await self._first(ProblemRow, select(tables.problems).where(tables.problems.c.plan_id == plan_id))
 
-    async def moves(self, limit: int = 100, *, open_only: bool = False) -> list[MoveRow]:
-        """Newest first."""
+    async def plan_times(self, since: float) -> list[float]:
+        """When plans were made, oldest first."""
+        at = tables.plans.c.at
+        return [row[0] for row in await self._read(select(at).where(at >= since).order_by(at))]
+
+    async def moves(
+        self, limit: int = 100, *, before: int | None = None, pod: str | None = None, begun: bool = False
+    ) -> list[MoveRow]:
+        """Newest change first; with `begun` without moves that are only planned."""
         table = tables.moves
-        query = select(table).order_by(table.c.started.desc()).limit(limit)
-        return await self._all(MoveRow, query.where(table.c.ended.is_(None)) if open_only else query)
+        query = _page(table, limit, before)
+        if pod is not None:
+            query = query.where(table.c.pod_key == pod)
+        return await self._all(MoveRow, query.where(table.c.state != "planned") if begun else query)
 
-    async def revisions(self, limit: int = 20) -> list[RevisionRow]:
+    async def open_moves(self) -> list[MoveRow]:
+        return await self._all(MoveRow, select(tables.moves).where(tables.moves.c.ended.is_(None)))
+
+    async def revisions(self, limit: int = 20, *, before: int | None = None) -> list[RevisionRow]:
         """Newest first."""
-        table = tables.settings_revisions
-        return await self._all(RevisionRow, select(table).order_by(table.c.at.desc()).limit(limit))
+        return await self._all(RevisionRow, _page(tables.settings_revisions, limit, before))
 
-    async def meta(self, key: str) -> str | None:
-        row = await self._first(MetaRow, select(tables.meta).where(tables.meta.c.key == key))
-        return row.value if row else None
+    async def count_moves(self, outcome: str) -> int:
+        return await self._count(select(func.count()).where(tables.moves.c.outcome == outcome))
+
+    async def count_plans_with_moves(self) -> int:
+        """Plans of which at least one move was recorded: in mode act, not in mode observe."""
+        return await self._count(select(func.count(tables.moves.c.plan_id.distinct())))
 
     async def abandon_open_moves(self, at: float, text: str) -> int:
-        """Close what an earlier process left open; how many there were."""
+        """Close the moves that an earlier process left open; return their number."""
         await self.flush()
-        ended = {"state": "abandoned", "outcome": "abandoned", "ended": at, "text": text}
-        async with self._mapped(), self._writer.transaction() as connection:
-            result = await connection.execute(update(tables.moves).where(tables.moves.c.ended.is_(None)).values(ended))
-        return result.rowcount
+        rows = await self.open_moves()
+        for row in rows:
+            self.add_move(replace(row, state=ABANDONED, outcome=ABANDONED, ended=at, at=at, text=text))
+        await self.flush()
+        return len(rows)
 
     async def prune(self, now: float, keep: Retention | None = None) -> int:
-        """Delete what is outdated, in small transactions that let batches in between; how many rows went."""
+        """Delete what is too old, in small transactions; return the number of rows."""
         total = 0
-        for statement in pruning.outdated(now, keep or Retention()):
-            deleted = pruning.CHUNK_ROWS
-            while deleted == pruning.CHUNK_ROWS:
+        for statement in retention.outdated(now, keep or Retention()):
+            deleted = retention.CHUNK_ROWS
+            while deleted == retention.CHUNK_ROWS:
                 async with self._mapped(), self._writer.transaction() as connection:
                     deleted = (await connection.execute(statement)).rowcount
                 total += deleted
         return total
+
+    def _numbered(self, row: _HistoryRow) -> _HistoryRow:
+        """Microseconds of the row's time, or one more than the last number: no two rows of a process are equal."""
+        now = int(row.at * 1e6) if isfinite(row.at) else 0
+        self._last_seq = max(self._last_seq + 1, now)
+        return replace(row, seq=self._last_seq)
+
+    async def _count(self, query: Select[Any]) -> int:
+        return int((await self._read(query))[0][0])
 
     async def _all(self, make: Callable[..., _RowType], query: Select[Any]) -> list[_RowType]:
         return [make(*row) for row in await self._read(query)]
@@ -193,6 +223,11 @@ class Store:
             yield
         except UNAVAILABLE as error:
             raise StorageError(_unusable(self.path, error)) from error
+
+
+def _page(table: Table, limit: int, before: int | None) -> Select[Any]:
+    query = select(table).order_by(table.c.seq.desc()).limit(limit)
+    return query if before is None else query.where(table.c.seq < before)
 
 
 def _unusable(path: Path, error: BaseException) -> str:

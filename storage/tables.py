@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from sqlalchemy import Boolean, Column, Dialect, Float, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy import Boolean, Column, Dialect, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy.types import TypeDecorator
 
 metadata = MetaData()
 
 
-class Problems(TypeDecorator[tuple[tuple[str, str], ...]]):
-    """A tuple of (path, message) pairs, kept as JSON."""
+class JsonTuple(TypeDecorator[tuple[Any, ...]]):
+    """A tuple of strings, or of tuples of strings, stored as JSON."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: tuple[tuple[str, str], ...] | None, dialect: Dialect) -> str:  # noqa: ARG002
+    def process_bind_param(self, value: tuple[Any, ...] | None, dialect: Dialect) -> str:  # noqa: ARG002
         return json.dumps(value or ())
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
-        return tuple((path, message) for path, message in json.loads(value or "[]"))
+    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[Any, ...]:  # noqa: ARG002
+        return tuple(tuple(item) if isinstance(item, list) else item for item in json.loads(value or "[]"))
 
 
 happiness = Table(
@@ -61,9 +62,10 @@ decisions = Table(
     Column("reason", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("until", Float),
+    Column("seq", Integer, nullable=False),
     Index("decisions_at", "at"),
-    Index("decisions_pod_uid", "pod_uid", "at"),
-    Index("decisions_pod_key", "pod_key", "at"),
+    Index("decisions_seq", "seq"),
+    Index("decisions_pod_key", "pod_key", "seq"),
 )
 
 plans = Table(
@@ -79,7 +81,20 @@ plans = Table(
     Column("blocking_pairs", Integer, nullable=False),
     Column("feasible", Boolean, nullable=False),
     Column("document", Text, nullable=False),
+    Column("pod_key", Text),
+    Column("text", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
     Index("plans_at", "at"),
+    Index("plans_seq", "seq"),
+)
+
+# Apart from the plans: it is large, and few readers want it.
+problems = Table(
+    "problems",
+    metadata,
+    Column("plan_id", Text, ForeignKey("plans.id", ondelete="CASCADE"), primary_key=True),
+    Column("document", LargeBinary),
+    Column("note", Text, nullable=False),
 )
 
 moves = Table(
@@ -101,8 +116,13 @@ moves = Table(
     Column("outcome", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("replacement_uid", Text, nullable=False),
+    Column("cycle", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("reasons", JsonTuple, nullable=False),
+    Column("seq", Integer, nullable=False),
     Index("moves_plan_id", "plan_id"),
-    Index("moves_started", "started"),
+    Index("moves_seq", "seq"),
+    Index("moves_pod_key", "pod_key", "seq"),
 )
 
 settings_revisions = Table(
@@ -113,14 +133,9 @@ settings_revisions = Table(
     Column("source", Text, nullable=False),
     Column("digest", Text, nullable=False),
     Column("accepted", Boolean, nullable=False),
-    Column("errors", Problems, nullable=False),
+    Column("errors", JsonTuple, nullable=False),
     Column("text", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
     Index("settings_revisions_at", "at"),
-)
-
-meta = Table(
-    "meta",
-    metadata,
-    Column("key", Text, primary_key=True),
-    Column("value", Text, nullable=False),
+    Index("settings_revisions_seq", "seq"),
 )

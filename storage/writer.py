@@ -1,28 +1,133 @@
-"""The one writer: rows are gathered and go to the database in few, large transactions."""
+"""The writer: gathers rows and writes them in few, large transactions.
+
+Rows wait in bounded queues, one per table. A newer row with the same key replaces the older one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable
+from dataclasses import dataclass, field
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
+from typing import Any
 
+from sqlalchemy import Executable, Table, bindparam, select
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from storage.engine import writing
-from storage.limits import Limits
-from storage.pending import Batch, Pending, Target
+from storage import tables
+from storage.database import Limits, writing
 from storage.rows import Row
 
 UNWRITABLE = (IntegrityError, DataError, InterfaceError, ProgrammingError, UnicodeError, OverflowError)
-"""The row itself is at fault: trying again will not help."""
+"""The row is wrong: do not retry."""
 
 UNAVAILABLE = (SQLAlchemyError, sqlite3.Error, OSError)
-"""The disk is full, the file locked, or the deadline over (TimeoutError is an OSError): worth trying again."""
+"""The disk is full, the file locked, or the deadline over (TimeoutError is an OSError): retry."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """A table: the key of its rows, and the statement that writes them."""
+
+    statement: Executable
+    names: tuple[str, ...]
+    key: Callable[[Row], Hashable]
+    values: Callable[[Row], tuple[Any, ...]]
+    driver_sql: str = ""
+    """The statement for the driver, for tables with so many rows that SQLAlchemy's handling of each parameter would
+    cost more than the database."""
+
+    async def write(self, connection: AsyncConnection, rows: Iterable[Row]) -> None:
+        if self.driver_sql:
+            await connection.exec_driver_sql(self.driver_sql, [self.values(row) for row in rows])
+        else:
+            parameters = [dict(zip(self.names, self.values(row), strict=True)) for row in rows]
+            await connection.execute(self.statement, parameters)
+
+
+def _target(table: Table) -> Target:
+    columns = [column.name for column in table.columns]
+    keys = [column.name for column in table.primary_key]
+    values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
+    if table is tables.moves:
+        # A move outlives its plan. It is also written if the plan is not there, or not there any more.
+        plan = tables.plans.c.id
+        values["plan_id"] = select(plan).where(plan == values["plan_id"]).scalar_subquery()
+    statement = insert(table).values(values)
+    replaced = {name: statement.excluded[name] for name in columns if name not in keys}
+    upsert = statement.on_conflict_do_update(index_elements=keys, set_=replaced)
+    driver_sql = (
+        str(upsert.compile(dialect=sqlite.dialect(paramstyle="qmark"))) if table is tables.usage_samples else ""
+    )
+    names = tuple(f"new_{name}" for name in columns)
+    return Target(upsert, names, attrgetter(*keys), attrgetter(*columns), driver_sql)
+
+
+HAPPINESS = _target(tables.happiness)
+SAMPLES = _target(tables.usage_samples)
+DECISIONS = _target(tables.decisions)
+PLANS = _target(tables.plans)
+PROBLEMS = _target(tables.problems)
+MOVES = _target(tables.moves)
+REVISIONS = _target(tables.settings_revisions)
+
+HISTORY = (PLANS, MOVES, DECISIONS, REVISIONS)
+_ORDER = (*HISTORY, PROBLEMS, HAPPINESS, SAMPLES)
+"""Plans before the moves and problems that name them. The bulk last."""
+
+Queue = OrderedDict[Hashable, Row]
+Batch = list[tuple[Target, Row]]
+
+
+@dataclass(slots=True)
+class Pending:
+    limit: int
+    """Rows that one table may have waiting."""
+    dropped: int = 0
+    _queues: dict[Target, Queue] = field(default_factory=lambda: {target: OrderedDict() for target in _ORDER})
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def add(self, target: Target, rows: Iterable[Row]) -> None:
+        queue = self._queues[target]
+        for row in rows:
+            queue[target.key(row)] = row
+        self._trim(queue)
+
+    def take(self, count: int) -> Batch:
+        """The rows to write next; they are no longer waiting."""
+        taken: Batch = []
+        for target, queue in self._queues.items():
+            while queue and len(taken) < count:
+                taken.append((target, queue.popitem(last=False)[1]))
+        return taken
+
+    def take_of(self, targets: Collection[Target]) -> Batch:
+        """All rows of some tables."""
+        taken = [(target, row) for target in targets for row in self._queues[target].values()]
+        for target in targets:
+            self._queues[target] = OrderedDict()
+        return taken
+
+    def restore(self, taken: Batch) -> None:
+        """Put rows back in front, except where a newer row of the same key came in meanwhile."""
+        for target, queue in self._queues.items():
+            older = Queue((target.key(row), row) for owner, row in taken if owner is target)
+            self._queues[target] = older | queue
+            self._trim(self._queues[target])
+
+    def _trim(self, queue: Queue) -> None:
+        while len(queue) > self.limit:
+            queue.popitem(last=False)
+            self.dropped += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +149,15 @@ class Health:
 
 
 class Writer:
-    """Not thread-safe: rows are added on the event loop."""
+    """Not thread-safe: add rows on the event loop."""
 
     def __init__(self, engine: AsyncEngine, limits: Limits) -> None:
         self._engine = writing(engine)
         self._limits = limits
         self._pending = Pending(limits.queue_rows)
         self._in_flight = 0
+        self.batches = 0
+        """Batches written. Grows with every change that readers can see."""
         self._error: str | None = None
         self._refused = 0
         self._refusal: str | None = None
@@ -91,9 +198,9 @@ class Writer:
                 await asyncio.sleep(self._limits.retry_seconds)
 
     async def drain(self) -> bool:
-        """Write all that waits; False when the database did not take it. Nothing is lost then, rows wait on.
+        """Write all that waits; False if the database did not take it. Then the rows stay in the queue.
 
-        Whoever has something urgent comes between two batches.
+        The lock is free between two batches, for `write_now`.
         """
         while True:
             async with self._lock:
@@ -105,10 +212,10 @@ class Writer:
                 if not await self._attempt(batch):
                     return False
 
-    async def write_now(self, target: Target) -> bool:
-        """Write what waits of one table, before the bulk of the others; False as for `drain`."""
+    async def write_now(self, targets: Collection[Target]) -> bool:
+        """Write what waits for some tables, before the others; False as for `drain`."""
         async with self._lock:
-            return await self._attempt(self._pending.take_of(target))
+            return await self._attempt(self._pending.take_of(targets))
 
     async def _attempt(self, batch: Batch) -> bool:
         self._in_flight = len(batch)
@@ -122,17 +229,18 @@ class Writer:
             return False
         finally:
             self._in_flight = 0
+        self.batches += bool(batch)
         self._error = None
         return True
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """For what is no row to add; takes turns with the batches."""
+        """For other statements. Takes turns with the batches."""
         async with self._lock, asyncio.timeout(self._limits.call_seconds), self._engine.begin() as connection:
             yield connection
 
     async def _write(self, batch: Batch) -> None:
-        """Rows that the database will never take are found by halving, so that they do not hold up the others."""
+        """Rows that the database never takes are found by bisection, so that the others are written."""
         try:
             async with asyncio.timeout(self._limits.call_seconds), self._engine.begin() as connection:
                 for target, rows in groupby(batch, key=itemgetter(0)):
@@ -148,5 +256,5 @@ class Writer:
 
 
 def describe(error: BaseException) -> str:
-    """The database's own words; SQLAlchemy adds the statement and its parameters, which belong in no log."""
+    """The database's message. SQLAlchemy adds the statement and its parameters, which must not be logged."""
     return str(getattr(error, "orig", None) or error) or type(error).__name__

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from loadtests.benchmarks.cluster_stage import CLIENT_QPS
+from loadtests.benchmarks.cluster_setup import CLIENT_QPS
 from loadtests.tools import ensure
 
 REMATCH, DESCHEDULER, DESCHEDULER_AS_SHIPPED = "rematch", "descheduler", "descheduler-as-shipped"

@@ -23,17 +23,16 @@ import aiohttp
 import msgspec
 import yaml
 
-from loadtests.benchmarks.cluster_stage import Stage, filled_stage, progress
-from loadtests.benchmarks.cluster_usage import ClaimedUsage
+from loadtests.benchmarks.cluster_setup import BenchCluster, FakeUsage, bench_cluster, timed_progress
 from loadtests.benchmarks.process import ProcessUse, process_use
 from loadtests.controlplane import serve_metrics
-from loadtests.demo.arm import free_port
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.embedded.objects import timestamp
 from loadtests.kwok import NAMESPACE, Fleet, PodChange
-from loadtests.tools.saying import Say
+from loadtests.tools.ports import free_port
+from loadtests.tools.processes import Progress
 from loadtests.workloads.api import LabApi
-from loadtests.workloads.load_summary import percentile
+from loadtests.workloads.samples import percentile
 from reactor.clock import SystemClock
 from reactor.cluster.records import Pod
 
@@ -78,37 +77,37 @@ class Result:
         return percentile(sorted(getattr(each, part) for each in self.reactions), share)
 
 
-async def measure(fleet: Fleet, moves: int, scopes: Sequence[str], say: Say) -> list[Result]:
+async def measure(fleet: Fleet, moves: int, scopes: Sequence[str], progress: Progress) -> list[Result]:
     """One controller after the other on the same cluster, each with crowded nodes of its own."""
     with tempfile.TemporaryDirectory(prefix="rematch-scale-") as made:
-        async with filled_stage(Path(made), fleet, say) as stage:
-            usage = ClaimedUsage(fleet, stage.observer, SystemClock())
+        async with bench_cluster(Path(made), fleet, progress) as cluster:
+            usage = FakeUsage(fleet, cluster.observer, SystemClock())
             crowded = usage.crowded_nodes
-            async with serve_metrics(stage.plane, usage):
+            async with serve_metrics(cluster.plane, usage):
                 return [
-                    await _with_controller(stage, scope, crowded[at * moves : (at + 1) * moves], say)
+                    await _with_controller(cluster, scope, crowded[at * moves : (at + 1) * moves], progress)
                     for at, scope in enumerate(scopes)
                 ]
 
 
-async def _with_controller(stage: Stage, scope: str, nodes: Sequence[str], say: Say) -> Result:
+async def _with_controller(cluster: BenchCluster, scope: str, nodes: Sequence[str], progress: Progress) -> Result:
     load, began = os.getloadavg()[0], time.monotonic()
-    async with running_controller(_spec(stage, scope), SYNC_DEADLINE) as controller:
+    async with running_controller(_spec(cluster, scope), SYNC_DEADLINE) as controller:
         synced_seconds, synced = time.monotonic() - began, process_use(controller.pid)
-        say(f"scope {scope}: synced after {synced_seconds:.1f} s, {synced.resident_mib:.0f} MiB")
+        progress(f"scope {scope}: synced after {synced_seconds:.1f} s, {synced.resident_mib:.0f} MiB")
         await _until_measured(controller)
-        api = stage.plane.client()
+        api = cluster.plane.client()
         try:
-            tried = [await _react(stage, api, node, say) for node in nodes]
+            tried = [await _react(cluster, api, node, progress) for node in nodes]
         finally:
             await api.close()
         ended = process_use(controller.pid)
     return Result(
-        nodes=stage.fleet.nodes,
-        pods=stage.fleet.pods,
+        nodes=cluster.fleet.nodes,
+        pods=cluster.fleet.pods,
         scope=scope,
         load_average=(load, os.getloadavg()[0]),
-        filled_seconds=stage.filled_seconds,
+        filled_seconds=cluster.filled_seconds,
         synced_seconds=synced_seconds,
         synced=synced,
         ended=ended,
@@ -117,14 +116,14 @@ async def _with_controller(stage: Stage, scope: str, nodes: Sequence[str], say: 
     )
 
 
-def _spec(stage: Stage, scope: str) -> ControllerSpec:
-    folder = stage.folder / scope
+def _spec(cluster: BenchCluster, scope: str) -> ControllerSpec:
+    folder = cluster.folder / scope
     folder.mkdir()
     settings = folder / "settings.yaml"
     content = {"mode": "act", "decision": {"cooldown": "600s"}, "planner": {"scope": scope}}
     settings.write_text(yaml.safe_dump(content))
     return ControllerSpec(
-        stage.plane.kubeconfig, settings, folder / "rematch.db", folder / "controller.log", free_port()
+        cluster.plane.kubeconfig, settings, folder / "rematch.db", folder / "controller.log", free_port()
     )
 
 
@@ -138,9 +137,9 @@ async def _until_measured(controller: RunningController) -> None:
             await asyncio.sleep(0.5)
 
 
-async def _react(stage: Stage, api: LabApi, node: str, say: Say) -> Reaction | None:
+async def _react(cluster: BenchCluster, api: LabApi, node: str, progress: Progress) -> Reaction | None:
     """One move from the event to the bound replacement; the next begins when this one is over."""
-    pod = min((each for each in stage.observer.pods() if each.node == node), key=lambda each: each.name)
+    pod = min((each for each in cluster.observer.pods() if each.node == node), key=lambda each: each.name)
     loop = asyncio.get_running_loop()
     evicted: asyncio.Future[float] = loop.create_future()
     bound: asyncio.Future[float] = loop.create_future()
@@ -152,19 +151,19 @@ async def _react(stage: Stage, api: LabApi, node: str, say: Say) -> Reaction | N
         if placed is not None and placed.owner == pod.owner and evicted.done() and not bound.done():
             bound.set_result(change.at)
 
-    silence = stage.observer.listen(see)
+    silence = cluster.observer.listen(see)
     began = time.monotonic()
     try:
         await api.create(f"/api/v1/namespaces/{NAMESPACE}/events", _unhealthy(pod))
         async with asyncio.timeout(MOVE_DEADLINE):
             reaction = Reaction(await evicted - began, await bound - began)
-        await stage.observer.until(lambda: stage.observer.running == stage.fleet.pods, MOVE_DEADLINE)
+        await cluster.observer.until(lambda: cluster.observer.running == cluster.fleet.pods, MOVE_DEADLINE)
     except TimeoutError:
-        say(f"{pod.name}: no move within {MOVE_DEADLINE:g} s")
+        progress(f"{pod.name}: no move within {MOVE_DEADLINE:g} s")
         return None
     finally:
         silence()
-    say(f"{pod.name}: evicted after {reaction.evicted * 1000:.0f} ms, bound after {reaction.bound * 1000:.0f} ms")
+    progress(f"{pod.name}: evicted after {reaction.evicted * 1000:.0f} ms, bound after {reaction.bound * 1000:.0f} ms")
     await asyncio.sleep(BETWEEN_MOVES)
     return reaction
 
@@ -216,7 +215,7 @@ def main() -> int:
     parser.add_argument("--into", type=Path, help="JSON file for the results")
     wanted = parser.parse_args()
     fleet = Fleet(wanted.nodes, wanted.nodes, wanted.pods // REPLICAS, REPLICAS, scheduler="rematch")
-    results = asyncio.run(measure(fleet, wanted.moves, wanted.scope or SCOPES, progress()))
+    results = asyncio.run(measure(fleet, wanted.moves, wanted.scope or SCOPES, timed_progress()))
     if wanted.into:
         wanted.into.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1))
     for result in results:

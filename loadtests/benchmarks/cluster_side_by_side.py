@@ -20,13 +20,19 @@ from pathlib import Path
 import msgspec
 
 from loadtests.benchmarks.cluster_contenders import NAMES, REMATCH, Contender, contender
-from loadtests.benchmarks.cluster_imbalance import Moment, reached, spread_of, thinned
-from loadtests.benchmarks.cluster_process import Cost, run_to_its_end
-from loadtests.benchmarks.cluster_stage import Stage, filled_stage, progress
-from loadtests.benchmarks.process import process_use
+from loadtests.benchmarks.cluster_setup import (
+    BenchCluster,
+    Moment,
+    bench_cluster,
+    reached,
+    spread_of,
+    thinned,
+    timed_progress,
+)
+from loadtests.benchmarks.process import Cost, process_use, run_to_its_end
 from loadtests.controlplane import Component
 from loadtests.kwok import Fleet, PodChange
-from loadtests.tools.saying import Say
+from loadtests.tools.processes import Progress
 from reactor.clock import SystemClock
 
 CYCLE_DEADLINE = 600.0
@@ -36,7 +42,7 @@ COURSE_STEP = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Contest:
     contender: str
     pods: int
     nodes: int
@@ -63,11 +69,11 @@ class Run:
         return self.evictions / removed if removed else float("inf")
 
 
-class Referee:
+class ImbalanceRecorder:
     """Counts evictions and keeps the imbalance after every change."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, cluster: BenchCluster) -> None:
+        self._stage = cluster
         self._began = time.monotonic()
         self.evictions = 0
         self.course: list[Moment] = []
@@ -85,31 +91,31 @@ class Referee:
         return self.last_change - self._began
 
 
-async def contend(who: Contender, stage: Stage, say: Say) -> Run:
-    fleet, observer = stage.fleet, stage.observer
+async def contend(contender: Contender, cluster: BenchCluster, progress: Progress) -> Contest:
+    fleet, observer = cluster.fleet, cluster.observer
     before = spread_of(observer.on_node, fleet.node_names, fleet.pods)
-    load, scheduler = os.getloadavg()[0], stage.pid(Component.SCHEDULER)
+    load, scheduler = os.getloadavg()[0], cluster.pid(Component.SCHEDULER)
     scheduled = process_use(scheduler).cpu_seconds
-    referee = Referee(stage)
-    silence = observer.listen(referee.see)
+    recorder = ImbalanceRecorder(cluster)
+    silence = observer.listen(recorder.see)
     costs: list[Cost] = []
-    for _ in range(who.most_cycles):
-        moved = referee.evictions
-        costs.append(await run_to_its_end(who.command, stage.folder / f"{who.name}.log", CYCLE_DEADLINE))
+    for _ in range(contender.most_cycles):
+        moved = recorder.evictions
+        costs.append(await run_to_its_end(contender.command, cluster.folder / f"{contender.name}.log", CYCLE_DEADLINE))
         await observer.until(lambda: observer.running == fleet.pods, SETTLE_DEADLINE)
-        say(f"{who.name}: {referee.evictions - moved} evictions in cycle {len(costs)}")
-        if referee.evictions == moved:
+        progress(f"{contender.name}: {recorder.evictions - moved} evictions in cycle {len(costs)}")
+        if recorder.evictions == moved:
             break
     silence()
     after = spread_of(observer.on_node, fleet.node_names, fleet.pods)
-    return Run(
-        contender=who.name,
+    return Contest(
+        contender=contender.name,
         pods=fleet.pods,
         nodes=fleet.nodes,
         load_average=(load, os.getloadavg()[0]),
         cycles=len(costs),
-        seconds=referee.seconds,
-        evictions=referee.evictions,
+        seconds=recorder.seconds,
+        evictions=recorder.evictions,
         before=before.imbalance,
         after=after.imbalance,
         fullest=after.fullest,
@@ -117,22 +123,22 @@ async def contend(who: Contender, stage: Stage, say: Say) -> Run:
         cpu_seconds=sum(cost.cpu_seconds for cost in costs),
         scheduler_cpu_seconds=process_use(scheduler).cpu_seconds - scheduled,
         peak_mib=max(cost.peak_mib for cost in costs),
-        course=tuple(thinned(referee.course, COURSE_STEP)),
+        course=tuple(thinned(recorder.course, COURSE_STEP)),
     )
 
 
-async def measure(name: str, pods: int, nodes: int, say: Say) -> Run:
+async def measure(name: str, pods: int, nodes: int, progress: Progress) -> Contest:
     """Each on a control plane of its own, fresh from the same objects."""
     with tempfile.TemporaryDirectory(prefix="rematch-side-") as made:
         folder = Path(made)
         scheduler = "rematch" if name == REMATCH else "default-scheduler"
         fleet = Fleet(nodes, crowded=nodes // 2, apps=pods // REPLICAS, replicas=REPLICAS, scheduler=scheduler)
-        async with filled_stage(folder, fleet, say) as stage:
+        async with bench_cluster(folder, fleet, progress) as cluster:
             await SystemClock().sleep(2.0)
-            return await contend(await contender(name, folder, stage.plane.kubeconfig), stage, say)
+            return await contend(await contender(name, folder, cluster.plane.kubeconfig), cluster, progress)
 
 
-def table(runs: list[Run]) -> str:
+def table(runs: list[Contest]) -> str:
     lines = [
         f"{'':<22} {'s':>7} {'evictions':>9} {'imbalance':>15} {'per unit':>8} {'fullest':>7} {'emptiest':>8}"
         f" {'CPU s':>6} {'MiB':>5}  load"
@@ -146,13 +152,13 @@ def table(runs: list[Run]) -> str:
     return "\n".join(lines)
 
 
-def verdicts(runs: list[Run]) -> list[str]:
+def verdicts(runs: list[Contest]) -> list[str]:
     """When ours was where each of the others ended."""
     ours = next((run for run in runs if run.contender == REMATCH), None)
     return [verdict(run, ours) for run in runs if ours is not None and run is not ours]
 
 
-def verdict(peer: Run, ours: Run) -> str:
+def verdict(peer: Contest, ours: Contest) -> str:
     there, theirs = reached(ours.course, peer.after), reached(peer.course, peer.after) or peer.seconds
     if there is None:
         return f"rematch did not reach the {peer.after:.0f} of {peer.contender}"
@@ -169,9 +175,9 @@ def main() -> int:
     parser.add_argument("--only", choices=NAMES, action="append")
     parser.add_argument("--into", type=Path, help="JSON file for the results")
     wanted = parser.parse_args()
-    say = progress()
+    progress = timed_progress()
     names = wanted.only or NAMES
-    runs = [asyncio.run(measure(name, wanted.pods, wanted.nodes, say)) for name in names]
+    runs = [asyncio.run(measure(name, wanted.pods, wanted.nodes, progress)) for name in names]
     print(table(runs))
     print("\n".join(verdicts(runs)))
     if wanted.into:

@@ -232,7 +232,7 @@ def main() -> int:
         curves = growth(CURVE_PLANNERS, arguments.most)
         print(json.dumps(curves))
         if arguments.images:
-            from loadtests.benchmarks.planners_speed_plot import plot_growth
+            from loadtests.benchmarks.plots import plot_growth
 
             plot_growth(curves, arguments.images)
         return 0

@@ -1,6 +1,6 @@
 """From the Unhealthy event that crosses the threshold to the eviction request, and what waiting costs.
 
-python -m loadtests.benchmarks.reaction [--moves 50] [--idle 30] [-o json]
+python -m loadtests.benchmarks.reaction [--moves 45] [--idle 30] [--rematch PROGRAM] [-o json]
 
 The controller is a process of its own (`rematch run`, mode act) against the embedded API server with 1,000 pods. The
 clock starts before the event is stored and stops when the server accepts the eviction.
@@ -14,17 +14,19 @@ import json
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from loadtests.benchmarks.paper_cluster import PaperCluster, Size, paper_cluster
+import msgspec
+
+from loadtests.benchmarks.fake_pods import FakePodCluster, Size, fake_pod_cluster
 from loadtests.benchmarks.process import process_use
-from loadtests.demo.arm import free_port
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.embedded import Change
 from loadtests.embedded.objects import is_deleting
 from loadtests.embedded.resources import PODS
-from loadtests.workloads.load_summary import percentile
+from loadtests.tools.ports import free_port
+from loadtests.workloads.samples import percentile
 from reactor.clock import SystemClock
 
 REACTION_BAR_MS = 200.0
@@ -43,6 +45,8 @@ metrics: {metricsApi: {interval: 15s}}
 class Result:
     pods: int
     moves: int
+    start_seconds: float
+    """From the start of `rematch run` until it is synced."""
     reaction_p50_ms: float
     reaction_p95_ms: float
     reaction_max_ms: float
@@ -52,26 +56,45 @@ class Result:
     idle_resident_mib: float
 
 
+class _Cpu(msgspec.Struct):
+    used: float | None = None
+
+
+class _Node(msgspec.Struct):
+    cpu: _Cpu | None = None
+
+
+class _Overview(msgspec.Struct):
+    """The part of the API's answer that is needed here: other versions may have other parts."""
+
+    nodes: tuple[_Node, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Reaction:
     evicted: float
     bound: float
 
 
-async def measure(size: Size, moves: int, idle: float) -> Result:
+async def measure(size: Size, moves: int, idle: float, program: str | None = None) -> Result:
     clock = SystemClock()
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
-        async with paper_cluster(size, clock) as paper:
-            spec = _spec(Path(folder), paper)
+        async with fake_pod_cluster(size, clock) as fake:
+            spec = _spec(Path(folder), fake)
+            if program is not None:
+                spec = replace(spec, program=(program,))
+            began = time.monotonic()
             async with running_controller(spec) as controller:
+                started = time.monotonic() - began
                 await _measured(controller)
                 cpu, resident = await _idle(controller, idle)
-                reactions = [await _react(paper, number) for number in range(moves)]
+                reactions = [await _react(fake, number) for number in range(moves)]
     evicted = sorted(one.evicted * 1000 for one in reactions)
     bound = sorted(one.bound * 1000 for one in reactions)
     return Result(
         pods=size.pods,
         moves=moves,
+        start_seconds=started,
         reaction_p50_ms=percentile(evicted, 0.5),
         reaction_p95_ms=percentile(evicted, 0.95),
         reaction_max_ms=evicted[-1],
@@ -82,10 +105,10 @@ async def measure(size: Size, moves: int, idle: float) -> Result:
     )
 
 
-def _spec(folder: Path, paper: PaperCluster) -> ControllerSpec:
+def _spec(folder: Path, fake: FakePodCluster) -> ControllerSpec:
     settings = folder / "settings.yaml"
     settings.write_text(SETTINGS)
-    kubeconfig = paper.cluster.kubeconfig(folder / "kubeconfig")
+    kubeconfig = fake.cluster.kubeconfig(folder / "kubeconfig")
     return ControllerSpec(kubeconfig, settings, folder / "rematch.db", folder / "controller.log", free_port())
 
 
@@ -97,8 +120,8 @@ async def _measured(controller: RunningController) -> None:
 
 
 async def _all_measured(controller: RunningController) -> bool:
-    nodes = (await controller.overview()).nodes
-    return all(node.cpu is not None and node.cpu.used is not None for node in nodes)
+    nodes = (await controller.ask("overview", _Overview)).nodes
+    return bool(nodes) and all(node.cpu is not None and node.cpu.used is not None for node in nodes)
 
 
 async def _idle(controller: RunningController, seconds: float) -> tuple[float, float]:
@@ -109,9 +132,9 @@ async def _idle(controller: RunningController, seconds: float) -> tuple[float, f
     return (after.cpu_seconds - before.cpu_seconds) / (time.monotonic() - began), after.resident_mib
 
 
-async def _react(paper: PaperCluster, number: int) -> Reaction:
+async def _react(fake: FakePodCluster, number: int) -> Reaction:
     """One move from the event to the bound replacement; the next begins when this one is over."""
-    pod = paper.crowded_pod(number)
+    pod = fake.crowded_pod(number)
     loop = asyncio.get_running_loop()
     evicted, bound = loop.create_future(), loop.create_future()
     owner = pod["metadata"]["labels"]["app"]
@@ -125,9 +148,9 @@ async def _react(paper: PaperCluster, number: int) -> Reaction:
         elif change.new.obj["spec"].get("nodeName") and not bound.done():
             bound.set_result(time.perf_counter())
 
-    paper.cluster.store.observe(watch)
+    fake.cluster.store.observe(watch)
     began = time.perf_counter()
-    paper.report_unhealthy(pod)
+    fake.report_unhealthy(pod)
     async with asyncio.timeout(DEADLINE):
         result = Reaction(await evicted - began, await bound - began)
     await asyncio.sleep(0.3)
@@ -138,9 +161,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--moves", type=int, default=45)
     parser.add_argument("--idle", type=float, default=30.0)
+    parser.add_argument("--rematch", help="the program to measure instead of this version's")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     wanted = parser.parse_args()
-    result = asyncio.run(measure(Size(), wanted.moves, wanted.idle))
+    result = asyncio.run(measure(Size(), wanted.moves, wanted.idle, wanted.rematch))
     if wanted.output == "json":
         print(json.dumps(asdict(result)))
         return _verdict(result)

@@ -98,16 +98,16 @@ def _figures(entry: Entry, instance: Instance) -> Figures:
     started = time.perf_counter()
     plan = planner.plan(problem)
     took = time.perf_counter() - started
-    home, ends = [pod.node for pod in problem.pods], ends_of(plan)
+    current, ends = [pod.node for pod in problem.pods], ends_of(plan)
     at = [ends[pod.key] for pod in problem.pods]
     now = np.array([pod.usage for pod in problem.pods]).T[:, :, None]
     limit = 1 - problem.options.headroom
     return Figures(
-        before=_deviation(instance, home, now),
+        before=_deviation(instance, current, now),
         after=_deviation(instance, at, now),
-        before_next=_deviation(instance, home, instance.future),
+        before_next=_deviation(instance, current, instance.future),
         after_next=_deviation(instance, at, instance.future),
-        overloaded_before=float((shares_of_nodes(instance, home, instance.future).max(axis=(0, 2)) > limit).sum()),
+        overloaded_before=float((shares_of_nodes(instance, current, instance.future).max(axis=(0, 2)) > limit).sum()),
         overloaded=float((shares_of_nodes(instance, at, instance.future).max(axis=(0, 2)) > limit).sum()),
         moves=float(len(plan.moves)),
         blocking_pairs=float(plan.certificate.blocking_pairs),
@@ -146,12 +146,10 @@ def table(rows: Sequence[Row]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        told = row.figures
-        spreads = f"{told.before:.1%} → {told.after:.1%} | {told.before_next:.1%} → {told.after_next:.1%}".replace(
-            "%", ""
-        )
-        rest = f"{told.moves:.0f} | {told.blocking_pairs:.0f} | {told.milliseconds:.0f}"
-        overloaded = f"{told.overloaded_before:.1f} → {told.overloaded:.1f}"
+        one = row.figures
+        spreads = f"{one.before:.1%} → {one.after:.1%} | {one.before_next:.1%} → {one.after_next:.1%}".replace("%", "")
+        rest = f"{one.moves:.0f} | {one.blocking_pairs:.0f} | {one.milliseconds:.0f}"
+        overloaded = f"{one.overloaded_before:.1f} → {one.overloaded:.1f}"
         lines.append(f"| {row.source} | {row.title} | {spreads} | {overloaded} | {rest} |")
     return "\n".join(lines)
 
@@ -181,7 +179,7 @@ def main() -> None:
         for name, curve in curves.items():
             print(f"{name}, moves by inertia: " + ", ".join(f"{inertia:g}: {moves:.0f}" for inertia, moves in curve))
     if arguments.images:
-        from loadtests.benchmarks.real_load_plots import plot_all
+        from loadtests.benchmarks.plots import plot_all
 
         plot_all(rows, curves, arguments.images)
 

@@ -61,7 +61,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class LoadSeries:
     """All series of a source that are long enough, axis by axis on the same samples."""
 
     axes: tuple[str, ...]
@@ -69,7 +69,7 @@ class Series:
     """(axes, samples) each."""
 
 
-def read_series(folder: Path, source: Source) -> Series:
+def read_series(folder: Path, source: Source) -> LoadSeries:
     by_axis = [_read(folder / name) for _, name in source.files]
     names = sorted(set.intersection(*(set(part) for part in by_axis)))
     every = []
@@ -79,10 +79,10 @@ def read_series(folder: Path, source: Source) -> Series:
             every.append(np.array([[part[name][time] for time in times] for part in by_axis]))
     if not every:
         raise ValueError(f"no series of {source.name} in {folder} has {HISTORY + FUTURE + 1} samples")
-    return Series(tuple(axis for axis, _ in source.files), tuple(every))
+    return LoadSeries(tuple(axis for axis, _ in source.files), tuple(every))
 
 
-def draw(series: Series, size: Size, seed: int, options: Options | None = None) -> Instance:
+def draw(series: LoadSeries, size: Size, seed: int, options: Options | None = None) -> Instance:
     rng = np.random.default_rng(seed)
     past, future = _windows(series, size.pods, rng)
     usage = past[:, :, -1]
@@ -113,7 +113,7 @@ def _read(path: Path) -> dict[str, dict[int, float]]:
     return found
 
 
-def _windows(series: Series, pods: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _windows(series: LoadSeries, pods: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """(axes, pods, samples) before and after a point in time of each pod's own; pods differ in size."""
     parts = []
     for which in rng.integers(len(series.values), size=pods).tolist():

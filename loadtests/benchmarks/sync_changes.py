@@ -18,12 +18,11 @@ import numpy as np
 from loadtests.benchmarks.sync_client import FailOnTrouble, bare_state, resident, served, waited_for_cpu
 from loadtests.benchmarks.sync_server import Objects, Shape
 from reactor.clock import SystemClock
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
+from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Event, Pod, Record
-from reactor.cluster.watcher import Pace
-from reactor.cluster.watching import ClusterWatch
+from reactor.cluster.watch import ClusterWatch, Pace
 
 LAG_BAR = 1.0
 _SETTLE = 2.0
@@ -82,10 +81,10 @@ class _Lags:
 
 async def measure(shape: Shape) -> Result:
     async with served(shape) as connection:
-        gateway = Gateway(connection)
-        state = bare_state(gateway)
+        reader = ClusterReader(connection)
+        state = bare_state(reader)
         lags = _Lags(state.mirror)
-        watch = ClusterWatch(gateway, lags, FailOnTrouble(), Pace(SystemClock()))
+        watch = ClusterWatch(reader, lags, FailOnTrouble(), Pace(SystemClock()))
         running = asyncio.create_task(watch.run())
         synced = asyncio.create_task(state.until_synced())
         await asyncio.wait((running, synced), return_when=asyncio.FIRST_COMPLETED)

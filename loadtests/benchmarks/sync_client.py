@@ -13,12 +13,12 @@ from pathlib import Path
 from loadtests.benchmarks.sync_server import Shape
 from reactor.clock import SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
-from reactor.cluster.decoding.decoder import Malformed
-from reactor.cluster.gateway import Gateway
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
+from reactor.cluster.reads import ClusterReader
 from reactor.errors import ClusterError
 from reactor.settings.model import Settings
-from reactor.state.live_state import Hooks, State
+from reactor.state.live_state import State, StateCallbacks
 from reactor.work_queue import WorkQueue
 
 MIB = 1024 * 1024
@@ -34,8 +34,8 @@ contexts: [{name: bench, context: {cluster: bench, user: bench}}]
 
 
 @asynccontextmanager
-async def served(shape: Shape) -> AsyncIterator[KubernetesConnection]:
-    """The server ends when its standard input closes, and is killed if it does not."""
+async def sync_server(shape: Shape) -> AsyncIterator[int]:
+    """Its port. The server ends when its standard input closes, and is killed if it does not."""
     arguments = ["--pods", shape.pods, "--nodes", shape.nodes, "--rate", shape.rate, "--seconds", shape.seconds]
     server = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -47,27 +47,36 @@ async def served(shape: Shape) -> AsyncIterator[KubernetesConnection]:
     )
     try:
         assert server.stdout is not None
-        port = int(await asyncio.wait_for(server.stdout.readline(), 30))
+        yield int(await asyncio.wait_for(server.stdout.readline(), 30))
+    finally:
+        await _end(server)
+
+
+@asynccontextmanager
+async def served(shape: Shape) -> AsyncIterator[KubernetesConnection]:
+    async with sync_server(shape) as port:
         connection = await _connect(port)
         try:
             yield connection
         finally:
             await connection.close()
-    finally:
-        await _end(server)
 
 
-def bare_state(gateway: Gateway) -> State:
-    """The controller's whole state (mirror, probe ledger, usage book), with nobody who acts on it."""
+def write_kubeconfig(path: Path, port: int) -> Path:
+    path.write_text(_KUBECONFIG % port)
+    return path
+
+
+def bare_state(reader: ClusterReader) -> State:
+    """The controller's whole state (mirror, probe probes, usage book), with nobody who acts on it."""
     clock = SystemClock()
-    hooks = Hooks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
-    return State(gateway.kinds, clock, WorkQueue(clock), Settings, hooks)
+    callbacks = StateCallbacks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
+    return State(reader.kinds, clock, WorkQueue(clock), Settings, callbacks)
 
 
 async def _connect(port: int) -> KubernetesConnection:
     with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = Path(folder, "kubeconfig")
-        await asyncio.to_thread(kubeconfig.write_text, _KUBECONFIG % port)
+        kubeconfig = await asyncio.to_thread(write_kubeconfig, Path(folder, "kubeconfig"), port)
         return await open_connection(str(kubeconfig))
 
 
@@ -84,7 +93,7 @@ async def _end(server: asyncio.subprocess.Process) -> None:
 class FailOnTrouble:
     """A benchmark whose server or objects are wrong measures nothing."""
 
-    def malformed(self, malformed: Malformed) -> None:
+    def malformed(self, malformed: MalformedObject) -> None:
         raise AssertionError(str(malformed))
 
     def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None:

@@ -17,10 +17,9 @@ from dataclasses import asdict, dataclass
 from loadtests.benchmarks.sync_client import MIB, FailOnTrouble, bare_state, resident, served
 from loadtests.benchmarks.sync_server import Objects, Shape
 from reactor.clock import SystemClock
-from reactor.cluster.gateway import Gateway
-from reactor.cluster.watcher import Pace
-from reactor.cluster.watching import ClusterWatch
-from reactor.state.moves import Ongoing
+from reactor.cluster.reads import ClusterReader
+from reactor.cluster.watch import ClusterWatch, Pace
+from reactor.state.moves import ActiveMoves
 
 CPU_BAR = 30.0
 RESIDENT_BAR = 1024.0
@@ -44,9 +43,9 @@ class Result:
 
 async def _sync(shape: Shape) -> Result:
     async with served(shape) as connection:
-        gateway = Gateway(connection)
-        state = bare_state(gateway)
-        watch = ClusterWatch(gateway, state.mirror, FailOnTrouble(), Pace(SystemClock()))
+        reader = ClusterReader(connection)
+        state = bare_state(reader)
+        watch = ClusterWatch(reader, state.mirror, FailOnTrouble(), Pace(SystemClock()))
         before, cpu, wall = resident("VmRSS"), time.process_time(), time.monotonic()
         running = asyncio.create_task(watch.run())
         synced = asyncio.create_task(state.until_synced())
@@ -55,7 +54,7 @@ async def _sync(shape: Shape) -> Result:
         if running.done():
             running.result()
         started = time.perf_counter()
-        view = state.freeze(Ongoing()).cluster
+        view = state.freeze(ActiveMoves()).cluster
         freeze = time.perf_counter() - started
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -134,6 +134,8 @@ class Server:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         plural = request.match_info["plural"]
+        if request.path.startswith("/apis/metrics.k8s.io/"):
+            raise web.HTTPNotFound
         if request.query.get("watch") == "true":
             return await self._watch(request, plural)
         return self._list(request, plural)

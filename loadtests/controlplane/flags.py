@@ -6,8 +6,8 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadtests.controlplane.credentials import Credentials
 from loadtests.controlplane.options import Component, ControlPlaneOptions
-from loadtests.controlplane.pki import Credentials
 
 LOOPBACK = "127.0.0.1"
 

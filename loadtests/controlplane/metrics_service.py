@@ -15,14 +15,14 @@ from typing import Any
 
 from aiohttp import web
 
-from loadtests.controlplane.pki import METRICS_HOST
+from loadtests.controlplane.credentials import METRICS_HOST
 from loadtests.controlplane.plane import ControlPlane
 from loadtests.embedded.api_errors import ApiError
 from loadtests.embedded.metrics_api import MetricsProvider
-from loadtests.embedded.web.answers import failure, json_answer
 from loadtests.embedded.web.discovery import documents
-from loadtests.embedded.web.metrics import answer_metrics
-from loadtests.embedded.web.target import parse_target
+from loadtests.embedded.web.requests import parse_target
+from loadtests.embedded.web.responses import failure, json_answer
+from loadtests.embedded.web.subresources import answer_metrics
 from loadtests.workloads.api import LabApi
 from reactor.errors import ClusterError, Conflict
 

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadtests.controlplane.etcd_history import compact
+import aiohttp
+import click
+
+from loadtests.controlplane.credentials import Credentials, make_credentials, write_kubeconfig
 from loadtests.controlplane.flags import LOOPBACK, Layout, Ports
-from loadtests.controlplane.kubeconfigs import write_kubeconfig
-from loadtests.controlplane.leftovers import check_folder, remember, remove_leftovers
 from loadtests.controlplane.options import Component, ControlPlaneOptions
-from loadtests.controlplane.pki import Credentials, make_credentials
-from loadtests.controlplane.ports import free_ports
-from loadtests.controlplane.process import ComponentProcess
+from loadtests.controlplane.process import ComponentProcess, check_folder, remember, remove_leftovers
 from loadtests.demo.state_folder import claimed
 from loadtests.tools import ensure
+from loadtests.tools.ports import free_ports
 from loadtests.workloads.api import LabApi
+from reactor.cli.stopping import until_stopped
 from reactor.clock import Clock, SystemClock
 from reactor.errors import ClusterError
+
+_DEADLINE = aiohttp.ClientTimeout(total=10.0)
+_ANY_KEY = base64.b64encode(b"compact_rev_key").decode()
+
+
+async def compact(url: str) -> None:
+    """Drops every version before the present one."""
+    async with aiohttp.ClientSession(timeout=_DEADLINE, raise_for_status=True) as session:
+        async with session.post(f"{url}/v3/kv/range", json={"key": _ANY_KEY}) as answer:
+            revision = int((await answer.json())["header"]["revision"])
+        async with session.post(f"{url}/v3/kv/compaction", json={"revision": revision, "physical": True}):
+            pass
+
 
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
@@ -101,7 +116,7 @@ class ControlPlane:
         await self._until(Component.SCHEDULER, self._ready)
 
     def stop(self) -> None:
-        """The last one first, and every one; one that does not end is told when the others have."""
+        """In reverse order. A component that does not end is reported after the others have ended."""
         with ExitStack() as stack:
             for process in self.processes.values():
                 stack.callback(process.stop)
@@ -134,7 +149,7 @@ class ControlPlane:
                     process.check()
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
-            words = process.last_words()
+            words = process.log_tail()
             raise ClusterError(f"{component} was not ready within {_START_SECONDS:g} s: {words}") from error
         finally:
             await api.close()
@@ -180,3 +195,17 @@ async def _lay_out(options: ControlPlaneOptions, openssl: Path) -> Layout:
     layout = Layout(options, ports, credentials, options.folder / "etcd", options.folder / _KUBECONFIG)
     write_kubeconfig(layout.kubeconfig, layout.url, credentials.ca.certificate, token=credentials.admin_token)
     return layout
+
+
+def main(folder: Path) -> None:
+    asyncio.run(until_stopped(_up(folder)))
+    click.echo("stopped", err=True)
+
+
+async def _up(folder: Path) -> None:
+    async with control_plane(ControlPlaneOptions(folder)) as plane:
+        click.echo(f"API server   {plane.url} (no nodes yet)")
+        click.echo(f"kubectl      kubectl --kubeconfig {plane.kubeconfig} get namespaces")
+        click.echo(f"controller   rematch run --kubeconfig {plane.kubeconfig}")
+        click.echo(f"logs         {folder / 'log'}")
+        await asyncio.Event().wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,10 +10,11 @@ from typing import Any
 
 from loadtests.demo.cluster import DemoCluster, demo_cluster
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
-from loadtests.workloads.k6 import PodSource, run_k6
-from loadtests.workloads.load import LoadGenerator
-from loadtests.workloads.load_summary import LoadSummary, summarise
-from loadtests.workloads.stable import Scenario
+from loadtests.demo.scenario import Scenario
+from loadtests.tools.ports import free_port
+from loadtests.workloads.k6 import K6, PodSource
+from loadtests.workloads.load_generator import LoadGenerator
+from loadtests.workloads.samples import LoadSummary, summarise
 from reactor.clock import Clock
 from reactor.settings.load import dump_settings
 from reactor.settings.model import Mode, Settings
@@ -28,8 +28,8 @@ class ArmSpec:
     threshold: float
     state: Path
     port: int = 0
-    k6: str | None = None
-    """Path of the program, when it makes the load."""
+    k6: Path | None = None
+    """The program, when it makes the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ async def drive(arm: Arm, clock: Clock) -> tuple[LoadSummary, float]:
     """The load of the scenario, whole."""
     plan = arm.spec.scenario.load_plan()
     if arm.spec.k6 is not None:
-        source = PodSource(arm.lab.cluster.url, arm.spec.scenario.namespace, port=arm.lab.pod_port)
-        return await run_k6(arm.spec.k6, plan, source), 0.0
+        pods = PodSource(arm.lab.cluster.url, arm.spec.scenario.namespace, arm.lab.pod_port)
+        return await K6(arm.spec.k6).follow_pods(plan, pods), 0.0
     generator = LoadGenerator(plan, arm.lab.targets, arm.lab.log, clock)
     await generator.run()
     return summarise(arm.lab.log.samples), generator.lateness
@@ -124,16 +124,3 @@ async def _without_node(lab: DemoCluster, clock: Clock) -> int:
             break
         await clock.sleep(0.1)
     return lab.pods_without_node()
-
-
-def free_port(wished: int = 0) -> int:
-    """The wished port when nobody has it, else any."""
-    for port in (wished, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise OSError("no free port on 127.0.0.1")

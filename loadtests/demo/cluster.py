@@ -7,18 +7,17 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from loadtests.demo.scenario import Scenario
 from loadtests.embedded import ClusterOptions, EmbeddedCluster
 from loadtests.embedded.default_scheduler import DEFAULT_NAME
 from loadtests.embedded.resources import DEPLOYMENTS, NAMESPACES, PODS
 from loadtests.kubelet.addresses import AddressPool, port_for_pods
 from loadtests.kubelet.kubelet import KubeletOptions, LabKubelet
-from loadtests.metrics.metrics_api import LabMetrics
 from loadtests.metrics.prometheus import LabPrometheus
-from loadtests.metrics.rates import UsageSampler
+from loadtests.metrics.rates import LabMetrics, UsageSampler
 from loadtests.metrics.series import LabSeries
-from loadtests.workloads.api import LabApi
-from loadtests.workloads.load_summary import LoadLog
-from loadtests.workloads.stable import Scenario
+from loadtests.workloads.api import LabApi, has_condition
+from loadtests.workloads.samples import LoadLog
 from loadtests.workloads.targets import WatchedTargets
 from reactor.clock import Clock
 from reactor.errors import ClusterError
@@ -110,7 +109,4 @@ def _bound(cluster: EmbeddedCluster) -> int:
 
 
 def _ready(cluster: EmbeddedCluster) -> int:
-    return sum(
-        any(c["type"] == "Ready" and c["status"] == "True" for c in pod.obj.get("status", {}).get("conditions", ()))
-        for pod in cluster.store.all(PODS)
-    )
+    return sum(has_condition(pod.obj, "Ready") for pod in cluster.store.all(PODS))

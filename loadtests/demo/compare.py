@@ -4,45 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import click
 
-from loadtests.demo.arm import ArmSpec, free_port, run_arm
+from loadtests.demo.arm import ArmSpec, run_arm
 from loadtests.demo.main import arm_document, seconds
+from loadtests.demo.scenario import stable_scenario
 from loadtests.demo.state_folder import claimed
-from loadtests.workloads.stable import stable_scenario
+from loadtests.experiments.statistics import Interval, paired_interval
+from loadtests.tools.ports import free_port
 from reactor.clock import SystemClock
 from reactor.settings.model import Mode, Settings
 
-STUDENT_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-"""Two-sided 95 % quantiles of Student's t for 1 to 15 degrees of freedom; above that 2.09 is on the safe side to 20."""
 MEASURES = (("availability", 1.0), ("p95Ms", -1.0))
 """(key, +1 when more is better)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Of the mean paired difference, rematch less default."""
-
-    mean: float
-    low: float
-    high: float
-
-    def favours(self, sign: float) -> bool:
-        return self.low > 0 if sign > 0 else self.high < 0
-
-
-def paired_interval(differences: list[float]) -> Interval:
-    number = len(differences)
-    quantile = STUDENT_95[number - 2] if number - 2 < len(STUDENT_95) else 2.09
-    mean = fmean(differences)
-    half = quantile * stdev(differences) / math.sqrt(number)
-    return Interval(mean, mean - half, mean + half)
 
 
 def main(seeds: int, duration: str, output: str, state: Path) -> None:

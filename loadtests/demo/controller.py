@@ -1,4 +1,4 @@
-"""The controller as a process of its own, as it runs in life: `rematch run` with a kubeconfig and a settings file."""
+"""The controller as a process of its own, as in production: `rematch run` with a kubeconfig and a settings file."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from typing import TypeVar
 import aiohttp
 import msgspec
 
+from loadtests.tools.processes import ends_with_us
 from reactor.errors import ClusterError
-from reactor.web.view import DecisionView, Overview, Series
+from reactor.record.history_reader import HistoryEntry
+from reactor.web.view import Overview, Series
 
 T = TypeVar("T")
 
 START_DEADLINE = 30.0
 STOP_SECONDS = 2.0
 ASK_SECONDS = 5.0
-LAST_WORDS = 2000
+POLL_SECONDS = 0.02
+LOG_TAIL = 2000
 
 
 class _Decisions(msgspec.Struct):
-    decisions: tuple[DecisionView, ...]
+    decisions: tuple[HistoryEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class ControllerSpec:
     store: Path
     log: Path
     port: int
+    program: tuple[str, ...] = (sys.executable, "-c", "from reactor.cli.main import main; main()")
+    """This version's `rematch`, unless another one is measured."""
 
 
 class RunningController:
@@ -47,19 +52,20 @@ class RunningController:
         self._session = session
 
     async def overview(self) -> Overview:
-        return await self._ask("overview", Overview)
+        return await self.ask("overview", Overview)
 
     async def series(self) -> Series:
-        return await self._ask("series", Series)
+        return await self.ask("series", Series)
 
-    async def decisions(self, limit: int = 50) -> tuple[DecisionView, ...]:
-        return (await self._ask(f"decisions?limit={limit}&waits=true", _Decisions)).decisions
+    async def decisions(self, limit: int = 50) -> tuple[HistoryEntry, ...]:
+        return (await self.ask(f"decisions?limit={limit}&waits=true", _Decisions)).decisions
 
     async def synced(self) -> bool:
         async with self._session.get(f"{self.url}/readyz") as response:
             return response.status == 200
 
-    async def _ask(self, path: str, answer: type[T]) -> T:
+    async def ask(self, path: str, answer: type[T]) -> T:
+        """A GET under /api/v1/."""
         async with self._session.get(f"{self.url}/api/v1/{path}") as response:
             return msgspec.json.decode(await response.read(), type=answer)
 
@@ -68,12 +74,13 @@ class RunningController:
 async def running_controller(
     spec: ControllerSpec, start_deadline: float = START_DEADLINE
 ) -> AsyncIterator[RunningController]:
-    """Started, synced, and ended by its pid whatever happens."""
-    command = [sys.executable, "-c", "from reactor.cli.main import main; main()", "run"]
+    """Started and synced. It ends with the block, or with this process if that is killed."""
     arguments = ["--kubeconfig", spec.kubeconfig, "--settings", spec.settings, "--store", spec.store]
     with spec.log.open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            *command,
+            *ends_with_us(),
+            *spec.program,
+            "run",
             *(str(argument) for argument in arguments),
             *("--port", str(spec.port), "--log-format", "json"),
             stdin=asyncio.subprocess.DEVNULL,
@@ -99,13 +106,13 @@ async def _ready(
     while loop.time() < end:
         if process.returncode is not None:
             words = await asyncio.to_thread(log.read_text, errors="replace")
-            raise ClusterError(f"the controller ended at once: {words[-LAST_WORDS:].strip()}")
+            raise ClusterError(f"the controller ended at once: {words[-LOG_TAIL:].strip()}")
         try:
             if await controller.synced():
                 return
         except aiohttp.ClientConnectionError:
             pass
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(POLL_SECONDS)
     raise ClusterError(f"the controller was not ready within {deadline:g} s; see {log}")
 
 

@@ -1,9 +1,10 @@
-"""`rematch demo`: with a person looking on, or both arms for a script."""
+"""`rematch demo` (with a person looking on, or both arms for a script) and `rematch lab up`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 
 import click
 
-from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, free_port, run_arm, running_arm
-from loadtests.demo.narration import narrate
+from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, run_arm, running_arm
+from loadtests.demo.cluster import demo_cluster
+from loadtests.demo.progress import report_progress
+from loadtests.demo.scenario import stable_scenario
 from loadtests.demo.state_folder import claimed
-from loadtests.workloads.k6 import find_k6
-from loadtests.workloads.stable import stable_scenario
+from loadtests.tools.ports import free_port
 from reactor.cli.stopping import until_stopped
 from reactor.clock import SystemClock
 from reactor.errors import InputError
@@ -30,7 +32,7 @@ WARM_UP = (0.0, 0.4), (10.0, 0.7), (20.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DemoOptions:
     """The command line of `rematch demo`."""
 
     duration: str | None
@@ -42,21 +44,21 @@ class Request:
     load: str
     state: Path
 
-    def k6(self) -> str | None:
+    def k6(self) -> Path | None:
         """The dashboard's availability comes from our own generator, so k6 is for headless runs."""
-        found = find_k6()
+        found = shutil.which("k6")
         if self.load == "k6" and found is None:
             raise InputError("--load k6: k6 is not on the PATH; install it, or leave --load away")
         if self.load == "k6" and not self.headless:
             raise InputError("--load k6 needs --headless: the dashboard's charts come from the built-in generator")
-        return found if self.headless and self.load != "builtin" else None
+        return Path(found) if found is not None and self.headless and self.load != "builtin" else None
 
 
-def main(request: Request) -> None:
-    if request.output == "json" and not request.headless:
+def main(options: DemoOptions) -> None:
+    if options.output == "json" and not options.headless:
         raise click.UsageError("-o json needs --headless")
-    with claimed(request.state):
-        run = _headless(request) if request.headless else _with_a_person(request)
+    with claimed(options.state):
+        run = _headless(options) if options.headless else _with_a_person(options)
         if asyncio.run(until_stopped(run)):
             click.echo("stopped", err=True)
 
@@ -73,15 +75,15 @@ def seconds(text: str | None, default: float) -> float:
     return value
 
 
-async def _headless(request: Request) -> None:
-    duration = seconds(request.duration, HEADLESS_DURATION)
+async def _headless(options: DemoOptions) -> None:
+    duration = seconds(options.duration, HEADLESS_DURATION)
     arms: dict[str, dict[str, Any]] = {}
     for name, mode in (("default", Mode.OBSERVE), ("rematch", Mode.ACT)):
         click.echo(f"arm {name}: {duration:g} s of load ...", err=True)
-        scenario = stable_scenario(request.seed, duration)
-        spec = ArmSpec(scenario, mode, request.threshold, request.state, free_port(), request.k6())
+        scenario = stable_scenario(options.seed, duration)
+        spec = ArmSpec(scenario, mode, options.threshold, options.state, free_port(), options.k6())
         arms[name] = arm_document(await run_arm(spec, SystemClock()))
-    click.echo(json.dumps(arms, indent=2) if request.output == "json" else _table(arms))
+    click.echo(json.dumps(arms, indent=2) if options.output == "json" else _table(arms))
 
 
 def arm_document(result: ArmResult) -> dict[str, Any]:
@@ -106,7 +108,7 @@ def arm_document(result: ArmResult) -> dict[str, Any]:
 
 
 def _table(arms: dict[str, dict[str, Any]]) -> str:
-    from reactor.cli.tables import table
+    from reactor.cli.output import table
 
     keys = [key for key in next(iter(arms.values())) if key != "happiness"]
     rows = [(key, *(_cell(arm[key]) for arm in arms.values())) for key in keys]
@@ -117,32 +119,32 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-async def _with_a_person(request: Request) -> None:
-    request.k6()
-    duration = seconds(request.duration, UNTIL_STOPPED)
+async def _with_a_person(options: DemoOptions) -> None:
+    options.k6()
+    duration = seconds(options.duration, UNTIL_STOPPED)
     steps = tuple((at / duration, share) for at, share in WARM_UP if at < duration)
-    scenario = replace(stable_scenario(request.seed, duration), steps=steps)
+    scenario = replace(stable_scenario(options.seed, duration), steps=steps)
     click.echo("starting an embedded cluster: 3 workers (12, 5 and 8 cores), 15 web apps ...")
-    port = free_port(request.port)
-    if request.port not in (0, port):
+    port = free_port(options.port)
+    if options.port not in (0, port):
         click.echo(
-            f"port {request.port} is taken: tell rematch status, explain and history --server http://127.0.0.1:{port}"
+            f"port {options.port} is taken: tell rematch status, explain and history --server http://127.0.0.1:{port}"
         )
-    spec = ArmSpec(scenario, Mode.ACT, request.threshold, request.state, port)
+    spec = ArmSpec(scenario, Mode.ACT, options.threshold, options.state, port)
     async with running_arm(spec, SystemClock()) as arm:
         click.echo(_welcome(arm))
         load = asyncio.create_task(drive(arm, SystemClock()))
-        talk = asyncio.create_task(narrate(arm, sys.stdout))
+        progress = asyncio.create_task(report_progress(arm, sys.stdout))
         try:
-            await asyncio.wait({load, talk}, return_when=asyncio.FIRST_COMPLETED)
-            if talk.done():
-                talk.result()
+            await asyncio.wait({load, progress}, return_when=asyncio.FIRST_COMPLETED)
+            if progress.done():
+                progress.result()
             summary, _ = await load
             click.echo(f"done: {summary.requests} requests, {summary.failures} failed")
         finally:
-            for task in (load, talk):
+            for task in (load, progress):
                 task.cancel()
-            await asyncio.gather(load, talk, return_exceptions=True)
+            await asyncio.gather(load, progress, return_exceptions=True)
 
 
 def _welcome(arm: Arm) -> str:
@@ -154,3 +156,19 @@ def _welcome(arm: Arm) -> str:
         "The apps were placed by kube-scheduler's default scores on their stated requests.\n"
         f"The load rises for 20 s; at full load {weak[0]} would need {weak[1]:.0%} of its CPU. Ctrl-C ends it.\n"
     )
+
+
+def up(port: int, state: Path, seed: int) -> None:
+    with claimed(state):
+        asyncio.run(until_stopped(_up(port, state, seed)))
+    click.echo("stopped", err=True)
+
+
+async def _up(port: int, state: Path, seed: int) -> None:
+    async with demo_cluster(stable_scenario(seed, 3600.0), SystemClock(), port) as lab:
+        kubeconfig = lab.cluster.kubeconfig(state / "kubeconfig")
+        click.echo(f"API server   {lab.cluster.url}")
+        click.echo(f"Prometheus   {lab.prometheus.url}")
+        click.echo(f"kubectl      kubectl --kubeconfig {kubeconfig} get pods -A")
+        click.echo(f"controller   rematch run --kubeconfig {kubeconfig}")
+        await asyncio.Event().wait()

@@ -30,7 +30,7 @@ from loadtests.embedded.binding import bind
 from loadtests.embedded.default_scheduler import choose_node
 from loadtests.embedded.deletion import DeleteOptions, delete
 from loadtests.embedded.eviction import evict
-from loadtests.embedded.metrics_api import MetricsProvider, NodeUsage, PodUsage
+from loadtests.embedded.metrics_api import MetricsProvider, NodeMetrics, PodMetrics
 from loadtests.embedded.object_api import ObjectApi
 from loadtests.embedded.objects import changed
 from loadtests.embedded.server import ClusterOptions, EmbeddedCluster
@@ -44,10 +44,10 @@ __all__ = [
     "DeleteOptions",
     "EmbeddedCluster",
     "MetricsProvider",
-    "NodeUsage",
+    "NodeMetrics",
     "ObjectApi",
     "ObjectStore",
-    "PodUsage",
+    "PodMetrics",
     "Stored",
     "bind",
     "changed",

@@ -10,7 +10,7 @@ from loadtests.embedded.resources import Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class StatusCause:
     type: str
     message: str
     field: str = ""
@@ -26,7 +26,7 @@ class Details:
     group: str = ""
     kind: str = ""
     uid: str = ""
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[StatusCause, ...] = ()
     retry_after: int = 0
 
     def as_json(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def unsupported_media_type(message: str) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", message, Details())
 
 
-def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
+def invalid(kind: str, group: str, name: str, causes: Sequence[StatusCause]) -> ApiError:
     listed = [f"{cause.field}: {cause.message}" for cause in causes]
     text = listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
     qualified = f"{kind}.{group}" if group else kind
@@ -144,11 +144,11 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
     return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {text}', details)
 
 
-def too_many_requests(message: str, cause: Cause, retry_after: int) -> ApiError:
+def too_many_requests(message: str, cause: StatusCause, retry_after: int) -> ApiError:
     return ApiError(429, "TooManyRequests", message, Details(causes=(cause,), retry_after=retry_after))
 
 
 def version_too_large(asked: int, current: int) -> ApiError:
-    cause = Cause("ResourceVersionTooLarge", "Too large resource version")
+    cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
     return ApiError(504, "Timeout", message, Details(causes=(cause,), retry_after=1))

@@ -23,9 +23,8 @@ from loadtests.embedded.objects import (
     with_condition,
 )
 from loadtests.embedded.resources import NODES, PODS, Json
-from loadtests.embedded.scheduling.filters import refusal, unjudged
-from loadtests.embedded.scheduling.occupancy import NodeState, Occupancy
-from loadtests.embedded.scheduling.requests import pod_requests
+from loadtests.embedded.scheduling.filters import refusal, unsupported
+from loadtests.embedded.scheduling.occupancy import NodeState, Occupancy, pod_requests
 from loadtests.embedded.scheduling.scores import total_scores
 from loadtests.embedded.store import Change, ChangeType
 
@@ -42,7 +41,7 @@ def choose_node(pod: Json, nodes: Iterable[Json], pods: Iterable[Json], rng: ran
 
 def _fitting(pod: Json, occupancy: Occupancy) -> tuple[list[NodeState], Counter[str]]:
     """The nodes that will do, and how many will not for which reason."""
-    obstacle = unjudged(pod)
+    obstacle = unsupported(pod)
     if obstacle:
         return [], Counter({f"the lab's scheduler does not judge {obstacle}": len(occupancy.nodes)})
     wanted, reasons, fitting = pod_requests(pod), Counter[str](), []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from loadtests.embedded.quantities import parse_quantity
 from loadtests.embedded.resources import (
     DEPLOYMENTS,
     EVENTS,
@@ -19,6 +18,7 @@ from loadtests.embedded.resources import (
     Json,
     Resource,
 )
+from reactor.cluster.decoding.quantity import parse_quantity
 
 _EVICTION_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 

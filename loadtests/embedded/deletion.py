@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from loadtests.embedded.api_errors import Cause, bad_request, conflict, invalid
+from loadtests.embedded.api_errors import StatusCause, bad_request, conflict, invalid
 from loadtests.embedded.object_api import ObjectApi
 from loadtests.embedded.objects import (
     is_deleting,
@@ -51,7 +51,7 @@ def parse_options(body: Any) -> DeleteOptions:
         raise bad_request("DeleteOptions: preconditions has to be an object and gracePeriodSeconds a number")
     if propagation is not None and propagation not in _POLICIES:
         why = f'Unsupported value: "{propagation}": supported values: {", ".join(_POLICIES)}'
-        cause = Cause("FieldValueNotSupported", why, "propagationPolicy")
+        cause = StatusCause("FieldValueNotSupported", why, "propagationPolicy")
         raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
     if body.get("orphanDependents"):
         propagation = "Orphan"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadtests.embedded.api_errors import ApiError, Cause, bad_request, forbidden, too_many_requests
+from loadtests.embedded.api_errors import ApiError, StatusCause, bad_request, forbidden, too_many_requests
 from loadtests.embedded.deletion import DeleteOptions, check_preconditions, delete, parse_options
 from loadtests.embedded.object_api import ObjectApi
 from loadtests.embedded.objects import (
@@ -83,12 +83,12 @@ def _refuse_exhausted(budget: Json) -> None:
     name, status = name_of(budget), status_of(budget)
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         message = f"The disruption budget {name} is still being processed by the server."
-        raise too_many_requests(_REFUSED, Cause("DisruptionBudget", message), retry_after=10)
+        raise too_many_requests(_REFUSED, StatusCause("DisruptionBudget", message), retry_after=10)
     allowed = status.get("disruptionsAllowed", 0)
     if allowed < 0:
         raise forbidden(PODDISRUPTIONBUDGETS, name, "pdb disruptions allowed is negative")
     if allowed == 0:
-        raise too_many_requests(_REFUSED, Cause("DisruptionBudget", _why_none(budget)), retry_after=0)
+        raise too_many_requests(_REFUSED, StatusCause("DisruptionBudget", _why_none(budget)), retry_after=0)
 
 
 def _why_none(budget: Json) -> str:

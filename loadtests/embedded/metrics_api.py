@@ -11,7 +11,7 @@ from loadtests.embedded.resources import NODE_METRICS, POD_METRICS, Json
 
 
 @dataclass(frozen=True, slots=True)
-class NodeUsage:
+class NodeMetrics:
     name: str
     cpu_cores: float
     memory_bytes: float
@@ -20,7 +20,7 @@ class NodeUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class PodUsage:
+class PodMetrics:
     """`containers` is (name, cores, bytes) of each."""
 
     namespace: str
@@ -32,20 +32,20 @@ class PodUsage:
 
 
 class MetricsProvider(Protocol):
-    def node_usage(self) -> Iterable[NodeUsage]: ...
+    def node_usage(self) -> Iterable[NodeMetrics]: ...
 
-    def pod_usage(self) -> Iterable[PodUsage]: ...
+    def pod_usage(self) -> Iterable[PodMetrics]: ...
 
 
 class NoMetrics:
-    def node_usage(self) -> Iterable[NodeUsage]:
+    def node_usage(self) -> Iterable[NodeMetrics]:
         return ()
 
-    def pod_usage(self) -> Iterable[PodUsage]:
+    def pod_usage(self) -> Iterable[PodMetrics]:
         return ()
 
 
-def node_metrics(usage: NodeUsage) -> Json:
+def node_metrics(usage: NodeMetrics) -> Json:
     return {
         "kind": NODE_METRICS.kind,
         "apiVersion": NODE_METRICS.api_version,
@@ -56,7 +56,7 @@ def node_metrics(usage: NodeUsage) -> Json:
     }
 
 
-def pod_metrics(usage: PodUsage) -> Json:
+def pod_metrics(usage: PodMetrics) -> Json:
     metadata: Json = {"name": usage.name, "namespace": usage.namespace, "creationTimestamp": timestamp(usage.at)}
     if usage.labels:
         metadata["labels"] = dict(usage.labels)

@@ -1,89 +1,50 @@
-"""Label and field selectors: parsed once per request, then asked for every object."""
+"""Label and field selectors: parsed once per request, then evaluated for every object."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from loadtests.embedded.api_errors import bad_request
 from loadtests.embedded.objects import labels_of
 from loadtests.embedded.resources import Json, Resource
+from matching.problem import Requirement
+from matching.selectors import matches
+from reactor.settings.selector import parse_selector
 
 Labels = Mapping[str, str]
-Test = Callable[[Labels], bool]
+LabelTest = Callable[[Labels], bool]
 Predicate = Callable[[Json], bool]
-
-_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
-_SET = re.compile(rf"^({_NAME})\s+(in|notin)\s*\(([^()]*)\)$")
-_COMPARE = re.compile(rf"^({_NAME})\s*(==|=|!=|>|<)\s*([A-Za-z0-9._-]*)$")
-_EXISTS = re.compile(rf"^(!?)\s*({_NAME})$")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-def parse_label_selector(text: str) -> Test:
+def parse_label_selector(text: str) -> LabelTest:
     """A label selector in its query-string form: `a=b,c!=d,e in (f,g),h,!i`."""
-    tests = [_label_test(part.strip(), text) for part in _split(text)]
-    return lambda labels: all(test(labels) for test in tests)
-
-
-def _split(text: str) -> Iterator[str]:
-    depth, start = 0, 0
-    for position, char in enumerate(text):
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth == 0:
-            yield text[start:position]
-            start = position + 1
-    if text[start:].strip():
-        yield text[start:]
-
-
-def _label_test(part: str, whole: str) -> Test:
-    if match := _SET.match(part):
-        key, operator, listed = match.groups()
-        return _requirement(key, "In" if operator == "in" else "NotIn", [value.strip() for value in listed.split(",")])
-    if match := _COMPARE.match(part):
-        key, operator, value = match.groups()
-        named = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
-        return _requirement(key, named[operator], [value])
-    if match := _EXISTS.match(part):
-        negated, key = match.groups()
-        return _requirement(key, "DoesNotExist" if negated else "Exists", [])
-    raise bad_request(f'unable to parse requirement: found "{part}" in label selector "{whole}"')
-
-
-def _requirement(key: str, operator: str, values: list[str]) -> Test:
-    wanted = frozenset(values)
-    tests: Mapping[str, Test] = {
-        "In": lambda labels: labels.get(key) in wanted,
-        "NotIn": lambda labels: key not in labels or labels[key] not in wanted,
-        "Exists": lambda labels: key in labels,
-        "DoesNotExist": lambda labels: key not in labels,
-        "Gt": lambda labels: _ordered(labels.get(key), values) > 0,
-        "Lt": lambda labels: _ordered(labels.get(key), values) < 0,
-    }
-    if operator not in tests:
-        raise bad_request(f'"{operator}" is not a valid label selector operator')
-    return tests[operator]
-
-
-def _ordered(value: str | None, values: list[str]) -> int:
     try:
-        left, right = int(value or ""), int(values[0])
-    except (ValueError, IndexError):
-        return 0
-    return (left > right) - (left < right)
+        requirements = parse_selector(text)
+    except ValueError as error:
+        raise bad_request(f'unable to parse requirement: {error} in label selector "{text}"') from error
+    return lambda labels: matches(requirements, labels)
 
 
-def selector_of(selector: Json | None) -> Test:
-    """A LabelSelector object as a test. A missing or empty one selects nothing here: that is what owners and
-    disruption budgets mean by it."""
+def selector_of(selector: Json | None) -> LabelTest:
+    """A LabelSelector object as a test. A missing or empty one selects nothing: owners and PDBs mean it so."""
     if not selector or not (selector.get("matchLabels") or selector.get("matchExpressions")):
         return lambda _: False
-    tests = [_requirement(key, "In", [value]) for key, value in (selector.get("matchLabels") or {}).items()]
-    tests += [
-        _requirement(entry["key"], entry["operator"], list(entry.get("values") or ()))
-        for entry in selector.get("matchExpressions") or ()
-    ]
-    return lambda labels: all(test(labels) for test in tests)
+    expressions = selector.get("matchExpressions") or ()
+    for entry in expressions:
+        if entry["operator"] not in _OPERATORS:
+            raise bad_request(f'"{entry["operator"]}" is not a valid label selector operator')
+    labels = (Requirement(key, "In", (value,)) for key, value in (selector.get("matchLabels") or {}).items())
+    requirements = (*labels, *requirements_of(expressions))
+    return lambda labels: matches(requirements, labels)
+
+
+def requirements_of(expressions: Iterable[Json]) -> tuple[Requirement, ...]:
+    """Of a LabelSelector's or a node selector term's expressions."""
+    return tuple(
+        Requirement(entry["key"], entry["operator"], tuple(entry.get("values") or ())) for entry in expressions
+    )
 
 
 def parse_field_selector(text: str, resource: Resource) -> Predicate:

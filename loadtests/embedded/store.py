@@ -168,7 +168,7 @@ class ObjectStore:
         return stored
 
     def compact(self) -> None:
-        """Forgets all history: whoever asks for an earlier version is told 410."""
+        """Forgets all history: a request for an earlier version gets 410."""
         for log in self._logs.values():
             log.forget_all(self.version)
         self._sorted.clear()

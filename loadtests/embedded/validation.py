@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from loadtests.embedded.api_errors import Cause
+from loadtests.embedded.api_errors import StatusCause
 from loadtests.embedded.objects import name_of, namespace_of
-from loadtests.embedded.quantities import parse_quantity
 from loadtests.embedded.resources import (
     CONFIGMAPS,
     DAEMONSETS,
@@ -22,6 +21,7 @@ from loadtests.embedded.resources import (
     Resource,
 )
 from loadtests.embedded.selectors import selector_of
+from reactor.cluster.decoding.quantity import parse_quantity
 
 _SUBDOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
 _CONFIG_KEY = re.compile(r"^[-._a-zA-Z0-9]{1,253}$")
@@ -33,20 +33,20 @@ _IMMUTABLE_POD = (
 )
 
 
-def required(field: str, why: str = "") -> Cause:
-    return Cause("FieldValueRequired", f"Required value: {why}" if why else "Required value", field)
+def required(field: str, why: str = "") -> StatusCause:
+    return StatusCause("FieldValueRequired", f"Required value: {why}" if why else "Required value", field)
 
 
-def invalid_value(field: str, value: Any, why: str) -> Cause:
+def invalid_value(field: str, value: Any, why: str) -> StatusCause:
     shown = f'"{value}"' if isinstance(value, str) else str(value)
-    return Cause("FieldValueInvalid", f"Invalid value: {shown}: {why}", field)
+    return StatusCause("FieldValueInvalid", f"Invalid value: {shown}: {why}", field)
 
 
-def forbidden_value(field: str, why: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
+def forbidden_value(field: str, why: str) -> StatusCause:
+    return StatusCause("FieldValueForbidden", f"Forbidden: {why}", field)
 
 
-def problems(resource: Resource, obj: Json, old: Json | None = None) -> list[Cause]:
+def problems(resource: Resource, obj: Json, old: Json | None = None) -> list[StatusCause]:
     """Everything wrong with this object, or with this change of it."""
     found = list(_name_problems(obj))
     check = _CHECKS.get(resource)
@@ -59,7 +59,7 @@ def problems(resource: Resource, obj: Json, old: Json | None = None) -> list[Cau
     return found
 
 
-def _name_problems(obj: Json) -> Iterator[Cause]:
+def _name_problems(obj: Json) -> Iterator[StatusCause]:
     name = name_of(obj)
     if not name:
         yield required("metadata.name", "name or generateName is required")
@@ -72,11 +72,11 @@ def _name_problems(obj: Json) -> Iterator[Cause]:
         )
 
 
-def _pod_problems(pod: Json) -> Iterator[Cause]:
+def _pod_problems(pod: Json) -> Iterator[StatusCause]:
     yield from _pod_spec_problems(pod["spec"], "spec")
 
 
-def _pod_spec_problems(spec: Json, path: str) -> Iterator[Cause]:
+def _pod_spec_problems(spec: Json, path: str) -> Iterator[StatusCause]:
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     for field in ("containers", "initContainers"):
@@ -89,13 +89,13 @@ def _pod_spec_problems(spec: Json, path: str) -> Iterator[Cause]:
             yield from _resource_problems(container.get("resources") or {}, f"{where}.resources")
 
 
-def _resource_problems(resources: Json, path: str) -> Iterator[Cause]:
+def _resource_problems(resources: Json, path: str) -> Iterator[StatusCause]:
     for field in ("requests", "limits"):
         for name, value in (resources.get(field) or {}).items():
             yield from _quantity_problems(f"{path}.{field}[{name}]", value)
 
 
-def _quantity_problems(path: str, value: Any) -> Iterator[Cause]:
+def _quantity_problems(path: str, value: Any) -> Iterator[StatusCause]:
     try:
         amount = parse_quantity(value)
     except ValueError:
@@ -105,7 +105,7 @@ def _quantity_problems(path: str, value: Any) -> Iterator[Cause]:
         yield invalid_value(path, value, "must be greater than or equal to 0")
 
 
-def _workload_problems(obj: Json) -> Iterator[Cause]:
+def _workload_problems(obj: Json) -> Iterator[StatusCause]:
     spec = obj.get("spec") or {}
     if spec.get("replicas", 0) < 0:
         yield invalid_value("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
@@ -119,7 +119,7 @@ def _workload_problems(obj: Json) -> Iterator[Cause]:
     yield from _pod_spec_problems(template.get("spec") or {}, "spec.template.spec")
 
 
-def _selector_problems(selector: Json | None, path: str) -> Iterator[Cause]:
+def _selector_problems(selector: Json | None, path: str) -> Iterator[StatusCause]:
     if not selector:
         yield required(path)
         return
@@ -129,7 +129,7 @@ def _selector_problems(selector: Json | None, path: str) -> Iterator[Cause]:
             yield invalid_value(where, entry["operator"], "not a valid selector operator")
 
 
-def _budget_problems(budget: Json) -> Iterator[Cause]:
+def _budget_problems(budget: Json) -> Iterator[StatusCause]:
     spec = budget.get("spec") or {}
     if "minAvailable" in spec and "maxUnavailable" in spec:
         yield invalid_value("spec", "...", "minAvailable and maxUnavailable cannot be both set")
@@ -142,20 +142,20 @@ def _budget_problems(budget: Json) -> Iterator[Cause]:
         yield from _selector_problems(spec["selector"], "spec.selector")
 
 
-def _event_problems(event: Json) -> Iterator[Cause]:
+def _event_problems(event: Json) -> Iterator[StatusCause]:
     namespace = (event.get("involvedObject") or {}).get("namespace", "")
     if namespace and namespace != namespace_of(event):
         yield invalid_value("involvedObject.namespace", namespace, "does not match event.namespace")
 
 
-def _configmap_problems(configmap: Json) -> Iterator[Cause]:
+def _configmap_problems(configmap: Json) -> Iterator[StatusCause]:
     for key in configmap.get("data") or {}:
         if not _CONFIG_KEY.match(key):
             why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
             yield invalid_value(f"data[{key}]", key, why)
 
 
-def _pod_change_problems(pod: Json, old: Json) -> Iterator[Cause]:
+def _pod_change_problems(pod: Json, old: Json) -> Iterator[StatusCause]:
     if _frozen_part(pod["spec"]) != _frozen_part(old["spec"]):
         yield forbidden_value("spec", _IMMUTABLE_POD)
     kept = pod["spec"].get("tolerations") or ()
@@ -176,13 +176,13 @@ def _frozen_part(spec: Json) -> Json:
     return frozen
 
 
-def _selector_change_problems(obj: Json, old: Json) -> Iterator[Cause]:
+def _selector_change_problems(obj: Json, old: Json) -> Iterator[StatusCause]:
     selector = obj["spec"].get("selector")
     if selector != old["spec"].get("selector"):
         yield invalid_value("spec.selector", selector, "field is immutable")
 
 
-_CHECKS: Mapping[Resource, Callable[[Json], Iterator[Cause]]] = {
+_CHECKS: Mapping[Resource, Callable[[Json], Iterator[StatusCause]]] = {
     PODS: _pod_problems,
     DEPLOYMENTS: _workload_problems,
     REPLICASETS: _workload_problems,

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from loadtests.images.archive import File
-from loadtests.tools.commands import run
+from loadtests.tools.processes import run
 
 HOME = "/opt/python"
 PACKAGES = "/opt/packages"

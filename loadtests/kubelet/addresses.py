@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import random
-import socket
 from collections import deque
 
+from loadtests.tools.ports import is_free
 from reactor.clock import Clock
 from reactor.errors import RematchError
 
@@ -36,7 +36,7 @@ class AddressPool:
         for _ in range(min(self._network.num_addresses, len(self._used) + _TRIES)):
             address = str(self._network[self._next])
             self._next = (self._next + 1) % self._network.num_addresses
-            if address.endswith((".0", ".255")) or address in self._used or not _free(address, port):
+            if address.endswith((".0", ".255")) or address in self._used or not is_free(address, port):
                 continue
             self._used.add(address)
             return address
@@ -57,16 +57,6 @@ class AddressPool:
 def port_for_pods(preferred: int = 8080) -> int:
     """The first port from `preferred` on that no other program has taken on all addresses."""
     for port in range(preferred, preferred + _PORTS):
-        if any(_free(str(_RANGE[random.randrange(_RANGE.num_addresses)]), port) for _ in range(3)):
+        if any(is_free(str(_RANGE[random.randrange(_RANGE.num_addresses)]), port) for _ in range(3)):
             return port
     raise NoAddressError(f"ports {preferred} to {preferred + _PORTS - 1} are all taken on this machine")
-
-
-def _free(address: str, port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address, port))
-        except OSError:
-            return False
-        return True

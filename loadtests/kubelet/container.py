@@ -15,6 +15,11 @@ _log = logging.getLogger(__name__)
 _LISTEN_AGAIN = 0.5
 
 
+_FIRST = 10.0
+_LONGEST = 300.0
+_FORGET = 2 * _LONGEST
+
+
 class Container:
     def __init__(self, pod: LabPod, host: str, cpu: LiveCpu, clock: Clock, seed: int) -> None:
         self._pod = pod
@@ -58,3 +63,20 @@ class Container:
     def kill(self) -> None:
         self._server.abort()
         self._app.kill()
+
+
+class RestartBackoff:
+    """`scale` shortens all of it, for labs that have minutes instead of hours."""
+
+    def __init__(self, scale: float) -> None:
+        self._scale = scale
+        self._delay = 0.0
+        self._last: float | None = None
+
+    def next_delay(self, now: float) -> float:
+        if self._last is not None and now - self._last > _FORGET * self._scale:
+            self._delay = 0.0
+        delay = self._delay
+        self._delay = min(max(_FIRST, delay * 2), _LONGEST)
+        self._last = now
+        return delay * self._scale

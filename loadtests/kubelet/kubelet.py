@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadtests.kubelet.addresses import AddressPool
-from loadtests.kubelet.event_correlator import Happening, Subject
-from loadtests.kubelet.event_recorder import EventRecorder
+from loadtests.kubelet.events import EventRecorder, Happening, Subject
 from loadtests.kubelet.node_status import NodeStatus
 from loadtests.kubelet.pod_runner import PodRunner, Surroundings
 from loadtests.kubelet.pod_spec import PodIdentity, deletion_grace, identify, parse_pod
-from loadtests.kubelet.status_publisher import delete_pod
+from loadtests.kubelet.pod_status import delete_pod
 from loadtests.kubelet.usage import NodeUsage, ProbeCount
 from loadtests.workloads.api import Changed, LabApi, Listed
 from loadtests.workloads.live_cpu import LiveCpu
-from loadtests.workloads.node_spec import NodeSpec
+from loadtests.workloads.placement import NodeSpec
 from reactor.clock import Clock
 from reactor.errors import InputError
 
@@ -87,7 +86,7 @@ class LabKubelet:
         self._spawn(self._status.keep_fresh(self._options.heartbeat))
 
     async def stop(self) -> None:
-        """As if the machine were switched off: pods stop at once, the API server is told nothing."""
+        """As if the machine were switched off: pods stop at once, the API server hears nothing."""
         tasks = [*self._tasks, *(pod.task for pod in self._pods.values())]
         for task in tasks:
             task.cancel()

@@ -7,7 +7,7 @@ from typing import Any
 
 from loadtests.embedded.objects import timestamp
 from loadtests.workloads.api import LabApi
-from loadtests.workloads.node_spec import NodeSpec
+from loadtests.workloads.placement import NodeSpec
 from reactor.clock import Clock
 from reactor.errors import ClusterError, Conflict
 

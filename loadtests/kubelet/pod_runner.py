@@ -4,26 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from loadtests.kubelet.addresses import AddressPool
-from loadtests.kubelet.backoff import RestartBackoff
-from loadtests.kubelet.container import Container
-from loadtests.kubelet.event_correlator import Happening, Subject
-from loadtests.kubelet.event_recorder import EventRecorder
+from loadtests.kubelet.container import Container, RestartBackoff
+from loadtests.kubelet.events import EventRecorder, Happening, Subject
 from loadtests.kubelet.pod_spec import LabPod
-from loadtests.kubelet.pod_status import PodStatus, Running, Terminated, Waiting, render
+from loadtests.kubelet.pod_status import PodStatus, Running, StatusPublisher, Terminated, Waiting, render
 from loadtests.kubelet.probes import ProbeListener, ProbeLoop
-from loadtests.kubelet.status_publisher import StatusPublisher
-from loadtests.kubelet.tasks import first_of, together
 from loadtests.kubelet.usage import PodUsage, ProbeCount, ProbeCounter, ProbeKind
 from loadtests.workloads.api import LabApi
 from loadtests.workloads.live_cpu import LiveCpu
 from reactor.clock import Clock
 from reactor.errors import ClusterError
+
+Work = Coroutine[Any, Any, object]
+
+
+async def first_of(*work: Work) -> None:
+    """Returns when one of them ends; the others are cancelled."""
+    async with together(*work) as tasks:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+
+
+@asynccontextmanager
+async def together(*work: Work) -> AsyncIterator[list[asyncio.Task[object]]]:
+    """Runs them while the block runs; a failure among them is raised at the end of it."""
+    tasks = [asyncio.create_task(item) for item in work]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end
+
 
 _KILLED = 137
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loadtests.embedded.quantities import parse_quantity
 from loadtests.workloads.app_spec import AppSpec, parse_app_spec
+from reactor.cluster.decoding.quantity import parse_quantity
 from reactor.errors import InputError
 
 Json = dict[str, Any]

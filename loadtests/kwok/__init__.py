@@ -6,9 +6,8 @@
 Nobody schedules the pods of `fill`: each is created on its node, so that every run starts from the same placement.
 """
 
-from loadtests.kwok.filling import fill
-from loadtests.kwok.fleet import NAMESPACE, Fleet
-from loadtests.kwok.observing import PodChange, PodObserver, observed_pods
-from loadtests.kwok.playing import PLANE_FLAGS, kwok
+from loadtests.kwok.fleet import NAMESPACE, Fleet, fill
+from loadtests.kwok.observer import PodChange, PodObserver, observed_pods
+from loadtests.kwok.process import PLANE_FLAGS, kwok
 
 __all__ = ["NAMESPACE", "PLANE_FLAGS", "Fleet", "PodChange", "PodObserver", "fill", "kwok", "observed_pods"]

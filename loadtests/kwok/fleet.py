@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+from loadtests.controlplane import Component, ControlPlane
+from loadtests.kwok.observer import PodObserver
+from loadtests.tools.processes import Progress
+from loadtests.workloads.api import LabApi, has_condition
+from reactor.clock import SystemClock
+from reactor.execution.some_at_once import some_at_once
 
 Json = dict[str, Any]
 
 NAMESPACE = "default"
 _MOST_PODS = 110
 _TEMPLATE_HASH = "1"
+
+
+_AT_ONCE = 32
+_CALL_DEADLINE = 120.0
+_NODES_DEADLINE = 180.0
+_SLOWEST_RATE = 20.0
+"""Pods per second below which something is wrong."""
+_POLL_SECONDS = 0.5
+_NODES = "/api/v1/nodes"
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +54,7 @@ class Fleet:
     def node_names(self) -> list[str]:
         return [f"node-{number:04}" for number in range(self.nodes)]
 
-    def home(self, number: int) -> str:
+    def first_node(self, number: int) -> str:
         """Where the pod of that number is at the start; replicas of one app are on different nodes."""
         return f"node-{number % self.crowded:04}"
 
@@ -61,7 +81,7 @@ class Fleet:
                 "labels": labels,
                 "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
             },
-            "spec": {**self._template(labels)["spec"], "nodeName": self.home(app * self.replicas + replica)},
+            "spec": {**self._template(labels)["spec"], "nodeName": self.first_node(app * self.replicas + replica)},
         }
 
     def _labels(self, app: int) -> dict[str, str]:
@@ -86,3 +106,37 @@ class Fleet:
 
 def _name(app: int) -> str:
     return f"app-{app:05}"
+
+
+async def fill(plane: ControlPlane, fleet: Fleet, observer: PodObserver, progress: Progress) -> None:
+    """While the pods are made the controller manager is away: else it would make pods of its own, too."""
+    api = LabApi(plane.url, SystemClock(), _CALL_DEADLINE, token=plane.admin_token, ca=plane.ca)
+    try:
+        await some_at_once([partial(api.create, _NODES, fleet.node(name)) for name in fleet.node_names], _AT_ONCE)
+        await _nodes_open(api)
+        progress(f"{fleet.nodes} nodes are Ready")
+        plane.processes[Component.CONTROLLER_MANAGER].stop()
+        await some_at_once([partial(_create_app, api, fleet, app) for app in range(fleet.apps)], _AT_ONCE)
+        progress(f"{fleet.pods} pods are created")
+        await observer.until(lambda: observer.running == fleet.pods, _NODES_DEADLINE + fleet.pods / _SLOWEST_RATE)
+        await plane.restart(Component.CONTROLLER_MANAGER)
+        progress(f"{fleet.pods} pods are Running")
+    finally:
+        await api.close()
+
+
+async def _create_app(api: LabApi, fleet: Fleet, app: int) -> None:
+    owner = await api.create(_REPLICA_SETS, fleet.replica_set(app))
+    for replica in range(fleet.replicas):
+        await api.create(_PODS, fleet.pod(app, replica, owner["metadata"]["uid"]))
+
+
+async def _nodes_open(api: LabApi) -> None:
+    """Every node is Ready and has lost the taint that admission gives to new ones."""
+    async with asyncio.timeout(_NODES_DEADLINE):
+        while not all(_is_open(node) for node in (await api.get(_NODES))["items"]):
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def _is_open(node: Json) -> bool:
+    return has_condition(node, "Ready") and not node["spec"].get("taints")

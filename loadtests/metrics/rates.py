@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from loadtests.embedded.metrics_api import NodeMetrics, PodMetrics
 from loadtests.kubelet.usage import NodeUsage, PodUsage, UsageSource
 from reactor.clock import Clock
 
@@ -94,3 +95,33 @@ def _find(sample: _Sample, node: str, uid: str) -> PodUsage | None:
         if usage.node == node:
             return next((pod for pod in usage.pods if pod.identity.uid == uid), None)
     return None
+
+
+class LabMetrics:
+    """The embedded server's `MetricsProvider`."""
+
+    def __init__(self, sampler: UsageSampler) -> None:
+        self._sampler = sampler
+
+    def node_usage(self) -> Iterator[NodeMetrics]:
+        reading = self._sampler.reading()
+        for node in reading.nodes:
+            yield NodeMetrics(node.usage.node, node.cores, node.usage.memory_bytes, reading.at, node.window)
+
+    def pod_usage(self) -> Iterator[PodMetrics]:
+        reading = self._sampler.reading()
+        for node in reading.nodes:
+            for pod in node.pods:
+                yield _pod_usage(pod, reading.at)
+
+
+def _pod_usage(rate: PodRate, at: float) -> PodMetrics:
+    identity = rate.usage.identity
+    return PodMetrics(
+        namespace=identity.namespace,
+        name=identity.name,
+        containers=((rate.usage.container, rate.cores, rate.usage.memory_bytes),),
+        at=at,
+        labels=tuple(sorted(identity.labels.items())),
+        window_seconds=rate.window,
+    )

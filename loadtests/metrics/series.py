@@ -8,11 +8,11 @@ from typing import Protocol
 
 from loadtests.kubelet.usage import UsageSource
 from loadtests.metrics.rates import UsageSampler
-from loadtests.workloads.load_summary import LoadSummary
+from loadtests.workloads.samples import LoadSummary
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class VectorSample:
     labels: dict[str, str]
     """Without the name."""
     value: float
@@ -31,7 +31,7 @@ class LabSeries:
         self._sources = sources
         self._sampler = sampler
         self._load = load
-        self._by_name: dict[str, Callable[[], Iterator[Series]]] = {
+        self._by_name: dict[str, Callable[[], Iterator[VectorSample]]] = {
             "prober_probe_total": self._probes,
             "lab_pod_cpu_cores": self._pod_cpu,
             "lab_pod_memory_bytes": self._pod_memory,
@@ -46,11 +46,11 @@ class LabSeries:
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._by_name))
 
-    def named(self, name: str) -> Iterator[Series]:
+    def named(self, name: str) -> Iterator[VectorSample]:
         make = self._by_name.get(name)
         return make() if make is not None else iter(())
 
-    def _probes(self) -> Iterator[Series]:
+    def _probes(self) -> Iterator[VectorSample]:
         for source in self._sources:
             for probe in source.probe_counts():
                 labels = {
@@ -61,39 +61,39 @@ class LabSeries:
                     "probe_type": probe.kind.value,
                     "result": "successful" if probe.successful else "failed",
                 }
-                yield Series(labels, float(probe.count))
+                yield VectorSample(labels, float(probe.count))
 
-    def _pod_cpu(self) -> Iterator[Series]:
+    def _pod_cpu(self) -> Iterator[VectorSample]:
         for node in self._sampler.reading().nodes:
             for pod in node.pods:
-                yield Series(_pod_labels(pod.usage.identity.namespace, pod.usage.identity.name), pod.cores)
+                yield VectorSample(_pod_labels(pod.usage.identity.namespace, pod.usage.identity.name), pod.cores)
 
-    def _pod_memory(self) -> Iterator[Series]:
+    def _pod_memory(self) -> Iterator[VectorSample]:
         for source in self._sources:
             for pod in source.usage().pods:
-                yield Series(_pod_labels(pod.identity.namespace, pod.identity.name), float(pod.memory_bytes))
+                yield VectorSample(_pod_labels(pod.identity.namespace, pod.identity.name), float(pod.memory_bytes))
 
-    def _pod_throttled(self) -> Iterator[Series]:
+    def _pod_throttled(self) -> Iterator[VectorSample]:
         for source in self._sources:
             for pod in source.usage().pods:
-                yield Series(_pod_labels(pod.identity.namespace, pod.identity.name), pod.throttled_seconds)
+                yield VectorSample(_pod_labels(pod.identity.namespace, pod.identity.name), pod.throttled_seconds)
 
-    def _node_cpu(self) -> Iterator[Series]:
+    def _node_cpu(self) -> Iterator[VectorSample]:
         for node in self._sampler.reading().nodes:
-            yield Series({"node": node.usage.node}, node.cores)
+            yield VectorSample({"node": node.usage.node}, node.cores)
 
-    def _node_memory(self) -> Iterator[Series]:
+    def _node_memory(self) -> Iterator[VectorSample]:
         for source in self._sources:
             usage = source.usage()
-            yield Series({"node": usage.node}, float(usage.memory_bytes))
+            yield VectorSample({"node": usage.node}, float(usage.memory_bytes))
 
-    def _availability(self) -> Iterator[Series]:
+    def _availability(self) -> Iterator[VectorSample]:
         if self._load is not None and (share := self._load.recent().availability) is not None:
-            yield Series({}, share)
+            yield VectorSample({}, share)
 
-    def _latency(self) -> Iterator[Series]:
+    def _latency(self) -> Iterator[VectorSample]:
         if self._load is not None and (p95 := self._load.recent().p95_ms) is not None:
-            yield Series({}, p95 / 1000)
+            yield VectorSample({}, p95 / 1000)
 
 
 def _pod_labels(namespace: str, name: str) -> dict[str, str]:

@@ -9,6 +9,6 @@ Nothing leaves the machine. What a killed lab leaves behind is removed by the ne
 
 from loadtests.nodes.lab import Lab, LabOptions, real_nodes
 from loadtests.nodes.node_files import KubeletPace
-from loadtests.nodes.spec import NodeSpec, parse_nodes
+from loadtests.nodes.spec import LabNodeSpec, parse_nodes
 
-__all__ = ["KubeletPace", "Lab", "LabOptions", "NodeSpec", "parse_nodes", "real_nodes"]
+__all__ = ["KubeletPace", "Lab", "LabNodeSpec", "LabOptions", "parse_nodes", "real_nodes"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from loadtests.images.app_image import APP_IMAGE
+from loadtests.images.build import APP_IMAGE
 
 Json = dict[str, Any]
 PORT = 8080
@@ -38,7 +38,7 @@ class ProbeTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class App:
+class LabApp:
     name: str
     kind: AppKind = AppKind.WEB
     cpu: str = "20m"
@@ -54,7 +54,7 @@ class App:
     """The one node that it may run on."""
 
 
-def deployment(app: App, namespace: str, scheduler: str = "rematch") -> Json:
+def deployment(app: LabApp, namespace: str, scheduler: str = "rematch") -> Json:
     labels = {"app": app.name}
     return {
         "apiVersion": "apps/v1",
@@ -71,7 +71,7 @@ def deployment(app: App, namespace: str, scheduler: str = "rematch") -> Json:
     }
 
 
-def _pod(app: App, scheduler: str) -> Json:
+def _pod(app: LabApp, scheduler: str) -> Json:
     container = {
         "name": "web",
         "image": APP_IMAGE,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadtests.nodes.errors import LabError
+from loadtests.nodes.spec import LabError
 
 _PERIOD_US = 100_000
 _WEIGHT = 4

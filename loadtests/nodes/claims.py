@@ -8,18 +8,67 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from loadtests.controlplane.leftovers import Identity, identity_of
-from loadtests.nodes.addresses import SLOTS, Addresses
-from loadtests.nodes.errors import LabError
-from loadtests.nodes.traces import Traces, remove_folder
-from loadtests.tools.ensuring import to_stderr
-from loadtests.tools.saying import Say
+from loadtests.controlplane.process import Identity, identity_of, remove_leftovers
+from loadtests.nodes.cgroups import Cgroups
+from loadtests.nodes.network import SLOTS, Addresses, network_traces, remove_network
+from loadtests.nodes.spec import LabError
+from loadtests.tools.processes import Progress
+from loadtests.tools.programs import to_stderr
+from reactor.errors import RematchError
+
+
+def control_plane_folder(folder: Path) -> Path:
+    return folder / "control-plane"
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    addresses: Addresses
+    groups: tuple[str, ...]
+    folder: Path
+
+    async def found(self) -> list[str]:
+        """Groups, links and routes that are there. When no lab has made them they are somebody else's."""
+        cgroups = Cgroups.of_this_machine()
+        groups = [str(group) for name in self.groups for group in cgroups.groups(name) if group.exists()]
+        return [*groups, *await network_traces(self.addresses)]
+
+    async def remove(self) -> None:
+        """Every step, whatever became of the others; then one error that names all that failed."""
+        failures: list[Exception] = []
+        for group in self.groups:
+            with _collected(failures):
+                Cgroups.of_this_machine().end(group)
+        with _collected(failures):
+            await remove_network(self.addresses)
+        with _collected(failures):
+            remove_leftovers(control_plane_folder(self.folder), ())
+        with _collected(failures):
+            remove_folder(self.folder)
+        if failures:
+            raise LabError("; ".join(map(str, failures))) from ExceptionGroup("not removed", failures)
+
+
+def remove_folder(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def _collected(failures: list[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RematchError) as error:
+        failures.append(error)
+
 
 CLAIMS = Path("/run/rematch-lab")
 
@@ -46,17 +95,22 @@ def group_name(slot: int, node: str) -> str:
 
 @asynccontextmanager
 async def claimed_slot(
-    root: Path, nodes: tuple[str, ...], *, for_people: bool = False, say: Say = to_stderr, claims: Path = CLAIMS
+    root: Path,
+    nodes: tuple[str, ...],
+    *,
+    for_people: bool = False,
+    progress: Progress = to_stderr,
+    claims: Path = CLAIMS,
 ) -> AsyncIterator[Claim]:
     """A free slot, swept; its traces are removed at the end, too."""
-    await sweep(say, claims)
+    await sweep(progress, claims)
     for slot, path in _slots(claims):
         with _held(path) as ours:
             if not ours or path.stat().st_size:
                 continue
             claim = Claim(slot, str(root / f"lab{slot}"), nodes, _ourselves(), for_people)
             if found := await claim.traces.found():
-                say(f"lab {slot} is left out: {found[0]} is there, and no lab has made it")
+                progress(f"lab {slot} is left out: {found[0]} is there, and no lab has made it")
                 continue
             path.write_bytes(msgspec.json.encode(claim))
             try:
@@ -70,7 +124,7 @@ async def claimed_slot(
     raise LabError(f"none of the {SLOTS} labs of this machine is free")
 
 
-async def sweep(say: Say = to_stderr, claims: Path = CLAIMS) -> list[Claim]:
+async def sweep(progress: Progress = to_stderr, claims: Path = CLAIMS) -> list[Claim]:
     """Removes what labs left behind whose process is gone; returns their claims.
 
     What cannot be removed is said and stays claimed, so that nobody starts a lab there and the next one tries again.
@@ -85,11 +139,11 @@ async def sweep(say: Say = to_stderr, claims: Path = CLAIMS) -> list[Claim]:
                     path.write_text("")
                     found.append(claim)
             except LabError as error:
-                say(f"lab {slot} is left out, what it left behind could not be removed: {error}")
+                progress(f"lab {slot} is left out, what it left behind could not be removed: {error}")
     return found
 
 
-def living(say: Say = to_stderr, claims: Path = CLAIMS) -> list[Claim]:
+def living(progress: Progress = to_stderr, claims: Path = CLAIMS) -> list[Claim]:
     """Labs whose process runs."""
     found = []
     for slot, path in _slots(claims):
@@ -98,7 +152,7 @@ def living(say: Say = to_stderr, claims: Path = CLAIMS) -> list[Claim]:
                 if not ours and (claim := _read(path)) is not None:
                     found.append(claim)
             except LabError as error:
-                say(f"lab {slot} runs, but nobody knows what it is: {error}")
+                progress(f"lab {slot} runs, but nobody knows what it is: {error}")
     return found
 
 

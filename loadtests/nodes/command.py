@@ -13,19 +13,18 @@ from typing import Any
 import click
 import yaml
 
-from loadtests.controlplane.leftovers import identity_of
-from loadtests.images.app_image import APP_IMAGE
+from loadtests.controlplane.process import identity_of
+from loadtests.images.build import APP_IMAGE
 from loadtests.nodes.claims import Claim, is_living, living, sweep
-from loadtests.nodes.errors import LabError
 from loadtests.nodes.in_cluster import controller_url, deploy_controller
 from loadtests.nodes.lab import Lab, LabOptions, real_nodes
 from loadtests.nodes.node_files import KubeletPace
-from loadtests.nodes.spec import NodeSpec, parse_nodes
-from loadtests.workloads.query_windows import queries_over
+from loadtests.nodes.prometheus import queries_over
+from loadtests.nodes.spec import LabError, LabNodeSpec, parse_nodes
 from reactor.cli.stopping import until_stopped
 
 _STOP_SECONDS = 60.0
-CONTROLLER = NodeSpec("controller", 500, 1536, taint="lab/controller=only:NoSchedule")
+CONTROLLER = LabNodeSpec("controller", 500, 1536, taint="lab/controller=only:NoSchedule")
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "lab-app.yaml"
 PACE = KubeletPace(housekeeping=2.0)
 _SCRAPE_SECONDS = 2.0
@@ -39,23 +38,23 @@ def up(nodes: Sequence[str], *, controller: bool) -> None:
     click.echo("stopped; nothing is left", err=True)
 
 
-async def _up(specs: tuple[NodeSpec, ...]) -> None:
+async def _up(specs: tuple[LabNodeSpec, ...]) -> None:
     options = LabOptions(specs, for_people=True, pace=PACE, scrape_interval=_SCRAPE_SECONDS)
     async with real_nodes(options) as lab:
-        settings = settings_for(lab.prometheus.url)
+        settings = lab_settings(lab.prometheus.url)
         path = lab.folder / "settings.yaml"
         path.write_text(yaml.safe_dump(settings))
         url = ""
         if CONTROLLER in specs:
             await deploy_controller(lab, CONTROLLER.name, settings)
             url = await controller_url(lab.api)
-        _tell(lab, specs)
-        tell_controller(lab.plane.kubeconfig, path, url)
+        _print_access(lab, specs)
+        print_controller(lab.plane.kubeconfig, path, url)
         await asyncio.Event().wait()
 
 
-def settings_for(prometheus: str) -> dict[str, Any]:
-    """Of a lab to play in: it acts, and by this lab's quick kubelets it sees and forgets within a minute or so."""
+def lab_settings(prometheus: str, interval: str = "5s") -> dict[str, Any]:
+    """A controller that acts, with short intervals: the lab's kubelets are measured every 2 s instead of minutes."""
     return {
         "apiVersion": "rematch/v1alpha1",
         "mode": "act",
@@ -63,14 +62,14 @@ def settings_for(prometheus: str) -> dict[str, Any]:
         "triggers": {"evaluationInterval": "2s"},
         "decision": {"cooldown": "20s", "settle": "10s"},
         "metrics": {
-            "prometheus": {"url": prometheus, "interval": "5s", "queries": queries_over(_WINDOW_SECONDS)},
-            "metricsApi": {"interval": "5s"},
+            "prometheus": {"url": prometheus, "interval": interval, "queries": queries_over(_WINDOW_SECONDS)},
+            "metricsApi": {"interval": interval},
             "freshness": "40s",
         },
     }
 
 
-def _tell(lab: Lab, specs: tuple[NodeSpec, ...]) -> None:
+def _print_access(lab: Lab, specs: tuple[LabNodeSpec, ...]) -> None:
     kubectl = f"kubectl --kubeconfig {lab.plane.kubeconfig}"
     click.echo(f"nodes        {', '.join(f'{spec.name} {spec.millicores}m' for spec in specs)}")
     click.echo(f"cgroups      version {lab.cgroup_version}")
@@ -81,7 +80,7 @@ def _tell(lab: Lab, specs: tuple[NodeSpec, ...]) -> None:
     click.echo(f"example      {kubectl} apply -f {EXAMPLE}")
 
 
-def tell_controller(kubeconfig: Path, settings: Path, url: str) -> None:
+def print_controller(kubeconfig: Path, settings: Path, url: str) -> None:
     """`url` is that of its pod, empty where the user is to start one."""
     rematch = sys.argv[0]
     if not url:

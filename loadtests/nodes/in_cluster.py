@@ -10,13 +10,12 @@ from typing import Any
 
 import yaml
 
-from loadtests.images.controller_image import controller_image
-from loadtests.nodes.errors import LabError
+from loadtests.images.build import controller_image
 from loadtests.nodes.lab import Lab
+from loadtests.nodes.spec import LabError
 from loadtests.tools.cache import Cache
-from loadtests.tools.ensuring import to_stderr
-from loadtests.workloads.api import LabApi
-from loadtests.workloads.conditions import has_condition
+from loadtests.tools.programs import to_stderr
+from loadtests.workloads.api import LabApi, has_condition
 from reactor.errors import Conflict
 
 Json = dict[str, Any]
@@ -69,6 +68,11 @@ async def deploy_controller(lab: Lab, node: str, settings: Mapping[str, Any]) ->
     return store
 
 
+def url_of(controller: Json) -> str:
+    """The HTTP API of the controller's pod."""
+    return f"http://{controller['status']['podIP']}:8080"
+
+
 async def controller_url(api: LabApi, deadline: float = _READY_SECONDS) -> str:
     """Where it answers, once it is Ready; the machine reaches pods by their addresses."""
     found: list[Json] = []
@@ -78,11 +82,11 @@ async def controller_url(api: LabApi, deadline: float = _READY_SECONDS) -> str:
                 found = (await api.get(f"/api/v1/namespaces/{NAMESPACE}/pods"))["items"]
                 for pod in found:
                     if has_condition(pod, "Ready"):
-                        return f"http://{pod['status']['podIP']}:8080"
+                        return url_of(pod)
                 await asyncio.sleep(0.2)
     except TimeoutError as error:
-        told = [each.get("state") for pod in found for each in pod["status"].get("containerStatuses", ())]
-        raise LabError(f"the controller's pod was not Ready within {deadline:g} s: {told or found}") from error
+        states = [each.get("state") for pod in found for each in pod["status"].get("containerStatuses", ())]
+        raise LabError(f"the controller's pod was not Ready within {deadline:g} s: {states or found}") from error
 
 
 async def remove_controller(lab: Lab) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from loadtests.embedded.metrics_api import NodeUsage, PodUsage
+from loadtests.embedded.metrics_api import NodeMetrics, PodMetrics
 from reactor.clock import Clock
 
 _LINE = re.compile(r"^([a-z_]+)(?:\{([^}]*)\})? (\S+)(?: (\d+))?$")
@@ -107,13 +107,13 @@ class KubeletUsage:
                 await asyncio.gather(*(self._ask(session, *target) for target in targets.items()))
                 await self._clock.sleep(self._step)
 
-    def node_usage(self) -> Iterator[NodeUsage]:
+    def node_usage(self) -> Iterator[NodeMetrics]:
         for node, kubelet in self._kubelets.items():
             rate, memory = kubelet.rates.get(_NODE), kubelet.memory.get(_NODE)
             if rate is not None and memory is not None and self._is_fresh(rate):
-                yield NodeUsage(node, rate.cores, memory.value, rate.at, rate.window)
+                yield NodeMetrics(node, rate.cores, memory.value, rate.at, rate.window)
 
-    def pod_usage(self) -> Iterator[PodUsage]:
+    def pod_usage(self) -> Iterator[PodMetrics]:
         for kubelet in self._kubelets.values():
             for (namespace, name), keys in _by_pod(kubelet.rates).items():
                 rates = [kubelet.rates[key] for key in keys]
@@ -121,10 +121,10 @@ class KubeletUsage:
                     continue
                 containers = tuple((key[2], kubelet.rates[key].cores, kubelet.memory[key].value) for key in keys)
                 oldest = min(rates, key=lambda rate: rate.at)
-                yield PodUsage(namespace, name, containers, oldest.at, window_seconds=oldest.window)
+                yield PodMetrics(namespace, name, containers, oldest.at, window_seconds=oldest.window)
 
     async def _ask(self, session: aiohttp.ClientSession, node: str, target: str) -> None:
-        """A kubelet that does not answer has nothing new; what it told grows old."""
+        """A kubelet that does not answer has nothing new; its last figures grow old."""
         try:
             async with session.get(f"http://{target}/metrics/resource") as answer:
                 answer.raise_for_status()

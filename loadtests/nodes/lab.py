@@ -11,28 +11,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadtests.controlplane import Component, ControlPlane, ControlPlaneOptions, User, control_plane, serve_metrics
-from loadtests.controlplane.kubeconfigs import write_kubeconfig
-from loadtests.images.app_image import app_images
-from loadtests.kubelet.tasks import together
-from loadtests.nodes.addresses import Addresses
-from loadtests.nodes.capacity import set_capacities
+from loadtests.controlplane.credentials import write_kubeconfig
+from loadtests.images.build import app_images
+from loadtests.kubelet.pod_runner import together
 from loadtests.nodes.cgroups import Cgroups
-from loadtests.nodes.claims import Claim, claimed_slot
-from loadtests.nodes.errors import LabError
+from loadtests.nodes.claims import Claim, claimed_slot, control_plane_folder
 from loadtests.nodes.event_clock import wrong_clock
 from loadtests.nodes.kubelet_usage import KubeletUsage
-from loadtests.nodes.network import connect, make_bridge, serve_pods
+from loadtests.nodes.network import Addresses, connect, make_bridge, serve_pods
 from loadtests.nodes.node import Node, Programs
 from loadtests.nodes.node_files import KubeletPace, NodePlace
 from loadtests.nodes.prometheus import Prometheus, scrape_config
-from loadtests.nodes.spec import NodeSpec, check_nodes
-from loadtests.nodes.traces import control_plane_folder
+from loadtests.nodes.spec import LabError, LabNodeSpec, check_nodes, set_capacities
 from loadtests.tools import ensure
 from loadtests.tools.cache import Cache
-from loadtests.tools.ensuring import to_stderr
-from loadtests.tools.saying import Say
-from loadtests.workloads.api import LabApi
-from loadtests.workloads.conditions import has_condition
+from loadtests.tools.processes import Progress
+from loadtests.tools.programs import to_stderr
+from loadtests.workloads.api import LabApi, has_condition
 from reactor.clock import SystemClock
 from reactor.errors import RematchError
 
@@ -44,7 +39,7 @@ _PROGRAMS = ("kubelet", "containerd", "ctr", "runc", _PLUGIN, "iptables", "ip", 
 
 @dataclass(frozen=True, slots=True)
 class LabOptions:
-    nodes: tuple[NodeSpec, ...]
+    nodes: tuple[LabNodeSpec, ...]
     pace: KubeletPace = field(default_factory=KubeletPace)
     node_grace: float = 50.0
     """A node that has not been heard of for so long is NotReady."""
@@ -52,7 +47,7 @@ class LabOptions:
     root: Path = Path.home() / ".cache" / "rematch" / "nodes"
     for_people: bool = False
     """Until somebody ends it, so `rematch lab nodes down` may."""
-    say: Say = to_stderr
+    progress: Progress = to_stderr
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,7 @@ async def real_nodes(options: LabOptions) -> AsyncIterator[Lab]:
     programs, prometheus = await _programs(options)
     async with AsyncExitStack() as stack:
         names = tuple(spec.name for spec in options.nodes)
-        slot = claimed_slot(options.root, names, for_people=options.for_people, say=options.say)
+        slot = claimed_slot(options.root, names, for_people=options.for_people, progress=options.progress)
         claim = await stack.enter_async_context(slot)
         addresses = Addresses(claim.slot)
         await make_bridge(addresses, len(names))
@@ -144,8 +139,8 @@ async def real_nodes(options: LabOptions) -> AsyncIterator[Lab]:
 
 
 async def _programs(options: LabOptions) -> tuple[Programs, Path]:
-    found = await ensure(_PROGRAMS, say=options.say)
-    images = await app_images(Cache.usual(), options.say)
+    found = await ensure(_PROGRAMS, progress=options.progress)
+    images = await app_images(Cache.usual(), options.progress)
     plugins = Path(found[_PLUGIN]).parent
     return Programs(found["kubelet"], found["containerd"], found["ctr"], plugins, images), found["prometheus"]
 
@@ -182,7 +177,7 @@ class _Builder:
     plane: ControlPlane
     programs: Programs
 
-    async def node(self, spec: NodeSpec, number: int, token: str, stack: AsyncExitStack) -> Node:
+    async def node(self, spec: LabNodeSpec, number: int, token: str, stack: AsyncExitStack) -> Node:
         folder = Path(self.claim.folder) / spec.name
         folder.mkdir(parents=True)
         url = self.plane.url

@@ -3,15 +3,70 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from loadtests.nodes.addresses import Addresses
-from loadtests.tools.commands import CommandFailed, run
+from loadtests.tools.processes import CommandFailed, run
+
+SLOTS = 16
+_FIRST_NETWORK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """`slot` is the number of this lab on this machine, from 0."""
+
+    slot: int
+
+    @property
+    def bridge(self) -> str:
+        return f"rematch{self.slot}"
+
+    @property
+    def host(self) -> str:
+        """The machine itself, as the nodes see it: control plane, Prometheus and metrics server listen here."""
+        return f"{self._network}.0.1"
+
+    @property
+    def nodes(self) -> str:
+        return f"{self._network}.0.0/24"
+
+    @property
+    def everything(self) -> str:
+        return f"{self._network}.0.0/16"
+
+    @property
+    def services(self) -> str:
+        return f"{self._network}.255.0/24"
+
+    @property
+    def api_service(self) -> str:
+        """The Service `kubernetes` always has the first address of the range."""
+        return f"{self._network}.255.1"
+
+    def node(self, number: int) -> str:
+        return f"{self._network}.0.{number + 10}"
+
+    def pods(self, number: int) -> str:
+        return f"{self._network}.{number}.0/24"
+
+    def link(self, number: int) -> str:
+        """The host's end of a node's cable; the kernel takes 15 characters."""
+        return f"rm{self.slot}n{number}"
+
+    def owns(self, link: str) -> bool:
+        """The bridge, and every cable to it, whoever is at the other end."""
+        return link == self.bridge or re.fullmatch(rf"rm{self.slot}n\d+", link) is not None
+
+    @property
+    def _network(self) -> str:
+        return f"10.{_FIRST_NETWORK + self.slot}"
+
 
 _SECONDS = 20.0
 
 
-async def ip(*words: str) -> str:
-    return await run(["ip", *words], deadline=_SECONDS)
+async def ip(*arguments: str) -> str:
+    return await run(["ip", *arguments], deadline=_SECONDS)
 
 
 async def make_bridge(addresses: Addresses, nodes: int) -> None:
@@ -34,14 +89,14 @@ async def connect(addresses: Addresses, number: int, pid: int, nodes: int) -> No
     await ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
     await ip("link", "set", link, "master", addresses.bridge, "up")
     others = (other for other in range(1, nodes + 1) if other != number)
-    for words in (
+    for arguments in (
         ["link", "set", "lo", "up"],
         ["addr", "add", f"{addresses.node(number)}/24", "dev", "eth0"],
         ["link", "set", "eth0", "up"],
         ["route", "add", addresses.services, "via", addresses.host],
         *(["route", "add", addresses.pods(other), "via", addresses.node(other)] for other in others),
     ):
-        await inside(pid, "ip", *words)
+        await inside(pid, "ip", *arguments)
 
 
 async def serve_pods(addresses: Addresses, pid: int, port: int) -> None:
@@ -53,9 +108,9 @@ async def serve_pods(addresses: Addresses, pid: int, port: int) -> None:
         await inside(pid, "iptables", "-t", "nat", "-A", chain, *rule)
 
 
-async def inside(pid: int, *words: str) -> str:
+async def inside(pid: int, *arguments: str) -> str:
     """In the network of a node; by nsenter, because `ip netns exec` would hide the cgroups."""
-    return await run(["nsenter", "--target", str(pid), "--net", *words], deadline=_SECONDS)
+    return await run(["nsenter", "--target", str(pid), "--net", *arguments], deadline=_SECONDS)
 
 
 async def network_traces(addresses: Addresses) -> list[str]:
@@ -76,10 +131,10 @@ async def _links(addresses: Addresses) -> list[str]:
     return [name for name in names if addresses.owns(name)]
 
 
-async def _perhaps(*words: str) -> None:
+async def _perhaps(*arguments: str) -> None:
     """What is gone already need not be removed."""
     try:
-        await ip(*words)
+        await ip(*arguments)
     except CommandFailed as error:
         if not any(known in str(error) for known in ("Cannot find device", "No such process")):
             raise

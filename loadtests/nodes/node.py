@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadtests.controlplane.process import ComponentProcess
-from loadtests.images.app_image import AppImages
+from loadtests.images.build import AppImages
 from loadtests.nodes.cgroups import SYSTEM, Cgroups
-from loadtests.nodes.errors import LabError
-from loadtests.nodes.mounts import mount_script
-from loadtests.nodes.node_files import READ_ONLY_PORT, KubeletPace, NodePlace, write_node_files
-from loadtests.nodes.spec import NodeSpec
-from loadtests.tools.commands import CommandFailed, run
+from loadtests.nodes.node_files import READ_ONLY_PORT, KubeletPace, NodePlace, mount_script, write_node_files
+from loadtests.nodes.spec import LabError, LabNodeSpec
+from loadtests.tools.processes import CommandFailed, run
 
 _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
 _JOIN = 'for group in $1; do echo $$ > "$group/cgroup.procs"; done; shift; exec "$@"'
@@ -41,7 +39,7 @@ class Programs:
 class Node:
     """Started by `boot`, then `run`; `kill` is what a power cut does."""
 
-    spec: NodeSpec
+    spec: LabNodeSpec
     number: int
     place: NodePlace
     group: str

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from loadtests.images.app_image import PAUSE_IMAGE
-from loadtests.nodes.spec import SYSTEM_MEMORY_MIB, NodeSpec
+from loadtests.images.build import PAUSE_IMAGE
+from loadtests.nodes.cgroups import Cgroups
+from loadtests.nodes.spec import SYSTEM_MEMORY_MIB, LabNodeSpec
 
 _CONTAINERD = """\
 version = 2
@@ -75,7 +78,7 @@ class KubeletPace:
     pressure_transition: float = 300.0
 
 
-def write_node_files(place: NodePlace, spec: NodeSpec, pace: KubeletPace, plugins: Path) -> None:
+def write_node_files(place: NodePlace, spec: LabNodeSpec, pace: KubeletPace, plugins: Path) -> None:
     folder = place.folder
     for name in ("log", "containerd", "kubelet", "var-upper", "var-work", "etc-work", f"{_ETC}/cni/net.d", "show"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -90,7 +93,7 @@ def write_node_files(place: NodePlace, spec: NodeSpec, pace: KubeletPace, plugin
     (folder / "show" / "meminfo").write_text(_meminfo(Path("/proc/meminfo").read_text(), spec.memory_mib))
 
 
-def _kubelet(place: NodePlace, spec: NodeSpec, pace: KubeletPace) -> dict[str, Any]:
+def _kubelet(place: NodePlace, spec: LabNodeSpec, pace: KubeletPace) -> dict[str, Any]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -142,3 +145,43 @@ def _network(place: NodePlace) -> dict[str, Any]:
 def _meminfo(text: str, memory_mib: int) -> str:
     """The kubelet takes its capacity from here."""
     return re.sub(r"(?m)^MemTotal:.*$", f"MemTotal:       {memory_mib * 1024} kB", text)
+
+
+def mount_script(folder: Path, name: str, cgroups: Cgroups) -> str:
+    return "\n".join(["set -e", *(shlex.join(command) for command in _commands(folder, name, cgroups))])
+
+
+def _commands(folder: Path, name: str, cgroups: Cgroups) -> Iterator[list[str]]:
+    yield ["hostname", name]
+    yield ["mount", "-t", "sysfs", "sysfs", "/sys"]
+    yield from _cgroup_mounts(cgroups)
+    for place in ("etc", "var"):
+        layers = f"lowerdir=/{place},upperdir={folder}/{place}-upper,workdir={folder}/{place}-work"
+        yield ["mount", "-t", "overlay", "overlay", "-o", layers, f"/{place}"]
+    yield ["mount", "-t", "tmpfs", "tmpfs", "/run"]
+    yield ["mkdir", "-p", "/run/netns", "/run/containerd", "/run/lock", "/var/log/pods"]
+    for owner in ("containerd", "kubelet"):
+        yield ["mkdir", "-p", f"/var/lib/{owner}"]
+        yield ["mount", "--bind", f"{folder}/{owner}", f"/var/lib/{owner}"]
+    for sysctl in SYSCTLS:
+        yield ["mount", "--bind", f"{folder}/show/{Path(sysctl).name}", f"/proc/sys/{sysctl}"]
+    yield ["mount", "--bind", f"{folder}/show/meminfo", "/proc/meminfo"]
+    yield from _all_but_the_lab_read_only(folder.parent)
+    yield ["mount", "--make-rshared", "/"]
+
+
+def _all_but_the_lab_read_only(lab: Path) -> Iterator[list[str]]:
+    """The machine's own files; pods have volumes in the lab's folder."""
+    yield ["mount", "--bind", str(lab), str(lab)]
+    yield ["mount", "-o", "remount,bind,ro", "/"]
+
+
+def _cgroup_mounts(cgroups: Cgroups) -> Iterator[list[str]]:
+    if cgroups.version == 2:
+        yield ["mount", "-t", "cgroup2", "cgroup2", "/sys/fs/cgroup"]
+        return
+    yield ["mount", "-t", "tmpfs", "tmpfs", "/sys/fs/cgroup"]
+    for hierarchy in cgroups.hierarchies:
+        place = f"/sys/fs/cgroup/{hierarchy.name}"
+        yield ["mkdir", place]
+        yield ["mount", "-t", "cgroup", "-o", hierarchy.options, "cgroup", place]

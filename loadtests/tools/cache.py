@@ -52,11 +52,11 @@ class Cache:
     async def alone(self, name: str, waiting: Callable[[], None]) -> AsyncIterator[None]:
         """One builder at a time; a killed one leaves no lock behind."""
         with (self.sources(name) / ".lock").open("w") as lock:
-            told = False
+            reported = False
             while not _taken(lock.fileno()):
-                if not told:
+                if not reported:
                     waiting()
-                told = True
+                reported = True
                 await asyncio.sleep(_POLL_SECONDS)
             yield
 

@@ -1,9 +1,17 @@
-"""The pinned list: every program of the lab, its version, where it comes from, and what is good enough on the PATH."""
+"""The pinned list of the lab's programs: version, source, and which version on the PATH is good enough."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+
+from loadtests.tools.processes import CommandFailed, run
+from reactor.errors import RematchError
+
+_VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)?)")
+_SECONDS_TO_ANSWER = 20.0
 
 
 class Group(StrEnum):
@@ -161,3 +169,34 @@ _BY_NAME = {each.name: each for each in CATALOGUE}
 
 def program(name: str) -> Program:
     return _BY_NAME[name]
+
+
+class ToolMissing(RematchError):
+    """A program is not here and could not be made; one line that says what to install or do."""
+
+
+def first_version(text: str) -> str | None:
+    """The first thing in a program's words that looks like a version."""
+    found = _VERSION.search(text)
+    return found.group(1) if found else None
+
+
+def is_suitable(version: str | None, suitable: tuple[str, str]) -> bool:
+    lowest, above = suitable
+    if not lowest:
+        return True
+    return version is not None and parts(lowest) <= parts(version) < parts(above)
+
+
+def parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+async def ask_version(path: Path, program: Program) -> str | None:
+    """None when it does not say one: a program that cannot answer will not be of use."""
+    if not program.ask:
+        return None
+    try:
+        return first_version(await run([str(path), *program.ask], deadline=_SECONDS_TO_ANSWER))
+    except (CommandFailed, OSError):
+        return None

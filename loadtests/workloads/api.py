@@ -1,6 +1,6 @@
 """The lab's thin HTTP client of the API server, for kubelets and the load generator.
 
-Not the controller's gateway on purpose: the lab must not share its bugs with what it tests.
+Not the controller's reader on purpose: the lab must not share its bugs with what it tests.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import aiohttp
 import msgspec
 
 from reactor.clock import Clock
+from reactor.cluster.backoff import Backoff
 from reactor.errors import ClusterError, Conflict, Expired, NotFound, Refused, Unreachable
 
 Json = dict[str, Any]
@@ -87,7 +88,7 @@ class LabApi:
     async def follow(self, path: str, params: Mapping[str, str], see: Callable[[Listed | Changed], None]) -> None:
         """List, then watch, until cancelled; a broken watch resumes, an expired one lists again."""
         version: str | None = None
-        failures = 0
+        backoff = Backoff(random.random, cap=_MAX_BACKOFF)
         while True:
             try:
                 if version is None:
@@ -95,15 +96,15 @@ class LabApi:
                     version = str(listed["metadata"]["resourceVersion"])
                     see(Listed(tuple(listed.get("items") or ())))
                 async for kind, item in self._watch(path, params, version):
-                    version, failures = str(item["metadata"]["resourceVersion"]), 0
+                    version = str(item["metadata"]["resourceVersion"])
+                    backoff.reset()
                     if kind != "BOOKMARK":
                         see(Changed(kind, item))
                 await self._clock.sleep(_BETWEEN_WATCHES)
             except Expired:
                 version = None
             except ClusterError:
-                failures += 1
-                await self._clock.sleep(min(0.1 * 2**failures, _MAX_BACKOFF) * random.uniform(0.5, 1.0))
+                await self._clock.sleep(backoff.next())
 
     async def _watch(self, path: str, params: Mapping[str, str], version: str) -> AsyncIterator[tuple[str, Json]]:
         query = {**params, "watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
@@ -155,3 +156,9 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
         for line in lines:
             if line.strip():
                 yield line
+
+
+def has_condition(item: Mapping[str, Any], kind: str, status: str = "True") -> bool:
+    """Of a pod or a node as the API server gives it, which may have no status yet."""
+    conditions = (item.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == kind and each["status"] == status for each in conditions)

@@ -1,69 +1,47 @@
-"""The same load by k6, when it is on the PATH: a generated script, a bounded run, the same summary."""
+"""k6 with one script for both kinds of load: fixed URLs at one rate, and the demo's Ready pods at rising rates."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import tempfile
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from loadtests.workloads.arrivals import AppLoad
-from loadtests.workloads.load import LoadPlan
-from loadtests.workloads.load_summary import LoadSummary
-from reactor.errors import RematchError
+import msgspec
 
-_SPARE_SECONDS = 30.0
+from loadtests.tools.processes import CommandFailed, run
+from loadtests.workloads.load_generator import AppLoad, LoadPlan
+from loadtests.workloads.load_tools import SPARE_SECONDS, Load, LoadResult, LoadToolError, lateness_ms
+from loadtests.workloads.samples import LoadSummary, RequestOutcome, Sample, summarise
+
+Json = dict[str, Any]
+SCRIPT = Path(__file__).parent / "scripts" / "load.js"
+_METRIC = "lab_request"
+_DROPPED = "dropped_iterations"
 _RAMP_MS = 1
-_SCRIPT = """\
-import http from 'k6/http';
-import { Rate, Trend } from 'k6/metrics';
-
-const lab = %(lab)s;
-const ok = new Rate('lab_ok');
-const latency = new Trend('lab_latency_ms');
-let target = null;
-let asked = 0;
-
-export const options = {
-  scenarios: lab.scenarios,
-  noConnectionReuse: true,
-  discardResponseBodies: false,
-  summaryTrendStats: ['p(50)', 'p(95)', 'p(99)'],
-};
-
-// Pods move: every virtual user looks up its app's Ready pod again once a second.
-function ready(app) {
-  if (Date.now() - asked < 1000) return target;
-  asked = Date.now();
-  const found = http.get(`${lab.pods}?labelSelector=${encodeURIComponent(lab.label + '=' + app)}`).json('items');
-  target = null;
-  for (const pod of found || []) {
-    const fine = (pod.status.conditions || []).some((c) => c.type === 'Ready' && c.status === 'True');
-    const ip = pod.status.podIP || '';
-    if (fine && !pod.metadata.deletionTimestamp && ip.startsWith('127.')) target = `http://${ip}:${lab.port}${lab.path}`;
-  }
-  return target;
-}
-
-export default function () {
-  const url = ready(__ENV.LAB_APP);
-  const answer = url === null ? null : http.get(url, { timeout: `${lab.timeoutMs}ms` });
-  const good = answer !== null && answer.status >= 200 && answer.status < 400;
-  ok.add(good);
-  latency.add(good ? answer.timings.duration : lab.timeoutMs);
-}
-
-export function handleSummary(data) {
-  return { [lab.summary]: JSON.stringify(data.metrics) };
-}
-"""
 
 
-class K6Error(RematchError):
-    """k6 did not give a usable summary; the message carries its last words."""
+class _Tags(msgspec.Struct):
+    app: str = ""
+    outcome: str = ""
+
+
+class _Point(msgspec.Struct):
+    time: datetime
+    value: float
+    tags: _Tags | None = None
+
+
+class _Line(msgspec.Struct):
+    """A line of k6's JSON output."""
+
+    type: str
+    metric: str
+    data: msgspec.Raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,94 +50,133 @@ class PodSource:
 
     api_url: str
     namespace: str
-    label: str = "app"
-    port: int = 8080
+    port: int
 
 
-def find_k6() -> str | None:
-    return shutil.which("k6")
+@dataclass(frozen=True, slots=True)
+class K6:
+    program: Path
+    prefix: tuple[str, ...] = ()
+    """What the command is run under, such as nsenter into a network namespace."""
+
+    @property
+    def name(self) -> str:
+        return "k6"
+
+    async def attack(self, load: Load) -> LoadResult:
+        return parse_results(await self._run(script_input(load), load.deadline), load)
+
+    async def follow_pods(self, plan: LoadPlan, pods: PodSource) -> LoadSummary:
+        """The plan's load on the pods that are Ready at the time of each request."""
+        text = await self._run(pods_input(plan, pods), plan.duration + plan.timeout + SPARE_SECONDS)
+        return summarise(parse_samples(text, {load.app for load in plan.apps}, plan.timeout))
+
+    async def _run(self, given: Json, deadline: float) -> str:
+        """k6's results, one JSON object per line; cancelling this ends the program."""
+        with tempfile.TemporaryDirectory(prefix="rematch-k6-") as folder:
+            results = Path(folder, "results.json")
+            options = ("--quiet", "--no-usage-report", "--address=", f"--out=json={results}")
+            command = [str(self.program), "run", *options, "-e", f"LOAD={json.dumps(given)}", str(SCRIPT)]
+            try:
+                output = await run([*self.prefix, *command], deadline=deadline, env={"K6_SUMMARY_MODE": "disabled"})
+            except CommandFailed as error:
+                raise LoadToolError(f"k6: {error}") from error
+            try:
+                return await asyncio.to_thread(results.read_text, encoding="utf-8")
+            except OSError as error:
+                raise LoadToolError(f"k6 wrote no results: {output[-500:]}") from error
 
 
-def k6_script(plan: LoadPlan, pods: PodSource, summary: Path) -> str:
-    lab = {
-        "scenarios": {load.app: _scenario(load, plan) for load in plan.apps},
-        "pods": f"{pods.api_url}/api/v1/namespaces/{pods.namespace}/pods",
-        "label": pods.label,
-        "port": pods.port,
-        "path": plan.path,
-        "timeoutMs": round(plan.timeout * 1000),
-        "summary": str(summary),
+def script_input(load: Load) -> Json:
+    """k6 counts whole requests, so rates are given per 1000 s."""
+    scenario = {
+        "executor": "constant-arrival-rate",
+        "rate": _per_1000_seconds(load),
+        "timeUnit": "1000s",
+        "duration": f"{round(load.seconds * 1000)}ms",
+        **_users(load.rate, load.timeout),
     }
-    return _SCRIPT % {"lab": json.dumps(lab, indent=2)}
+    scenarios = {app: {**scenario, "env": {"APP": app}} for app in load.urls}
+    return {"scenarios": scenarios, "urls": dict(load.urls), "timeoutMs": round(load.timeout * 1000)}
 
 
-def parse_k6_summary(metrics: dict[str, Any]) -> LoadSummary:
-    """`metrics` is what the script's handleSummary writes."""
+def pods_input(plan: LoadPlan, pods: PodSource) -> Json:
+    listing = f"{pods.api_url}/api/v1/namespaces/{pods.namespace}/pods"
+    return {
+        "scenarios": {load.app: _rising(load, plan) for load in plan.apps},
+        "pods": {"list": listing, "port": pods.port, "path": plan.path},
+        "timeoutMs": round(plan.timeout * 1000),
+    }
+
+
+def parse_results(text: str, load: Load) -> LoadResult:
+    samples = parse_samples(text, load.urls, load.timeout)
+    unsent = load.unsent(len(samples), len(load.urls))
+    began = min(sample.start for sample in samples)
+    samples = [sample._replace(start=sample.start - began) for sample in samples]
+    return LoadResult(samples, began, _lateness_ms(samples, load), unsent)
+
+
+def parse_samples(text: str, apps: Collection[str], timeout: float) -> list[Sample]:
+    """Their starts are seconds since the epoch.
+
+    Requests that k6 dropped for want of virtual users were never sent: then its figures say nothing.
+    """
     try:
-        counted, timed = metrics["lab_ok"]["values"], metrics["lab_latency_ms"]["values"]
-        good, bad = int(counted["passes"]), int(counted["fails"])
-        p50, p95, p99 = (float(timed[f"p({share})"]) for share in (50, 95, 99))
-    except (KeyError, TypeError, ValueError) as error:
-        raise K6Error(f"k6's summary lacks {error}; was the script changed?") from error
-    if good + bad == 0:
-        return LoadSummary(0, 0, None, None, None, None)
-    return LoadSummary(good + bad, bad, good / (good + bad), p50, p95, p99)
+        return list(_samples(text, apps, timeout))
+    except (msgspec.DecodeError, ValueError) as error:
+        raise LoadToolError(f"k6's results are not as expected: {error}") from error
 
 
-async def run_k6(program: str, plan: LoadPlan, pods: PodSource) -> LoadSummary:
-    """Bounded by the plan's duration; cancelling it ends the program."""
-    with tempfile.TemporaryDirectory(prefix="rematch-k6-") as folder:
-        script, summary = Path(folder, "load.js"), Path(folder, "summary.json")
-        await asyncio.to_thread(script.write_text, k6_script(plan, pods, summary), encoding="utf-8")
-        words = await _run(program, script, plan.duration + plan.timeout + _SPARE_SECONDS)
-        return await asyncio.to_thread(_read_summary, summary, words)
-
-
-def _read_summary(path: Path, words: str) -> LoadSummary:
-    try:
-        return parse_k6_summary(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, json.JSONDecodeError) as error:
-        raise K6Error(f"k6 wrote no summary: {words[-500:]}") from error
-
-
-async def _run(program: str, script: Path, deadline: float) -> str:
-    process = await asyncio.create_subprocess_exec(
-        program,
-        "run",
-        "--quiet",
-        "--no-usage-report",
-        "--address=",
-        str(script),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    try:
-        output, _ = await asyncio.wait_for(process.communicate(), deadline)
-    except TimeoutError as error:
-        raise K6Error(f"k6 did not end within {deadline:.0f} s") from error
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return output.decode(errors="replace")
-
-
-def _scenario(load: AppLoad, plan: LoadPlan) -> dict[str, Any]:
-    """Steps become jumps of the arrival rate; k6 counts whole requests, so rates are given per minute."""
+def _rising(load: AppLoad, plan: LoadPlan) -> Json:
+    """Steps become jumps of the arrival rate, in requests per minute."""
     per_minute = [round(step.rate * 60) for step in load.steps]
     ends = [*(step.start for step in load.steps[1:]), plan.duration]
-    stages: list[dict[str, Any]] = []
+    stages: list[Json] = []
     for step, rate, end in zip(load.steps, per_minute, ends, strict=True):
         stages.append({"target": rate, "duration": f"{_RAMP_MS}ms"})
         stages.append({"target": rate, "duration": f"{max(round((end - step.start) * 1000) - _RAMP_MS, 1)}ms"})
-    most = max(step.rate for step in load.steps)
     return {
         "executor": "ramping-arrival-rate",
         "startRate": per_minute[0],
         "timeUnit": "1m",
         "stages": stages,
-        "preAllocatedVUs": max(round(most), 2),
-        "maxVUs": max(round(most * plan.timeout * 2), 4),
-        "gracefulStop": f"{round(plan.timeout * 1000)}ms",
-        "env": {"LAB_APP": load.app},
+        "env": {"APP": load.app},
+        **_users(max(step.rate for step in load.steps), plan.timeout),
     }
+
+
+def _users(rate: float, timeout: float) -> Json:
+    """Enough virtual users for the case that every request runs into its timeout."""
+    users = max(4, round(rate * timeout) + 2)
+    return {
+        "preAllocatedVUs": users,
+        "maxVUs": users * 2,
+        "gracefulStop": f"{round(timeout * 1000) + 500}ms",
+    }
+
+
+def _per_1000_seconds(load: Load) -> int:
+    return round(load.rate * 1000)
+
+
+def _lateness_ms(samples: Sequence[Sample], load: Load) -> float:
+    """Every app is a scenario, hence a sequence, of its own; all begin at once."""
+    sequences = [sorted(sample.start for sample in samples if sample.app == app) for app in load.urls]
+    return lateness_ms(sequences, 1000 / _per_1000_seconds(load))
+
+
+def _samples(text: str, apps: Collection[str], timeout: float) -> Iterator[Sample]:
+    for line in text.splitlines():
+        entry = msgspec.json.decode(line, type=_Line)
+        if entry.type != "Point" or entry.metric not in (_METRIC, _DROPPED):
+            continue
+        point = msgspec.json.decode(entry.data, type=_Point)
+        if entry.metric == _DROPPED:
+            raise LoadToolError("k6 ran out of virtual users and dropped requests")
+        tags = point.tags or _Tags()
+        if tags.app not in apps:
+            raise LoadToolError(f"k6 sent requests to app {tags.app!r}, which is no target")
+        outcome = RequestOutcome(tags.outcome)
+        latency = point.value / 1000 if outcome is RequestOutcome.OK else timeout
+        yield Sample(tags.app, point.time.timestamp() - point.value / 1000, latency, outcome)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from loadtests.workloads.api import Changed, Json, Listed
+from loadtests.workloads.api import Changed, Json, Listed, has_condition
 from reactor.errors import RematchError
 
 _LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
@@ -96,8 +96,7 @@ class WatchedTargets:
 
 def _takes_traffic(pod: Json) -> bool:
     status = pod.get("status") or {}
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
-    return ready and bool(status.get("podIP")) and not pod["metadata"].get("deletionTimestamp")
+    return has_condition(pod, "Ready") and bool(status.get("podIP")) and not pod["metadata"].get("deletionTimestamp")
 
 
 def _port(pod: Json) -> int:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matching.compiled.jit import compiled
-from matching.verify.blocking import AllowedNodes, Room
+from matching.verify.fit import AllowedNodes, Room
 from matching.verify.placement import NO_NODE, Flags, Ints, Matrix, Placement
 from matching.verify.preferences import Preferences
 

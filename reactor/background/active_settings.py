@@ -1,9 +1,8 @@
-"""The settings in force, and the consequences of every new revision: rows, Events, metrics, a new look."""
+"""The active settings, and the consequences of every new revision: rows, Events, metrics, and a new cycle."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +10,9 @@ import structlog
 
 from reactor.clock import Clock
 from reactor.cluster.records import ConfigMap
-from reactor.errors import in_words
-from reactor.record.announce import about_refused_settings
+from reactor.record.events import EventQueue, refused_settings_event
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes
 from reactor.settings.load import CONFIG_MAP_KEY
 from reactor.settings.model import Mode, Settings
 from reactor.settings.source import RefusedRevision, SettingsRevision, SettingsSource
@@ -24,39 +21,39 @@ from storage.rows import RevisionRow
 
 log = structlog.get_logger(__name__)
 
-Listener = Callable[[float, str, str], None]
-"""(time, accepted or refused, text): the dashboard is one."""
-
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RevisionReport:
+    """Where new revisions are reported: rows, Events, metrics, and a key that wakes the controller."""
+
     history: History
-    notes: Notes
+    events: EventQueue
     instruments: Instruments
     work_queue: WorkQueue
 
 
-class SettingsInForce:
-    def __init__(self, file: Path | None, mode: Mode | None, clock: Clock, around: Surroundings) -> None:
+class ActiveSettings:
+    def __init__(self, file: Path | None, mode: Mode | None, clock: Clock) -> None:
+        """From the file, else the defaults until a ConfigMap comes. `mode` overrides every revision."""
         self._mode = mode
-        self._around = around
+        self._report: RevisionReport | None = None
         self._config_map: ConfigMap | None = None
-        self._listeners: list[Listener] = []
         if file is None:
             self.source = SettingsSource.from_defaults(clock, self._accepted, self._refused)
         else:
             self.source = SettingsSource.from_file(file, clock, self._accepted, self._refused)
         self._settings = self._with_mode(self.source.current.settings)
-        self._tell_accepted(self.source.current)
+
+    def report_to(self, report: RevisionReport) -> None:
+        """From the current revision on."""
+        self._report = report
+        self._report_accepted(self.source.current)
 
     def get(self) -> Settings:
         return self._settings
 
-    def listen(self, listener: Listener) -> None:
-        self._listeners.append(listener)
-
     def config_map_changed(self, config_map: ConfigMap | None) -> None:
-        """Our ConfigMap came, changed or went."""
+        """Our ConfigMap was created, changed or deleted."""
         if config_map is None:
             if self._config_map is not None:
                 name = f"ConfigMap {self._config_map.namespace}/{self._config_map.name}"
@@ -75,39 +72,37 @@ class SettingsInForce:
 
     def _accepted(self, _old: SettingsRevision, new: SettingsRevision) -> None:
         self._settings = self._with_mode(new.settings)
-        self._tell_accepted(new)
-        self._around.work_queue.add("settings")
+        self._report_accepted(new)
+        if self._report is not None:
+            self._report.work_queue.add("settings")
 
-    def _tell_accepted(self, revision: SettingsRevision) -> None:
+    def _report_accepted(self, revision: SettingsRevision) -> None:
         log.info("settings in force", source=revision.source, digest=revision.digest[:12], mode=self._settings.mode)
-        self._around.instruments.revisions.labels("accepted").inc()
-        self._around.instruments.acting.set(self._settings.mode is Mode.ACT)
-        self._around.history.revision(
-            RevisionRow(
-                secrets.token_hex(6), revision.at, revision.source, revision.digest, accepted=True, text=revision.text
-            )
-        )
-        self._tell(revision.at, "accepted", f"settings from {revision.source} are in force")
+        if self._report is not None:
+            self._report.instruments.revisions.labels("accepted").inc()
+            self._report.instruments.acting.set(self._settings.mode is Mode.ACT)
+            self._report.history.revision(_row(revision, accepted=True))
 
     def _refused(self, revision: RefusedRevision) -> None:
         problems = list(revision.problems)
         log.error("settings refused, the last good ones stay", source=revision.source, problems=problems)
-        self._around.instruments.revisions.labels("refused").inc()
-        self._around.history.revision(
-            RevisionRow(
-                secrets.token_hex(6),
-                revision.at,
-                revision.source,
-                revision.digest,
-                accepted=False,
-                errors=revision.problems,
-                text=revision.text,
-            )
-        )
-        if self._config_map is not None:
-            self._around.notes.add(about_refused_settings(self._config_map, problems))
-        self._tell(revision.at, "refused", f"refused, the last good ones stay: {revision.source}: {in_words(problems)}")
+        if self._report is not None:
+            self._report.instruments.revisions.labels("refused").inc()
+            self._report.history.revision(_row(revision, accepted=False, errors=revision.problems))
+            if self._config_map is not None:
+                self._report.events.add(refused_settings_event(self._config_map, problems))
 
-    def _tell(self, at: float, reason: str, text: str) -> None:
-        for listener in self._listeners:
-            listener(at, reason, text)
+
+def _row(
+    revision: SettingsRevision | RefusedRevision, *, accepted: bool, errors: tuple[tuple[str, str], ...] = ()
+) -> RevisionRow:
+    row_id = secrets.token_hex(6)
+    return RevisionRow(
+        row_id,
+        revision.at,
+        revision.source,
+        revision.digest,
+        accepted=accepted,
+        errors=errors,
+        text=revision.text,
+    )

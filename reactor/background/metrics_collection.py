@@ -1,4 +1,4 @@
-"""Asks the metric sources in turn and writes what they told into the state: Prometheus first, then metrics.k8s.io."""
+"""Reads Prometheus and metrics.k8s.io at their intervals and writes the samples into the state and the store."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import cast
 import structlog
 
 from reactor.clock import Clock
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
-from reactor.cluster.records import Pod
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.reads import ClusterReader
+from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample
 from reactor.errors import MetricsError
-from reactor.planning.network import asked_of_prometheus
+from reactor.planning.network import prometheus_queries
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource
 from reactor.signals.metrics_api import MetricsApiSource
 from reactor.signals.prometheus import PrometheusSource
 from reactor.state.live_state import State
@@ -28,23 +28,23 @@ from storage.store import Store
 
 log = structlog.get_logger(__name__)
 
-WHEN_OFF = 2.0
-"""How soon a source that was just switched on in the settings is noticed."""
+SWITCHED_OFF_INTERVAL = 2.0
+"""Seconds after which it is checked whether a source was switched on in the settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceLevel:
-    """What users see of the services, as Prometheus tells it; None where it was not asked or did not say."""
+    """Service level from Prometheus; None where there is no query or no result."""
 
     availability: float | None = None
     latency_p95: float | None = None
 
 
-class Measuring:
+class MetricsCollector:
     def __init__(
         self,
         state: State,
-        gateway: Gateway,
+        reader: ClusterReader,
         store: Store,
         settings: Callable[[], Settings],
         clock: Clock,
@@ -56,72 +56,72 @@ class Measuring:
         self._clock = clock
         self._instruments = instruments
         self._prometheus = PrometheusSource()
-        self._metrics_api = MetricsApiSource(gateway, clock, state.yield_to_cycle)
-        self.problems: dict[Source, str] = {}
-        """What is wrong with a source now, for people."""
+        self._metrics_api = MetricsApiSource(reader, clock, state.yield_to_cycle)
+        self.problems: dict[MetricsSource, str] = {}
+        """The current problem of each source, as text."""
         self.service_level = ServiceLevel()
 
     async def run(self) -> None:
         await self._state.until_synced()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follow_prometheus())
-            tasks.create_task(self._follow_metrics_api())
+            tasks.create_task(self._poll_prometheus())
+            tasks.create_task(self._poll_metrics_api())
 
     async def once(self) -> None:
-        """One round of every source: for commands that look once."""
+        """One round of every source, for commands that run once."""
         settings = self._settings()
         if settings.metrics.prometheus.url:
-            await self._round_of_prometheus(settings)
+            await self._read_prometheus(settings)
         if settings.metrics.metrics_api.enabled:
-            await self._round_of_metrics_api(settings)
+            await self._read_metrics_api(settings)
 
-    async def _follow_prometheus(self) -> None:
+    async def _poll_prometheus(self) -> None:
         while True:
             settings = self._settings()
-            asked = bool(settings.metrics.prometheus.url)
-            if asked:
-                await self._round_of_prometheus(settings)
+            enabled = bool(settings.metrics.prometheus.url)
+            if enabled:
+                await self._read_prometheus(settings)
             else:
                 self.service_level = ServiceLevel()
-                self.problems.pop(Source.PROMETHEUS, None)
-            await self._clock.sleep(settings.metrics.prometheus.interval if asked else WHEN_OFF)
+                self.problems.pop(MetricsSource.PROMETHEUS, None)
+            await self._clock.sleep(settings.metrics.prometheus.interval if enabled else SWITCHED_OFF_INTERVAL)
 
-    async def _follow_metrics_api(self) -> None:
+    async def _poll_metrics_api(self) -> None:
         while True:
             settings = self._settings()
-            asked = settings.metrics.metrics_api.enabled
-            if asked:
-                await self._round_of_metrics_api(settings)
+            enabled = settings.metrics.metrics_api.enabled
+            if enabled:
+                await self._read_metrics_api(settings)
             else:
-                self.problems.pop(Source.METRICS_API, None)
-            await self._clock.sleep(settings.metrics.metrics_api.interval if asked else WHEN_OFF)
+                self.problems.pop(MetricsSource.METRICS_API, None)
+            await self._clock.sleep(settings.metrics.metrics_api.interval if enabled else SWITCHED_OFF_INTERVAL)
 
-    async def _round_of_prometheus(self, settings: Settings) -> None:
+    async def _read_prometheus(self, settings: Settings) -> None:
         pods = (cast(Pod, pod).namespace for pod in self._state.mirror.records(Kind.PODS).values())
-        told = await self._prometheus.read(asked_of_prometheus(settings), Counter(pods))
+        found = await self._prometheus.read(prometheus_queries(settings), Counter(pods))
         now = self._clock.now()
-        self._state.count(told.probes)
-        self._state.usage.record_network(told.network, told.links, now)
-        self._state.usage.record_throttling(told.throttled, now)
-        self.service_level = ServiceLevel(told.availability, told.latency_p95)
-        strangers = await self._write(told.pods, told.nodes, Source.PROMETHEUS, told.cpu_window)
-        self._judge(Source.PROMETHEUS, (*told.problems, *strangers))
+        self._state.count(found.probes)
+        self._state.usage.record_network(found.network, found.links, now)
+        self._state.usage.record_throttling(found.throttled, now)
+        self.service_level = ServiceLevel(found.availability, found.latency_p95)
+        unknown_nodes = await self._write(found.pods, found.nodes, MetricsSource.PROMETHEUS, found.cpu_window)
+        self._report(MetricsSource.PROMETHEUS, (*found.problems, *unknown_nodes))
 
-    async def _round_of_metrics_api(self, settings: Settings) -> None:
-        told = await self._metrics_api.read(settings.metrics.metrics_api.timeout)
-        if told.absent and not told.problems:
+    async def _read_metrics_api(self, settings: Settings) -> None:
+        found = await self._metrics_api.read(settings.metrics.metrics_api.timeout)
+        if found.absent and not found.problems:
             return
-        strangers = await self._write(told.pods, told.nodes, Source.METRICS_API)
-        self._judge(Source.METRICS_API, (*told.problems, *strangers))
+        unknown_nodes = await self._write(found.pods, found.nodes, MetricsSource.METRICS_API)
+        self._report(MetricsSource.METRICS_API, (*found.problems, *unknown_nodes))
 
     async def _write(
         self,
         pods: Sequence[PodUsageSample],
         nodes: Sequence[NodeUsageSample],
-        source: Source,
+        source: MetricsSource,
         cpu_window: float = 0.0,
     ) -> tuple[MetricsError, ...]:
-        """What is wrong with the names of the nodes, if none of them is one of ours."""
+        """An error when none of the nodes is one of this cluster."""
         now = self._clock.now()
         metrics = self._settings().metrics
         self._state.usage.configure(metrics.freshness, metrics.peak_window)
@@ -130,13 +130,15 @@ class Measuring:
         self._state.measured()
         await self._state.yield_to_cycle()
         self._state.usage.estimate()
-        await self._keep(pods, nodes, source)
+        await self._store_samples(pods, nodes, source)
         if not unknown or any(node.node not in unknown for node in nodes):
             return ()
-        return (MetricsError(f"measures no node of this cluster; it tells of {min(unknown)} and the like"),)
+        return (MetricsError(f"measures no node of this cluster; it reports {min(unknown)} and the like"),)
 
-    async def _keep(self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: Source) -> None:
-        """In the store, in pieces; of pods that are known."""
+    async def _store_samples(
+        self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: MetricsSource
+    ) -> None:
+        """Store the samples of known pods and of all nodes, in pieces."""
         self._store.add_samples(
             *(SampleRow(node.at, "node", node.node, node.cpu, node.memory, source) for node in nodes)
         )
@@ -145,14 +147,14 @@ class Measuring:
                 await self._state.yield_to_cycle()
             self._store.add_samples(*self._rows(pods[begin : begin + PIECE], source))
 
-    def _rows(self, pods: Sequence[PodUsageSample], source: Source) -> Iterator[SampleRow]:
+    def _rows(self, pods: Sequence[PodUsageSample], source: MetricsSource) -> Iterator[SampleRow]:
         for sample in pods:
             pod = self._state.mirror.pod_named(sample.namespace, sample.pod)
             if pod is not None:
                 yield SampleRow(sample.at, "pod", pod.uid, sample.cpu, sample.memory, source)
 
-    def _judge(self, source: Source, problems: tuple[MetricsError, ...]) -> None:
-        """Said once when it changes; the metric counts every time."""
+    def _report(self, source: MetricsSource, problems: tuple[MetricsError, ...]) -> None:
+        """Logged when it changes; the metric counts every time."""
         self._instruments.source_up.labels(source).set(0 if problems else 1)
         for _ in problems:
             self._instruments.source_errors.labels(source).inc()

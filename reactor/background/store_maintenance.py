@@ -1,4 +1,4 @@
-"""Keeps the store up to date with the state, and the store itself small."""
+"""Writes happiness to the store at intervals, prunes the store, and sets the gauges of both."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from reactor.cluster.kinds import Kind
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
 from reactor.state.live_state import State
-from storage.errors import StorageError
-from storage.limits import Retention
+from storage import StorageError
+from storage.retention import Retention
 from storage.store import Store
 
 log = structlog.get_logger(__name__)
@@ -22,7 +22,7 @@ SAVE_ALL_EVERY = 300.0
 PRUNE_EVERY = 3600.0
 
 
-class Housekeeping:
+class StoreMaintenance:
     def __init__(
         self, state: State, store: Store, settings: Callable[[], Settings], clock: Clock, instruments: Instruments
     ) -> None:
@@ -35,10 +35,10 @@ class Housekeeping:
         self._pruned = float("-inf")
 
     async def run(self) -> None:
-        """Until cancelled; what is on the accounts then is written once more."""
+        """Until cancelled; then everything is written once more."""
         try:
             while True:
-                self._show()
+                self._set_gauges()
                 await self._clock.sleep(SAVE_EVERY)
                 self._save()
                 await self._prune()
@@ -46,14 +46,14 @@ class Housekeeping:
             self._save(everything=True)
 
     def _save(self, *, everything: bool = False) -> None:
-        """Pods with new failures at once, successes (which grow by themselves) now and then."""
+        """Pods with new failures every time; all pods, whose successes grow by themselves, less often."""
         now = self._clock.now()
         everything = everything or now - self._saved_all >= SAVE_ALL_EVERY
         if everything:
             self._saved_all = now
-        self._store.add_happiness(*self._state.ledger.export(now, changed_only=not everything))
+        self._store.add_happiness(*self._state.probes.export(now, changed_only=not everything))
 
-    def _show(self) -> None:
+    def _set_gauges(self) -> None:
         instruments = self._instruments
         instruments.synced.set(self._state.synced)
         instruments.storage_ok.set(self._store.health.ok)

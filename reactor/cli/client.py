@@ -1,4 +1,4 @@
-"""Asking a running controller over its HTTP API."""
+"""The client of a running controller's HTTP API."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 DEADLINE = 10.0
 
 
-def ask(server: str, path: str, answer: type[T], **query: str) -> T | None:
-    """The decoded answer; None when the controller knows no such thing (404)."""
+def fetch(server: str, path: str, answer: type[T], **query: str) -> T | None:
+    """The decoded answer; None for 404."""
     url = f"{server.rstrip('/')}/api/v1/{path}" + (f"?{urlencode(query)}" if query else "")
     body = asyncio.run(_get(url, server))
     if body is None:

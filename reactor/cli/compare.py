@@ -1,4 +1,4 @@
-"""All planners on the same problem, side by side."""
+"""`rematch plan --compare`: all planners on the same problem."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from matching.plan import Plan
 from matching.problem import TOLERANCE, Problem, ProblemError
-from matching.registry import known_planners, load_planner
-from reactor.cli.tables import table
+from matching.registry import known_planners
+from reactor.cli.output import table, to_json, to_yaml
+from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Trigger, decide
-from reactor.planning.network import looks_at_network
+from reactor.decision.eligibility import Eligibility
+from reactor.planning.network import uses_network
 from reactor.planning.problems import rematch_problem
 from reactor.settings.model import Planner, Settings
+from reactor.settings.planner import make_planner
 from reactor.state.snapshot import Snapshot
 
 
@@ -43,24 +44,30 @@ class Comparison:
 
 
 def compare(snapshot: Snapshot, settings: Settings) -> Comparison:
-    """Each with its own defaults, but the planner of the settings with the parameters that are set for it."""
-    decision = decide(snapshot, settings, Trigger.DEMAND)
+    """Each planner with its defaults. The planner of the settings has the parameters that are set for it."""
+    decision = decide(Eligibility(snapshot, Cooldowns(), settings), Trigger.DEMAND)
     problems: dict[bool, Problem] = {}
     rows = []
     for name in known_planners():
         wanted = _instead(settings, name)
-        with_network = looks_at_network(wanted.planner)
+        with_network = uses_network(wanted.planner)
         if with_network not in problems:
-            problems[with_network] = rematch_problem(snapshot, decision, wanted)
+            problems[with_network] = rematch_problem(Eligibility(snapshot, Cooldowns(), wanted), decision)
         rows.append(_row(wanted.planner, problems[with_network]))
     return Comparison(len(decision.unhappy), tuple(rows))
 
 
+def compare_on(problem: Problem, settings: Settings) -> Comparison:
+    """The same for a problem that is already made."""
+    rows = [_row(_instead(settings, name).planner, problem) for name in known_planners()]
+    return Comparison(sum(not pod.happy for pod in problem.pods), tuple(rows))
+
+
 def render_comparison(comparison: Comparison, output: str) -> str:
     if output == "json":
-        return msgspec.json.format(msgspec.json.encode(_document(comparison)), indent=2).decode()
+        return to_json(_document(comparison))
     if output == "yaml":
-        return msgspec.yaml.encode(_document(comparison)).decode().rstrip()
+        return to_yaml(_document(comparison))
     headers = (
         "planner",
         "moves",
@@ -87,7 +94,7 @@ def _instead(settings: Settings, name: str) -> Settings:
 
 def _row(wanted: Planner, problem: Problem) -> Compared | NotCompared:
     try:
-        planner = load_planner(wanted.name, wanted.parameters)
+        planner = make_planner(wanted.name, wanted.parameters)
         begin = time.perf_counter()
         plan = planner.plan(problem)
     except ProblemError as error:

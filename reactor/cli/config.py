@@ -1,4 +1,4 @@
-"""`rematch config`: check, show and describe settings. What is heavy to import is imported when it is needed."""
+"""`rematch config`: check, show and describe settings. Slow imports are in the functions that need them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ BAD_SETTINGS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """`problems` are (path, message); none means that the settings are good."""
+class CheckResult:
+    """`problems` are (path, message). There are none if the settings are valid."""
 
     file: str
     problems: tuple[tuple[str, str], ...]
@@ -44,18 +44,18 @@ def config() -> None:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def check(files: tuple[str, ...], output: str) -> None:
-    """Say whether settings files are good, or everything that is wrong with them.
+    """Check settings files and print every error.
 
     FILE is YAML or JSON: a settings document, or the manifest of a ConfigMap that holds one. "-" reads stdin. The exit
-    code is 0 when all are good, else 2.
+    code is 0 if all are valid, else 2.
     """
-    verdicts = [_judge(file) for file in files]
+    results = [_check(file) for file in files]
     if output == "json":
-        click.echo(json.dumps([verdict.document() for verdict in verdicts], indent=2))
+        click.echo(json.dumps([result.document() for result in results], indent=2))
     else:
-        for verdict in verdicts:
-            click.echo("\n".join(verdict.lines()))
-    if any(verdict.problems for verdict in verdicts):
+        for result in results:
+            click.echo("\n".join(result.lines()))
+    if any(result.problems for result in results):
         sys.exit(BAD_SETTINGS)
 
 
@@ -63,7 +63,7 @@ def check(files: tuple[str, ...], output: str) -> None:
 @click.argument("file", required=False)
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def show(file: str | None, output: str) -> None:
-    """Print the settings that FILE ("-" for stdin) stands for, with every default; without FILE the defaults."""
+    """Print the settings of FILE ("-" for stdin) with every default, or the defaults."""
     from reactor.errors import SettingsError
     from reactor.settings.load import dump_settings
     from reactor.settings.model import Settings
@@ -71,7 +71,7 @@ def show(file: str | None, output: str) -> None:
     try:
         settings = Settings() if file is None else _read(file)
     except SettingsError as error:
-        for line in Verdict(error.source, tuple(error.problems)).lines():
+        for line in CheckResult(error.source, tuple(error.problems)).lines():
             click.echo(line, err=True)
         sys.exit(BAD_SETTINGS)
     if output == "json":
@@ -96,19 +96,19 @@ def reference() -> None:
     click.echo(reference(), nl=False)
 
 
-def _judge(file: str) -> Verdict:
+def _check(file: str) -> CheckResult:
     from reactor.errors import SettingsError
 
     try:
         _read(file)
     except SettingsError as error:
-        return Verdict(error.source, tuple(error.problems))
-    return Verdict(_STDIN_NAME if file == STDIN else file, ())
+        return CheckResult(error.source, tuple(error.problems))
+    return CheckResult(_STDIN_NAME if file == STDIN else file, ())
 
 
 def _read(file: str) -> Settings:
     from reactor.errors import SettingsError
-    from reactor.settings.file import read_file
+    from reactor.settings.document import read_file
     from reactor.settings.load import parse_settings
 
     if file != STDIN:

@@ -1,42 +1,114 @@
-"""`rematch explain POD`: what its happiness came from, what is decided about it, why it is where it is."""
+"""`rematch explain`: the page of a pod as text, from a running controller or from files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import click
+from reactor.cli.client import fetch
+from reactor.cli.output import table, to_json
+from reactor.cli.planning import make_plan, settings_for
+from reactor.clock import rfc3339
+from reactor.cluster.dump import read_dump
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.eligibility import Eligibility
+from reactor.errors import InputError
+from reactor.state.from_dump import snapshot_from_dump
+from reactor.state.snapshot import Snapshot
+from reactor.web.pod_page import PodDetails, placement_in, placement_now, pod_view
+from reactor.web.view import AxisView, Evidence, PodView
 
-from reactor.cli.options import server_option, settings_option
+PodName = tuple[str, str]
 
 
-@click.command()
-@click.argument("pod")
-@click.option("-n", "--namespace", default="default", show_default=True)
-@click.option("-f", "--filename", "files", multiple=True, help="Explain from a dump instead of a running controller.")
-@settings_option
-@click.option("--scheduler-name", help="With -f: explain as if pods with this schedulerName were ours.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@server_option
-def explain(
-    pod: str,
-    namespace: str,
-    files: tuple[str, ...],
-    settings_file: Path | None,
-    scheduler_name: str | None,
-    output: str,
-    server: str,
-) -> None:
-    """A pod's happiness with the counts it came from, the decision, and why this node and not the others.
+def explain_from_server(wanted: PodName, server: str) -> PodView:
+    namespace, name = wanted
+    view = fetch(server, f"pods/{namespace}/{name}", PodView)
+    if view is None:
+        raise InputError(f"{server} knows no pod {namespace}/{name}; kubectl get pods -A lists them all")
+    return view
 
-    POD is a name (with -n NAMESPACE) or NAMESPACE/NAME.
-    """
-    from reactor.cli.explaining import from_files, from_server, render, render_json
-    from reactor.cli.planning_session import settings_for
 
-    space, slash, name = pod.rpartition("/")
-    wanted = (space if slash else namespace, name)
-    if files:
-        view = from_files(wanted, files, settings_for(settings_file, scheduler_name))
-    else:
-        view = from_server(wanted, server)
-    click.echo(render_json(view) if output == "json" else render(view))
+def explain_from_files(
+    wanted: PodName, files: tuple[str, ...], settings_file: Path | None, scheduler_name: str | None
+) -> PodView:
+    namespace, name = wanted
+    settings = settings_for(settings_file, scheduler_name)
+    look = snapshot_from_dump(read_dump(files), settings)
+    snapshot = look.snapshot
+    pod = snapshot.cluster.pod_named(namespace, name)
+    if pod is None:
+        raise InputError(f"{', '.join(files)}: no pod {namespace}/{name}{_similar(snapshot, wanted)}")
+    planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
+    eligibility = Eligibility(snapshot, Cooldowns(), settings)
+    placement = planned or placement_now(pod, eligibility)
+    return pod_view(pod, eligibility, PodDetails(look.evidence.get(pod.uid), placement))
+
+
+def _similar(snapshot: Snapshot, wanted: PodName) -> str:
+    """People remember the name of a Deployment rather than the names of its pods."""
+    namespace, name = wanted
+    found = sorted(
+        pod.name for pod in snapshot.cluster.pods.values() if pod.namespace == namespace and name in pod.name
+    )
+    return f"; did you mean {', '.join(found[:3])}?" if found else ""
+
+
+def render_json(view: PodView) -> str:
+    return to_json(view)
+
+
+def render(view: PodView) -> str:
+    parts = [_identity(view), _happiness(view.happiness)]
+    if view.decision is not None:
+        until = f" (until {rfc3339(view.decision.until)})" if view.decision.until else ""
+        parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}): {view.decision.text}{until}")
+    if view.fixed:
+        parts.append(f"Not moved:  {view.fixed}")
+    parts.append("\n".join(_axis(axis) for axis in view.resources))
+    if view.placement is not None:
+        parts.append(f"Why here:   {'; '.join(view.placement.why_here)}")
+        if view.placement.why_not:
+            parts.append(table(("why not", "reason"), [(no.node, no.reason) for no in view.placement.why_not]))
+    if view.history:
+        rows = [(rfc3339(one.at), one.kind, one.reason, one.text) for one in view.history]
+        parts.append(table(("time", "kind", "reason", "text"), rows))
+    return "\n\n".join(parts)
+
+
+def _identity(view: PodView) -> str:
+    state = f"{view.phase}, {'Ready' if view.ready else 'not Ready'}, {view.restarts} restarts"
+    return (
+        f"Pod:        {view.namespace}/{view.name} ({view.uid})\n"
+        f"Node:       {view.node or '<none>'}\n"
+        f"State:      {state}\n"
+        f"Owner:      {view.workload or '<none>'}\n"
+        f"Scheduler:  {view.scheduler}{'' if view.managed else ' (not managed)'}"
+    )
+
+
+def _happiness(evidence: Evidence | None) -> str:
+    if evidence is None:
+        return "Happiness:  unknown (no liveness probe, or not running)"
+    m, s, f = evidence.goodwill, evidence.successes, evidence.failures
+    verdict = "happy" if evidence.happy else "UNHAPPY"
+    lines = [
+        f"Happiness:  {evidence.value:.3f} = (m + S) / (m + S + F) = ({m:g} + {s:.2f}) / ({m:g} + {s:.2f} + {f:.2f})",
+        f"Threshold:  {evidence.threshold:g} ({evidence.threshold_source}) -> {verdict}",
+        f"Half-life:  {evidence.half_life:g} s",
+        "Failures:   " + ", ".join(f"{one.failures:g} by {one.source}" for one in evidence.sources),
+    ]
+    if evidence.last_failure is not None:
+        lines.append(f"Last:       {rfc3339(evidence.last_failure)}")
+    lines += [f"Message:    {rfc3339(message.at)} {message.text}" for message in evidence.messages]
+    return "\n".join(lines)
+
+
+def _axis(axis: AxisView) -> str:
+    def amount(value: float | None) -> str:
+        if value is None:
+            return "unknown"
+        return f"{value:.3f} cores" if axis.unit == "cores" else f"{value / 2**20:.0f} MiB"
+
+    of = f" of {amount(axis.capacity)} on the node" if axis.capacity is not None else ""
+    label = f"{axis.axis.capitalize()}:"
+    return f"{label:<12}uses {amount(axis.usage)}, requests {amount(axis.request)}, peak {amount(axis.peak)}{of}"

@@ -1,25 +1,134 @@
-"""`rematch history`: what happened, from a running controller or from its store."""
+"""`rematch history`: what happened, from a running controller or its store, and stored plans and problems."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+import msgspec
+from msgspec import Struct
 
-from reactor.cli.options import server_option
+from matching.serialization import plan_from_json
+from reactor.cli.client import fetch
+from reactor.cli.output import format_json, table
+from reactor.cli.plan_output import ShownPlan, render
+from reactor.clock import rfc3339
+from reactor.errors import InputError
+from reactor.record.history_reader import HistoryEntry, HistoryReader
+from reactor.record.stored_problem import decompress
+from storage.rows import PlanRow, ProblemRow
+from storage.store import Store
+
+T = TypeVar("T")
+
+PAGE = 200
 
 
-@click.command()
-@click.option("--store", type=click.Path(path_type=Path, exists=True), help="Read this SQLite file instead of asking.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@click.option("--waits/--no-waits", default=False, help="Also decisions to wait.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@server_option
-def history(store: Path | None, limit: int, waits: bool, output: str, server: str) -> None:
-    """Decisions, plans and moves, newest first."""
-    import msgspec
+@dataclass(frozen=True, slots=True)
+class HistoryRequest:
+    store: Path | None
+    limit: int
+    waits: bool
+    plan_id: str | None
+    problem_id: str | None
+    output: str
+    server: str
 
-    from reactor.cli.showing import history_from_server, history_from_store, render_history
 
-    rows = history_from_store(store, limit, waits=waits) if store else history_from_server(server, limit, waits=waits)
-    click.echo(msgspec.json.encode(rows).decode() if output == "json" else render_history(rows))
+class HistoryRow(Struct, frozen=True):
+    """An entry as the command prints it."""
+
+    at: float
+    kind: str
+    pod: str
+    reason: str
+    text: str
+    plan: str = ""
+
+
+class _Decisions(Struct):
+    decisions: tuple[HistoryEntry, ...]
+
+
+def show_history(request: HistoryRequest) -> str:
+    if request.plan_id is not None and request.problem_id is not None:
+        raise click.UsageError("--plan and --problem exclude each other; use one of them")
+    if request.store is None and (request.plan_id or request.problem_id):
+        raise click.UsageError("--plan and --problem need the store of the controller; add --store FILE")
+    if request.store is not None and request.plan_id is not None:
+        return _stored_plan(request.store, request.plan_id, request.output)
+    if request.store is not None and request.problem_id is not None:
+        return _stored_problem(request.store, request.problem_id)
+    rows = history_rows(request)
+    return msgspec.json.encode(rows).decode() if request.output == "json" else render_history(rows)
+
+
+def history_rows(request: HistoryRequest) -> list[HistoryRow]:
+    if request.store is None:
+        entries = _from_server(request.server, request.limit, waits=request.waits)
+    else:
+        entries = _read(request.store, lambda store: _entries(store, request))
+    return [
+        HistoryRow(entry.at, entry.kind, entry.pod or "", entry.reason, entry.text, entry.plan or "")
+        for entry in entries
+    ]
+
+
+def render_history(rows: list[HistoryRow]) -> str:
+    if not rows:
+        return "nothing has happened yet"
+    shown = [(rfc3339(row.at), row.kind, row.pod, row.reason, row.plan, row.text) for row in rows]
+    return table(("time", "kind", "pod", "reason", "plan", "text"), shown)
+
+
+async def _entries(store: Store, request: HistoryRequest) -> tuple[HistoryEntry, ...]:
+    return await HistoryReader(store).entries(request.limit, waits=request.waits)
+
+
+def _from_server(server: str, limit: int, *, waits: bool) -> Iterable[HistoryEntry]:
+    """Page by page: the controller sends at most one page at once."""
+    found: list[HistoryEntry] = []
+    more = True
+    while more and len(found) < limit:
+        query = {"limit": str(min(limit - len(found), PAGE)), "waits": "true" if waits else "false"}
+        before = {"before": str(found[-1].id)} if found else {}
+        answer = fetch(server, "decisions", _Decisions, **query, **before)
+        if answer is None:
+            raise InputError(f"{server} is no Rematch controller: it has no /api/v1/decisions")
+        found += answer.decisions
+        more = bool(answer.decisions)
+    return found
+
+
+def _stored_plan(path: Path, plan_id: str, output: str) -> str:
+    row: PlanRow | None = _read(path, lambda store: store.plan(plan_id))
+    if row is None:
+        raise InputError(f"{path}: there is no plan {plan_id}; `rematch history --store {path}` lists plans")
+    if output == "json":
+        return format_json(row.document)
+    document = msgspec.json.decode(row.document)
+    header = f"plan {row.id} of {rfc3339(row.at)} (mode {row.mode}): {row.text}"
+    return f"{header}\n\n{render(ShownPlan(plan_from_json(document), document.get('staying')), output)}"
+
+
+def _stored_problem(path: Path, plan_id: str) -> str:
+    row: ProblemRow | None = _read(path, lambda store: store.problem(plan_id))
+    if row is None:
+        raise InputError(
+            f"{path}: no problem is stored for plan {plan_id}; `rematch history --store {path}` lists plans"
+        )
+    if row.document is None:
+        raise InputError(f"{path}: the problem of plan {plan_id} is {row.note}")
+    return decompress(row).decode()
+
+
+def _read(path: Path, read: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+    async def open_and_read() -> T:
+        async with await Store.open(path) as store:
+            return await read(store)
+
+    return asyncio.run(open_and_read())

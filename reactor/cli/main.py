@@ -1,39 +1,33 @@
-"""`rematch`: every command is imported only when it is called, so that --help answers at once."""
+"""`rematch`: the entry point. It turns our errors into one line and an exit code."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 from importlib.metadata import entry_points
 
 import click
 
 from matching.problem import ProblemError
+from reactor.cli import commands
+from reactor.cli.config import config
 from reactor.errors import RematchError
-from storage.errors import StorageError
+from storage import StorageError
 
 BAD_INPUT = 2
 
-_COMMANDS = {
-    "run": ("reactor.cli.run:run", "The controller: in-cluster by service account, else by kubeconfig."),
-    "plan": ("reactor.cli.plan:plan", "One plan, from the live cluster or from files (-f)."),
-    "explain": ("reactor.cli.explain:explain", "A pod's happiness, its evidence, and why it is where it is."),
-    "status": ("reactor.cli.status:status", "What is happening now."),
-    "history": ("reactor.cli.history:history", "What happened: decisions, plans, moves, settings."),
-    "config": ("reactor.cli.config:config", "Check and show settings."),
-}
+_OURS = (commands.run, commands.plan, commands.explain, commands.status, commands.history, config)
 
 
-class LazyGroup(click.Group):
-    """Commands of ours by name, and those that other packages register as `rematch.commands`."""
+class CommandGroup(click.Group):
+    """Our commands, and those that other packages register as `rematch.commands`."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return [*_COMMANDS, *sorted(point.name for point in entry_points(group="rematch.commands"))]
+        return [*self.commands, *sorted(point.name for point in entry_points(group="rematch.commands"))]
 
-    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        target = _COMMANDS.get(name)
-        if target is not None:
-            return _load(target[0])
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        ours = super().get_command(ctx, name)
+        if ours is not None:
+            return ours
         for point in entry_points(group="rematch.commands", name=name):
             command = point.load()
             if not isinstance(command, click.Command):
@@ -47,9 +41,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(rows)
 
     def _short_help(self, ctx: click.Context, name: str) -> str:
-        """Ours are known without importing them; a foreign command that cannot be imported must not break --help."""
-        if name in _COMMANDS:
-            return _COMMANDS[name][1]
+        """A command of another package that cannot be imported must not break --help."""
         try:
             command = self.get_command(ctx, name)
         except (ImportError, AttributeError, click.ClickException) as error:
@@ -57,14 +49,7 @@ class LazyGroup(click.Group):
         return command.get_short_help_str(limit=90) if command is not None else ""
 
 
-def _load(target: str) -> click.Command:
-    module, _, name = target.partition(":")
-    command = getattr(importlib.import_module(module), name)
-    assert isinstance(command, click.Command)
-    return command
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="rematch", prog_name="rematch")
 def cli() -> None:
     """Rematch: a failing liveness probe becomes a better placement.
@@ -74,8 +59,12 @@ def cli() -> None:
     """
 
 
+for _command in _OURS:
+    cli.add_command(_command)
+
+
 def main() -> None:
-    """One clear line and a fitting exit code for whatever goes wrong on purpose; a traceback is always a bug."""
+    """Expected errors are one line and an exit code. A traceback is always a bug."""
     try:
         cli(standalone_mode=False)
     except click.exceptions.Abort:

@@ -6,41 +6,45 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from matching.plan import Certificate, Plan, PlannedMove, Rejected, Unplaced
 from matching.serialization import plan_to_json
-from reactor.cli.tables import table
+from reactor.cli.output import table, to_json, to_yaml
 from reactor.decision.decide import Decision
-from reactor.state.snapshot import Needs, Snapshot
+from reactor.state.snapshot import Needs
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    snapshot: Snapshot
-    decision: Decision
+class ShownPlan:
+    """`staying` is set for a stored problem or plan: then the pods that stay are only counted in JSON."""
+
     plan: Plan
+    staying: int | None = None
+    decision: Decision | None = None
+    needs: Needs | None = None
 
 
-def render(planned: Planned, output: str) -> str:
+def render(shown: ShownPlan, output: str) -> str:
     if output == "json":
-        return msgspec.json.format(msgspec.json.encode(document(planned)), indent=2).decode()
+        return to_json(document(shown))
     if output == "yaml":
-        return msgspec.yaml.encode(document(planned)).decode().rstrip()
-    return _for_people(planned, wide=output == "wide")
+        return to_yaml(document(shown))
+    return _text(shown, wide=output == "wide")
 
 
-def document(planned: Planned) -> dict[str, Any]:
-    """The public format of a plan, and beside it what the decision said."""
-    decision = planned.decision
-    return plan_to_json(planned.plan) | {
-        "needs": planned.snapshot.needs,
+def document(shown: ShownPlan) -> dict[str, Any]:
+    """The public format of a plan. A plan that was made just now also has the decision."""
+    found = plan_to_json(shown.plan, stays=shown.staying is None)
+    decision = shown.decision
+    if decision is None:
+        return found
+    return found | {
+        "needs": shown.needs,
         "unhappy": [
             {
                 "pod": one.pod,
                 "uid": one.uid,
-                "happiness": round(one.mood.probability, 4),
-                "threshold": one.mood.threshold.value,
+                "happiness": round(one.happiness.probability, 4),
+                "threshold": one.happiness.threshold.value,
                 "cause": one.cause,
             }
             for one in decision.unhappy
@@ -51,34 +55,35 @@ def document(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _for_people(planned: Planned, *, wide: bool) -> str:
-    plan, decision = planned.plan, planned.decision
+def _text(shown: ShownPlan, *, wide: bool) -> str:
+    plan = shown.plan
+    waits = shown.decision.waits if shown.decision is not None else ()
     parts = []
     if wide:
-        parts += [_told(move) for move in plan.moves]
-        parts += [_told_unplaced(left) for left in plan.unplaced]
+        parts += [_move_paragraph(move) for move in plan.moves]
+        parts += [_unplaced_paragraph(left) for left in plan.unplaced]
     elif plan.moves:
         rows = [(move.pod, move.source or "<pending>", move.target, "; ".join(move.reasons)) for move in plan.moves]
         parts.append(table(("pod", "from", "to", "why"), rows))
     if plan.unplaced and not wide:
-        homeless = [(left.pod, left.source or "<pending>", left.reason) for left in plan.unplaced]
-        parts.append(table(("without a node", "from", "why"), homeless))
-    if decision.waits:
-        parts.append(table(("waits", "reason", "text"), [(w.pod, w.reason, w.text) for w in decision.waits]))
+        unplaced = [(left.pod, left.source or "<pending>", left.reason) for left in plan.unplaced]
+        parts.append(table(("without a node", "from", "why"), unplaced))
+    if waits:
+        parts.append(table(("waits", "reason", "text"), [(w.pod, w.reason, w.text) for w in waits]))
     if wide and plan.stays:
         parts.append(table(("stays", "node", "reason"), [(stay.pod, stay.node, stay.reason) for stay in plan.stays]))
-    parts.append(_summary(planned))
+    parts.append(_summary(shown))
     return "\n\n".join(parts)
 
 
-def _told(move: PlannedMove) -> str:
+def _move_paragraph(move: PlannedMove) -> str:
     """One move as a paragraph."""
     where = f"moves from {move.source} to {move.target}" if move.source else f"goes to {move.target}"
     lines = [f"{move.pod} {where} (choice {move.rank})", *(f"  because {reason}" for reason in move.reasons)]
     return "\n".join([*lines, *_not_chosen(move.rejected)])
 
 
-def _told_unplaced(left: Unplaced) -> str:
+def _unplaced_paragraph(left: Unplaced) -> str:
     fate = f"loses its node {left.source}" if left.source else "gets no node"
     return "\n".join([f"{left.pod} {fate}", f"  because {left.reason}", *_not_chosen(left.rejected)])
 
@@ -92,17 +97,18 @@ def _pairs(certificate: Certificate) -> str:
     return f"{certificate.blocking_pairs} blocking pairs" + (f" by {', '.join(causes)}" if causes else "")
 
 
-def _summary(planned: Planned) -> str:
-    plan = planned.plan
+def _summary(shown: ShownPlan) -> str:
+    plan = shown.plan
+    staying = len(plan.stays) if shown.staying is None else shown.staying
     certificate = plan.certificate
     dumped = f", {len(plan.dumped)} of them lose one" if plan.dumped else ""
     lines = [
-        f"{len(plan.moves)} to move, {len(plan.stays)} stay, {len(plan.unplaced)} without a node{dumped}"
+        f"{len(plan.moves)} to move, {staying} stay, {len(plan.unplaced)} without a node{dumped}"
         f" (planner {plan.planner}: {'feasible' if certificate.feasible else 'NOT feasible'},"
         f" {_pairs(certificate)})",
         f"spread of node loads {plan.before.spread:.0%} -> {plan.after.spread:.0%}",
     ]
-    if planned.snapshot.needs is Needs.REQUESTS:
+    if shown.needs is Needs.REQUESTS:
         lines.append("no usage was measured: needs are the pods' requests")
     lines += [f"note: {note}" for note in plan.notes]
     lines += [f"violation: {violation}" for violation in certificate.violations]

@@ -1,41 +1,67 @@
-"""`rematch run`: the controller."""
+"""`rematch run`: the process around the controller, with logs, signals, the web server and a clean end."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
+import structlog
 
-from reactor.cli.options import cluster_options, settings_option
+from reactor.app import Options, open_controller
+from reactor.cli.stopping import until_stopped
+from reactor.cluster.kinds import ObjectName
+from reactor.errors import InputError
+from reactor.record.logs import configure_logs
+from reactor.settings.model import Mode
+from reactor.web.serving import serve
+
+log = structlog.get_logger(__name__)
 
 
-@click.command()
-@settings_option
-@click.option("--configmap", help="NAMESPACE/NAME of the ConfigMap with the settings (key settings.yaml), watched.")
-@click.option(
-    "--store",
-    type=click.Path(path_type=Path),
-    default=Path(".rematch/rematch.db"),
-    show_default=True,
-    help="SQLite file for happiness, plans and moves.",
-)
-@click.option("--dry-run", is_flag=True, help="Plan and record only, whatever the settings say; not even Events.")
-@click.option(
-    "--bind", default="127.0.0.1", show_default=True, help="Address of dashboard, API, /metrics and /healthz."
-)
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
-@click.option("--log-format", type=click.Choice(["auto", "json", "console"]), default="auto", show_default=True)
-@cluster_options
-def run(**given: Any) -> None:
-    """The controller: watches, decides, plans, and in `mode: act` moves.
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    settings_file: Path | None
+    configmap: str | None
+    store: Path
+    dry_run: bool
+    bind: str
+    port: int
+    log_level: str
+    log_format: str
+    kubeconfig: str | None
+    context: str | None
 
-    Connects by the pod's service account inside a cluster, else by kubeconfig. The default mode is observe: it
-    plans and records and touches nothing until the settings say `mode: act`.
-    """
-    from reactor.cli.running import Request, main
 
-    main(Request(**given))
+def run_controller(options: RunOptions) -> None:
+    if options.settings_file is not None and options.configmap is not None:
+        raise click.UsageError("--settings and --configmap exclude each other; use one of them")
+    configure_logs(level=options.log_level, json=None if options.log_format == "auto" else options.log_format == "json")
+    asyncio.run(_run(options))
+
+
+async def _run(options: RunOptions) -> None:
+    start = Options(
+        store=options.store,
+        kubeconfig=options.kubeconfig,
+        context=options.context,
+        settings_file=options.settings_file,
+        config_map=_config_map(options.configmap),
+        dry_run=options.dry_run,
+        mode=Mode.OBSERVE if options.dry_run else None,
+        own_process=True,
+    )
+    async with open_controller(start) as live, serve(live, options.bind, options.port) as url:
+        log.info("serving", url=url, cluster=live.connection.server)
+        if await until_stopped(live.run()):
+            log.info("stopping")
+
+
+def _config_map(text: str | None) -> ObjectName | None:
+    if text is None:
+        return None
+    namespace, slash, name = text.partition("/")
+    if not slash or not namespace or not name or "/" in name:
+        raise InputError(f"--configmap: {text!r} is not NAMESPACE/NAME")
+    return ObjectName(namespace, name)

@@ -1,4 +1,4 @@
-"""Running something until it ends or somebody stops it."""
+"""Runs a coroutine until it ends or a signal stops the process. `loadtests` uses it, too."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 async def until_stopped(work: Coroutine[Any, Any, None]) -> bool:
-    """True when SIGINT or SIGTERM ended it; then the work was cancelled and has left all its contexts.
+    """True if SIGINT or SIGTERM ended it. Then the work was cancelled and has left all its contexts.
 
-    An error of the work is raised as it is.
+    An error of the work is raised.
     """
     job = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()

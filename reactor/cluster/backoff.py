@@ -1,4 +1,4 @@
-"""Waiting longer each time, never in step with others."""
+"""Exponential backoff with jitter."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 class Backoff:
-    """Doubles from `first` to `cap`; each delay is drawn between half of it and all of it.
+    """Doubles from `first` to `cap` seconds; each delay is random between half of this and all of it.
 
-    `draw` gives a number in [0, 1), as random.random does.
+    `draw` returns a number in [0, 1), such as random.random.
     """
 
     def __init__(self, draw: Callable[[], float], first: float = 0.2, cap: float = 30.0) -> None:
@@ -16,10 +16,6 @@ class Backoff:
         self._first = first
         self._cap = cap
         self._failures = 0
-
-    @property
-    def failures(self) -> int:
-        return self._failures
 
     def next(self) -> float:
         exponent = min(self._failures, 32)

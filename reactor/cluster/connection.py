@@ -1,7 +1,7 @@
 """The connection to a Kubernetes API server; the only module that knows the `kubernetes` package.
 
-It carries requests and streams of lines. What they mean is the gateway's business; nothing is retried here, except
-that a rejected credential is read again once.
+It sends requests and reads streams of lines; `reads` and `writes` know what they mean. Nothing is retried here, except
+that rejected credentials are renewed once.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ from kubernetes.aio.client import ApiClient, ApiException, Configuration
 from kubernetes.aio.config import ConfigException, load_kube_config
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
-from reactor.cluster.credentials import Credential, FileToken, FixedToken, PluginToken
-from reactor.cluster.exchange import Answer, Call, Query
-from reactor.cluster.lines import lines_of
-from reactor.cluster.status import error_of, status_of
-from reactor.cluster.tokens import TokenFile
+from reactor.cluster.api import ApiRequest, ApiResponse, Query, error_of, status_of
+from reactor.cluster.credentials import Credential, FileToken, FixedToken, PluginToken, TokenFile
 from reactor.errors import InputError, Unreachable
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -41,9 +38,9 @@ async def open_connection(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> KubernetesConnection:
-    """An explicit kubeconfig wins, then the service account inside a cluster, then the default kubeconfig.
+    """Uses the given kubeconfig, else the service account inside a cluster, else the default kubeconfig.
 
-    A context is a kubeconfig's, so naming one means the kubeconfig, too.
+    A context belongs to a kubeconfig, so giving one selects the kubeconfig, too.
     """
     if kubeconfig is None and context is None and environ.get("KUBERNETES_SERVICE_HOST"):
         return _from_service_account(environ, service_account)
@@ -76,16 +73,16 @@ async def _from_kubeconfig(paths: str, context: str | None) -> KubernetesConnect
     except (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         problem = " ".join(str(error).split())
         raise InputError(f"{paths}: not a usable kubeconfig: {problem}") from error
-    return _connect(configuration, _credential(loader, configuration), paths, compress=_is_far(configuration.host))
+    return _connect(configuration, _credential(loader, configuration), paths, compress=_is_remote(configuration.host))
 
 
 def _existing(paths: str) -> str:
-    """KUBECONFIG may name several files, and some of them need not exist."""
+    """KUBECONFIG may name several files, and not all of them have to exist."""
     return os.pathsep.join(path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file())
 
 
 def _credential(loader: Any, configuration: Configuration) -> Credential:
-    """`loader` is the library's: its user section says where the token came from."""
+    """`loader` is the client library's; its user section says where the token comes from."""
     user = loader._user
     token = configuration.api_key.get("BearerToken")
     if user is None:
@@ -114,8 +111,8 @@ def _connect(
     return KubernetesConnection(client, credential, compress=compress)
 
 
-def _is_far(host: str) -> bool:
-    """Compressed lists pay on slow ways only: on this machine or inside the cluster they cost more than they save."""
+def _is_remote(host: str) -> bool:
+    """Compressed lists pay off on slow networks only, not on this machine or inside the cluster."""
     name = urlsplit(host).hostname or ""
     try:
         return not ipaddress.ip_address(name).is_loopback
@@ -124,7 +121,7 @@ def _is_far(host: str) -> bool:
 
 
 class KubernetesConnection:
-    """Implements `exchange.Connection`."""
+    """Implements `api.Connection`."""
 
     def __init__(self, client: ApiClient, credential: Credential, *, compress: bool = False) -> None:
         self._client = client
@@ -138,63 +135,63 @@ class KubernetesConnection:
     async def close(self) -> None:
         await self._client.close()
 
-    async def exchange(self, call: Call) -> Answer:
-        what = f"{call.method} {call.path}"
-        with _mapped(what, f"no answer within {call.deadline:g} s"):
-            async with asyncio.timeout(call.deadline):
-                answer = await self._exchange_once(call)
-                if answer.code == 401 and await self._credential.renew():
-                    answer = await self._exchange_once(call)
-                return answer
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        what = f"{request.method} {request.path}"
+        with _mapped(what, f"no response within {request.deadline:g} s"):
+            async with asyncio.timeout(request.deadline):
+                response = await self._send_once(request)
+                if response.code == 401 and await self._credential.renew():
+                    response = await self._send_once(request)
+                return response
 
-    async def _exchange_once(self, call: Call) -> Answer:
+    async def _send_once(self, request: ApiRequest) -> ApiResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT)
-        response = await self._send(call, self._encoding, timeout)
+        response = await self._send(request, self._encoding, timeout)
         async with response:
-            return await _answer(response)
+            return await _read_response(response)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Query, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
         what = f"GET {path}"
         silence = f"silent for {idle_timeout:g} s"
-        call = Call("GET", path, query)
+        request = ApiRequest("GET", path, query)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=idle_timeout)
         with _mapped(what, silence):
-            response = await self._send(call, "identity", timeout)
+            response = await self._send(request, "identity", timeout)
             if response.status == 401:
                 response.close()
                 await self._credential.renew()
-                response = await self._send(call, "identity", timeout)
+                response = await self._send(request, "identity", timeout)
         try:
             with _mapped(what, silence):
                 if response.status >= 300:
-                    raise error_of(status_of(await _answer(response)), what)
+                    raise error_of(status_of(await _read_response(response)), what)
             yield lines_of(_chunks(response, what, silence))
         finally:
             response.close()
 
-    async def _send(self, call: Call, encoding: str, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _send(self, request: ApiRequest, encoding: str, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         headers = {"Accept": "application/json", "Accept-Encoding": encoding, "User-Agent": self._client.user_agent}
-        if call.body is not None:
-            headers["Content-Type"] = call.content_type
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
         authorization = await self._credential.header()
         if authorization:
             headers["Authorization"] = authorization
-        query = f"?{urlencode(call.query)}" if call.query else ""
-        answered = await self._client.call_api(
-            call.method,
-            f"{self._client.configuration.host}{call.path}{query}",
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        sent = await self._client.call_api(
+            request.method,
+            f"{self._client.configuration.host}{request.path}{query}",
             header_params=headers,
-            body=None if call.body is None else dict(call.body),
+            body=None if request.body is None else dict(request.body),
             _request_timeout=timeout,
         )
-        response: aiohttp.ClientResponse = answered.response
+        response: aiohttp.ClientResponse = sent.response
         return response
 
 
-async def _answer(response: aiohttp.ClientResponse) -> Answer:
+async def _read_response(response: aiohttp.ClientResponse) -> ApiResponse:
     stated = response.headers.get("Retry-After", "")
-    return Answer(response.status, await response.read(), float(stated) if stated.isdecimal() else None)
+    return ApiResponse(response.status, await response.read(), float(stated) if stated.isdecimal() else None)
 
 
 async def _chunks(response: aiohttp.ClientResponse, what: str, silence: str) -> AsyncIterator[bytes]:
@@ -205,10 +202,25 @@ async def _chunks(response: aiohttp.ClientResponse, what: str, silence: str) -> 
 
 @contextmanager
 def _mapped(what: str, late: str) -> Iterator[None]:
-    """The border for foreign exceptions: all that can happen to a request on its way is Unreachable."""
+    """Maps the exceptions of the client library to Unreachable."""
     try:
         yield
     except TimeoutError as error:
         raise Unreachable(f"{what}: {late}") from error
     except (aiohttp.ClientError, OSError, ApiException, EOFError) as error:
         raise Unreachable(f"{what}: {error or type(error).__name__}") from error
+
+
+async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Complete lines of any length: a watch line can hold an object of several MiB. An end inside a line raises."""
+    pending: list[bytes] = []
+    async for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        pending.append(first)
+        for part in others:
+            line = b"".join(pending)
+            pending = [part]
+            if line.strip():
+                yield line
+    if b"".join(pending).strip():
+        raise Unreachable("the response ends in the middle of a line")

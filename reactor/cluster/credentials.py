@@ -1,25 +1,58 @@
-"""What goes into the Authorization header, and how it is renewed."""
+"""Credentials for the Authorization header, and how they are renewed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
-from reactor.cluster.tokens import TokenFile
-from reactor.errors import ClusterError, Forbidden
+from reactor.errors import ClusterError, Forbidden, InputError
+
+_Stamp = tuple[int, int, int]
+
+
+class TokenFile:
+    """A bearer token in a file that is replaced from time to time (projected service account tokens).
+
+    The file is read again when it changes: one stat per request costs microseconds, a stale token costs a 401.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp: _Stamp | None = None
+        self._token = ""
+
+    def read(self) -> str:
+        """The current token. While the file is missing or empty (it is being replaced) the last token is used."""
+        try:
+            found = self._path.stat()
+            stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+            if stamp != self._stamp:
+                self._token = self._path.read_text().strip() or self._token
+                self._stamp = stamp
+        except (OSError, UnicodeDecodeError) as error:
+            if not self._token:
+                raise InputError(f"{self._path}: the token cannot be read: {error}") from error
+        if not self._token:
+            raise InputError(f"{self._path}: the token file is empty; it must hold the service account's token")
+        return self._token
+
+    def forget(self) -> None:
+        """Read the file again next time, even if it did not change."""
+        self._stamp = None
 
 
 class Credential(Protocol):
     async def header(self) -> str | None: ...
 
     async def renew(self) -> bool:
-        """After a 401. True when there is a chance that the next request is accepted."""
+        """Called after a 401. True when the next request may be accepted."""
         ...
 
 
 class FixedToken:
-    """From the kubeconfig itself, or none at all (client certificates)."""
+    """A token from the kubeconfig, or none (client certificates)."""
 
     def __init__(self, header: str | None) -> None:
         self._header = header
@@ -45,15 +78,15 @@ class FileToken:
 
 
 class Plugin(Protocol):
-    """The kubeconfig loader of the client library, for users with an exec plugin."""
+    """The client library's kubeconfig loader, for users with an exec plugin."""
 
     async def load_from_exec_plugin(self) -> bool | None: ...
 
 
 class PluginToken:
-    """Runs the plugin again when its token has expired or was refused; one run at a time for all requests.
+    """Runs the exec plugin again when its token has expired or was refused, once for all waiting requests.
 
-    `token` reads what the plugin said last, `expire` makes the loader run it again.
+    `token` returns the plugin's last token, `expire` makes the loader run the plugin again.
     """
 
     DEADLINE = 60.0

@@ -1,4 +1,4 @@
-"""The kinds we watch: where each lives in the API, and how much of it we ask for."""
+"""The watched kinds: their API paths, and the part of each that is listed and watched."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ class Kind(StrEnum):
     NAMESPACES = "namespaces"
     PVCS = "persistentvolumeclaims"
     PVS = "persistentvolumes"
-    PRIORITY_CLASSES = "priorityclasses"
     CONFIG_MAPS = "configmaps"
 
     @property
     def object_kind(self) -> str:
-        """`kind` as objects spell it: Pod, PodDisruptionBudget."""
+        """`kind` as in manifests: Pod, PodDisruptionBudget."""
         return _RESOURCES[self].object_kind
 
     @property
@@ -35,9 +34,9 @@ class Kind(StrEnum):
         return _RESOURCES[self].namespaced
 
     def path(self, namespace: str | None = None) -> str:
-        """Of the collection: in all namespaces, or in one."""
-        place = f"/namespaces/{namespace}" if namespace else ""
-        return f"{_RESOURCES[self].group_path}{place}/{self.value}"
+        """The path of the collection in all namespaces, or in one."""
+        scope = f"/namespaces/{namespace}" if namespace else ""
+        return f"{_RESOURCES[self].group_path}{scope}/{self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,6 @@ _RESOURCES: Mapping[Kind, _Resource] = {
     Kind.NAMESPACES: _Resource("Namespace", "/api/v1", namespaced=False),
     Kind.PVCS: _Resource("PersistentVolumeClaim", "/api/v1"),
     Kind.PVS: _Resource("PersistentVolume", "/api/v1", namespaced=False),
-    Kind.PRIORITY_CLASSES: _Resource("PriorityClass", "/apis/scheduling.k8s.io/v1", namespaced=False),
     Kind.CONFIG_MAPS: _Resource("ConfigMap", "/api/v1"),
 }
 
@@ -69,7 +67,7 @@ BY_OBJECT_KIND: Mapping[str, Kind] = {kind.object_kind: kind for kind in Kind}
 WORKLOAD_KINDS = (Kind.REPLICA_SETS, Kind.DEPLOYMENTS, Kind.STATEFUL_SETS, Kind.DAEMON_SETS, Kind.JOBS)
 
 CLUSTER_KINDS = tuple(kind for kind in Kind if kind is not Kind.CONFIG_MAPS)
-"""What every controller watches; our ConfigMap comes on top when the settings live in one."""
+"""Watched by every controller. The ConfigMap is added when the settings are in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class ObjectName:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One collection as it is listed and watched. Two listings of one kind would overwrite each other in the mirror."""
+    """A collection to list and watch. There is one per kind: two would overwrite each other in the mirror."""
 
     kind: Kind
     path: str
@@ -88,7 +86,7 @@ class Listing:
 
 
 def listing_of(kind: Kind) -> Listing:
-    """Events only of pods: the reason cannot be selected on (it takes one value, we need two)."""
+    """Only Events of pods. The selector cannot narrow the reason further: it takes one value, we need two."""
     return Listing(kind, kind.path(), "involvedObject.kind=Pod" if kind is Kind.EVENTS else "")
 
 

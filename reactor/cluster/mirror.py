@@ -1,4 +1,4 @@
-"""The cluster as far as we know it: the only place where records live. Only watchers write here."""
+"""The mirror of the cluster: the newest record of every watched object. Only watches write to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from reactor.cluster.records import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
-    PriorityClass,
     Record,
     Workload,
 )
@@ -29,18 +28,19 @@ Listener = Callable[[Kind, Record | None, Record | None], None]
 
 KEPT_REASONS = frozenset({"Unhealthy", "Killing"})
 EVENTS_KEPT = 50_000
-"""More than any cluster's hour of probe failures; beyond it the oldest are forgotten."""
+"""More than any cluster's probe failures of an hour; beyond it the oldest are dropped."""
 
 R = TypeVar("R")
 
 
 class ClusterMirror:
-    """Implements the watchers' sink.
+    """Implements `watch.RecordSink`.
 
-    Events are kept only as far as they tell of probes, so that a repetition can be told from the first time.
+    Only Events about probes are kept, so that a repeated one can be recognised.
     """
 
-    def __init__(self, kinds: Iterable[Kind], listener: Listener) -> None:
+    def __init__(self, kinds: Iterable[Kind], listener: Listener, synced: Callable[[], None] = lambda: None) -> None:
+        """`synced` is called once, when every kind was listed."""
         self._records: dict[Kind, dict[str, Record]] = {kind: {} for kind in Kind}
         self._pods_by_name: dict[tuple[str, str], Pod] = {}
         self._missing = set(kinds)
@@ -48,16 +48,17 @@ class ClusterMirror:
         if not self._missing:
             self._complete.set()
         self._listener = listener
+        self._on_synced = synced
         self._listing = False
 
     @property
     def listing(self) -> bool:
-        """Whether the listener is being told of a list: what is new in it may have happened long ago."""
+        """Whether the listener is called for a list: its new records may be old."""
         return self._listing
 
     @property
     def synced(self) -> bool:
-        """Every watched kind was listed once. Nothing may be decided before."""
+        """Every watched kind was listed once. Nothing is decided before."""
         return not self._missing
 
     async def until_synced(self) -> None:
@@ -68,7 +69,7 @@ class ClusterMirror:
         return frozenset(self._missing)
 
     def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str] = ()) -> None:
-        """All there is of a kind. What is known of `unreadable` keys stays as it was."""
+        """The result of a list of one kind. Known records of `unreadable` keys stay as they were."""
         gone = self._records[kind].keys() - unreadable - {key_of(kind, record) for record in records}
         self._listing = True
         for record in records:
@@ -77,8 +78,9 @@ class ClusterMirror:
             self.remove(kind, key)
         self._listing = False
         self._missing.discard(kind)
-        if not self._missing:
+        if not self._missing and not self._complete.is_set():
             self._complete.set()
+            self._on_synced()
 
     def upsert(self, kind: Kind, record: Record) -> None:
         known = self._records[kind]
@@ -86,7 +88,7 @@ class ClusterMirror:
         old = known.get(key)
         if old is not None and old.resource_version == record.resource_version != "":
             return
-        if kind is Kind.EVENTS and not self._worth_keeping(cast(Event, record)):
+        if kind is Kind.EVENTS and not self._is_kept(cast(Event, record)):
             return
         known[key] = record
         if kind is Kind.PODS:
@@ -105,7 +107,7 @@ class ClusterMirror:
                 del self._pods_by_name[name]
         self._listener(kind, old, None)
 
-    def _worth_keeping(self, event: Event) -> bool:
+    def _is_kept(self, event: Event) -> bool:
         if event.reason not in KEPT_REASONS:
             return False
         events = self._records[Kind.EVENTS]
@@ -114,7 +116,7 @@ class ClusterMirror:
         return True
 
     def records(self, kind: Kind) -> Mapping[str, Record]:
-        """A live, read-only look at one kind, by key."""
+        """A live, read-only mapping of one kind, by key."""
         return MappingProxyType(self._records[kind])
 
     def pod(self, uid: str) -> Pod | None:
@@ -124,7 +126,7 @@ class ClusterMirror:
         return self._pods_by_name.get((namespace, name))
 
     def config_map(self) -> ConfigMap | None:
-        """Ours: only one is ever watched."""
+        """The settings: no other ConfigMap is watched."""
         return next(iter(self._copy(Kind.CONFIG_MAPS, ConfigMap).values()), None)
 
     def freeze(self, now: float) -> ClusterView:
@@ -140,9 +142,8 @@ class ClusterMirror:
             namespaces=self._copy(Kind.NAMESPACES, Namespace),
             pvcs=tuple(self._copy(Kind.PVCS, PersistentVolumeClaim).values()),
             pvs=self._copy(Kind.PVS, PersistentVolume),
-            priority_classes=self._copy(Kind.PRIORITY_CLASSES, PriorityClass),
         )
 
     def _copy(self, kind: Kind, _type: type[R]) -> dict[str, R]:
-        """The kind decides the type of its records; the decoder sees to it."""
+        """The decoder guarantees that each kind has records of one type."""
         return cast("dict[str, R]", self._records[kind].copy())

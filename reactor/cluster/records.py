@@ -1,4 +1,4 @@
-"""Slim frozen records of the Kubernetes objects we watch: just the fields a decision can depend on.
+"""Frozen records of Kubernetes objects, with only the fields that a decision can depend on.
 
 Times are seconds since the epoch; quantities are floats in base units (cores, bytes, counts).
 """
@@ -43,7 +43,7 @@ class Pod(Struct, frozen=True, gc=False):
     resource_version: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    """Only the ones that can matter to us; a pod's last-applied configuration is not kept."""
+    """Only those that Rematch reads (`decoding.common.KEPT_PREFIXES`)."""
     created: float
     scheduler_name: str = "default-scheduler"
     node: str | None = None
@@ -54,20 +54,19 @@ class Pod(Struct, frozen=True, gc=False):
     priority: int = 0
     priority_class: str = ""
     requests: Mapping[str, float] = {}
-    """Effective requests as kube-scheduler counts them: init containers, sidecars and overhead included."""
+    """Effective requests as in kube-scheduler, including init containers, sidecars and overhead."""
     rules: Rules = Rules()
-    """Shared by the pods of a template; without what its volumes demand, which the spec does not tell."""
+    """Shared by the pods of a template. Rules of its volumes are added by `pod_constraints.rules_of`."""
     gates: tuple[str, ...] = ()
     """Scheduling gates that are still set."""
-    unjudged: tuple[str, ...] = ()
-    """Hard constraints that we cannot judge, by field name; the pod is neither moved nor bound. More can be found
-    only with the rest of the cluster at hand: `reactor.cluster.pod_constraints`."""
+    unsupported: tuple[str, ...] = ()
+    """Hard constraints that are not supported, by field name. `pod_constraints.unsupported_constraints` adds those that
+    depend on other objects."""
     pvcs: tuple[str, ...] = ()
-    """Names of the PersistentVolumeClaims that it uses."""
+    """Names of the PersistentVolumeClaims that the pod uses."""
     local_data: tuple[str, ...] = ()
-    """Volumes whose data would be lost by a move (emptyDir, hostPath, local)."""
+    """Volumes whose data a move would lose (emptyDir, hostPath)."""
     containers: tuple[Container, ...] = ()
-    ip: str = ""
     started: float | None = None
     ready_since: float | None = None
     mirror: bool = False
@@ -82,7 +81,7 @@ class Pod(Struct, frozen=True, gc=False):
 
     @property
     def template_hash(self) -> str:
-        """What tells the pods of one template apart from those of the next revision of the same owner."""
+        """Differs between the revisions of an owner's template."""
         return self.labels.get("pod-template-hash") or self.labels.get("controller-revision-hash", "")
 
 
@@ -98,10 +97,10 @@ class Node(Struct, frozen=True, gc=False):
     unschedulable: bool = False
     ready: bool = False
     pressure: tuple[str, ...] = ()
-    """Conditions of trouble that are True: MemoryPressure, DiskPressure, PIDPressure."""
+    """Pressure conditions that are True: MemoryPressure, DiskPressure, PIDPressure."""
     created: float = 0.0
     addresses: tuple[str, ...] = ()
-    """Host names and addresses by which a metric may call this node."""
+    """Host names and addresses that a metric may use for this node."""
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -112,7 +111,6 @@ class Event(Struct, frozen=True, gc=False):
     reason: str
     type: str
     message: str
-    involved_kind: str
     involved_namespace: str
     involved_name: str
     involved_uid: str
@@ -133,17 +131,16 @@ class Workload(Struct, frozen=True, gc=False):
     resource_version: str
     owner: Owner | None = None
     replicas: int = 0
-    ready_replicas: int = 0
 
 
 class LabelSelector(Struct, frozen=True, gc=False):
-    """matchLabels and matchExpressions in one list of requirements; empty selects everything."""
+    """matchLabels and matchExpressions as requirements; without any it selects everything."""
 
     requirements: tuple[Requirement, ...] = ()
 
 
 class PodDisruptionBudget(Struct, frozen=True, gc=False):
-    """A PodDisruptionBudget. `selector` None selects nothing."""
+    """`selector` None selects nothing."""
 
     uid: str
     namespace: str
@@ -162,22 +159,17 @@ class Namespace(Struct, frozen=True, gc=False):
 
 
 class PersistentVolumeClaim(Struct, frozen=True, gc=False):
-    """A PersistentVolumeClaim."""
-
     uid: str
     namespace: str
     name: str
     resource_version: str
     volume: str = ""
-    storage_class: str = ""
     exclusive: bool = False
-    """ReadWriteOncePod: one pod at a time, wherever it runs."""
+    """ReadWriteOncePod: only one pod at a time may use it."""
     deleting: bool = False
 
 
 class PersistentVolume(Struct, frozen=True, gc=False):
-    """A PersistentVolume."""
-
     name: str
     uid: str
     resource_version: str
@@ -187,19 +179,31 @@ class PersistentVolume(Struct, frozen=True, gc=False):
     """Zone and region labels with the values that each allows."""
 
 
-class PriorityClass(Struct, frozen=True, gc=False):
-    name: str
-    uid: str
-    resource_version: str
-    value: int = 0
-
-
 class ConfigMap(Struct, frozen=True, gc=False):
     uid: str
     namespace: str
     name: str
     resource_version: str
     data: Mapping[str, str] = {}
+
+
+class PodUsageSample(Struct, frozen=True, gc=False):
+    """Usage of a pod: PodMetrics of metrics.k8s.io, or the same from Prometheus. None is missing, NaN is invalid."""
+
+    namespace: str
+    pod: str
+    cpu: float | None
+    memory: float | None
+    at: float
+
+
+class NodeUsageSample(Struct, frozen=True, gc=False):
+    """As PodUsageSample; `node` is a node's name, or a host name or address where the source has no other."""
+
+    node: str
+    cpu: float | None
+    memory: float | None
+    at: float
 
 
 Record = (
@@ -211,6 +215,5 @@ Record = (
     | Namespace
     | PersistentVolumeClaim
     | PersistentVolume
-    | PriorityClass
     | ConfigMap
 )

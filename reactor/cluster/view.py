@@ -1,13 +1,15 @@
-"""The cluster at one instant, as a value: what a cycle reads while the mirror goes on changing."""
+"""The cluster at one instant, as a value. A cycle reads it while the mirror goes on changing."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from reactor.cluster.pod_affinity import asks_for_namespace_labels, seen_by_rules
+from matching.feasibility import has_inter_pod_rules, pod_selectors
+from matching.problem import Rules
+from matching.selectors import selects
 from reactor.cluster.records import (
     Namespace,
     Node,
@@ -15,14 +17,16 @@ from reactor.cluster.records import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
-    PriorityClass,
     Workload,
 )
+
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""A label that every namespace has, so it is known even when the namespace was not read."""
 
 
 @dataclass(frozen=True)
 class ClusterView:
-    """Look-ups by node and by name are made on first use: a cycle that needs none of them pays nothing."""
+    """Indexes are built on first use, so that a cycle pays only for those it needs."""
 
     at: float
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -35,7 +39,6 @@ class ClusterView:
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
     pvcs: tuple[PersistentVolumeClaim, ...] = ()
     pvs: Mapping[str, PersistentVolume] = field(default_factory=dict)
-    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """Every pod bound to the node, finished and terminating ones included."""
@@ -49,7 +52,7 @@ class ClusterView:
         return self._pods_by_owner.get(owner_uid, ())
 
     def workload_of(self, pod: Pod) -> Workload | None:
-        """The controller that people know the pod by: a ReplicaSet's Deployment, else the owner itself.
+        """The top-level controller: a ReplicaSet's Deployment, else the owner itself.
 
         None for a pod without a controller, and for one whose controller is gone.
         """
@@ -65,34 +68,34 @@ class ClusterView:
         return self._pvcs_by_name.get((namespace, name))
 
     def users_of_pvc(self, namespace: str, name: str) -> int:
-        """How many pods that have not finished use it."""
+        """The number of unfinished pods that use it."""
         return self._pvc_users[namespace, name]
 
     @cached_property
     def seen_by_rules(self) -> tuple[Pod, ...]:
-        """The pods that matter to rules between pods."""
+        """The pods that rules between pods depend on."""
         return seen_by_rules(self.pods.values())
 
     @cached_property
     def unread_namespaces(self) -> frozenset[str]:
-        """Namespaces that pods are in and that are not known themselves: a file may have pods only."""
+        """Namespaces of pods that were not read themselves: a file may contain pods only."""
         return frozenset({pod.namespace for pod in self.pods.values()} - self.namespaces.keys())
 
     @cached_property
     def namespace_labels_matter(self) -> bool:
-        """Whether some pod's rules select others by labels of their namespaces."""
-        return any(asks_for_namespace_labels(pod.rules) for pod in self.seen_by_rules)
+        """Whether the rules of some pod select namespaces by labels."""
+        return any(selects_namespace_labels(pod.rules) for pod in self.seen_by_rules)
 
     @cached_property
     def _pdbs_by_namespace(self) -> Mapping[str, tuple[PodDisruptionBudget, ...]]:
         grouped: dict[str, list[PodDisruptionBudget]] = {}
-        for budget in self.pdbs:
-            grouped.setdefault(budget.namespace, []).append(budget)
-        return {namespace: tuple(budgets) for namespace, budgets in grouped.items()}
+        for pdb in self.pdbs:
+            grouped.setdefault(pdb.namespace, []).append(pdb)
+        return {namespace: tuple(pdbs) for namespace, pdbs in grouped.items()}
 
     @cached_property
     def _pvcs_by_name(self) -> Mapping[tuple[str, str], PersistentVolumeClaim]:
-        return {(claim.namespace, claim.name): claim for claim in self.pvcs}
+        return {(pvc.namespace, pvc.name): pvc for pvc in self.pvcs}
 
     @cached_property
     def _pvc_users(self) -> Counter[tuple[str, str]]:
@@ -117,3 +120,29 @@ class ClusterView:
     @cached_property
     def _pods_by_name(self) -> Mapping[tuple[str, str], Pod]:
         return {(pod.namespace, pod.name): pod for pod in self.pods.values()}
+
+
+def seen_by_rules(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """The pods whose rules select other pods, and the pods that such rules select. Mostly these are few."""
+    all_pods = list(pods)
+    distinct = {id(pod.rules): pod.rules for pod in all_pods}
+    with_rules = {key: rules for key, rules in distinct.items() if has_inter_pod_rules(rules)}
+    if not with_rules:
+        return ()
+    selectors = {selector for rules in with_rules.values() for selector in pod_selectors(rules)}
+    selected: dict[int, bool] = {}
+    for pod in all_pods:
+        if id(pod.labels) not in selected:
+            selected[id(pod.labels)] = any(selects(selector, pod.labels) for selector in selectors)
+    return tuple(pod for pod in all_pods if selected[id(pod.labels)] or id(pod.rules) in with_rules)
+
+
+def selects_namespace_labels(rules: Rules) -> bool:
+    """Other labels than the name, which is known of every namespace."""
+    selectors = (term.namespace_selector for term in (*rules.pod_affinity, *rules.pod_anti_affinity))
+    return any(
+        requirement.key != NAMESPACE_NAME
+        for selector in selectors
+        if selector is not None
+        for requirement in selector.requirements
+    )

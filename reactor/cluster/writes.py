@@ -1,30 +1,45 @@
-"""Writing to the cluster: evictions, bindings and our own Events, each with a typed answer.
+"""Writing to the cluster: evictions, bindings and Events.
 
-A request that timed out may have been carried out. It is repeated only where a UID precondition makes that safe,
-and only a few times.
+Evictions and bindings have typed results. A request that timed out may have been carried out. It is repeated only
+where a UID precondition makes that safe, and only a few times.
 """
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
 from msgspec import Struct
 
-from reactor.clock import Clock
-from reactor.cluster.exchange import Answer, Body, Call, Connection
-from reactor.cluster.kinds import Kind
+from reactor.clock import Clock, rfc3339
+from reactor.cluster.api import (
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+    Body,
+    Connection,
+    Status,
+    checked,
+    error_of,
+    status_of,
+)
+from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.records import Pod
-from reactor.cluster.status import Status, error_of, status_of
 from reactor.errors import Forbidden, Unreachable
 
 _DEADLINE = 15.0
 _ATTEMPTS = 3
 _PAUSE = 0.5
 _UNCERTAIN = frozenset({502, 503, 504})
-"""The request may or may not have reached what carries it out."""
-_SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
+"""The request may or may not have been carried out."""
+_SEVERAL_PDBS = "more than one PodDisruptionBudget"
+
+COMPONENT = "rematch"
+_EVENT_DEADLINE = 10.0
+_LONGEST_STEM = 253 - 17
+"""An Event's name starts with the object's name, and a name has at most 253 characters."""
 
 
 class Eviction(StrEnum):
@@ -32,22 +47,22 @@ class Eviction(StrEnum):
     PDB = "budget"
     """A PodDisruptionBudget does not allow it now."""
     THROTTLED = "throttled"
-    """Flow control of the API server; says nothing about the pod."""
+    """Flow control of the API server; not related to the pod."""
     SEVERAL_PDBS = "severalBudgets"
-    """The API refuses pods that several budgets select: trying again will not help."""
+    """The API refuses to evict pods that several PodDisruptionBudgets select; retrying does not help."""
     GONE = "gone"
     REPLACED = "replaced"
-    """Another pod has the name by now."""
+    """Another pod has the name now."""
     FORBIDDEN = "forbidden"
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """No answer came, not even to the repetitions; the watch will tell."""
+    """No response, not even to the repeated requests; the watch will show the result."""
 
 
 class Binding(StrEnum):
     BOUND = "bound"
     ALREADY_BOUND = "alreadyBound"
-    """To another node: another scheduler was first."""
+    """To another node, by another scheduler."""
     THROTTLED = "throttled"
     GONE = "gone"
     REPLACED = "replaced"
@@ -99,14 +114,14 @@ class ClusterWriter:
             "deleteOptions": {"preconditions": {"uid": pod.uid}},
         }
         try:
-            answer = await self._post_safely(f"{_path(pod)}/eviction", body)
-            if answer.code == 409:
-                return await self._eviction_conflict(pod, status_of(answer))
+            response = await self._post(f"{_path(pod)}/eviction", body)
+            if response.code == 409:
+                return await self._eviction_conflict(pod, status_of(response))
         except Forbidden as error:
             return EvictionAnswer(Eviction.FORBIDDEN, str(error))
         except Unreachable as error:
             return EvictionAnswer(Eviction.UNKNOWN, str(error))
-        return _eviction_answer(answer)
+        return _eviction_result(response)
 
     async def bind(self, pod: Pod, node: str) -> BindingAnswer:
         body = {
@@ -116,58 +131,58 @@ class ClusterWriter:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         try:
-            answer = await self._post_safely(f"{_path(pod)}/binding", body)
-            if answer.code == 409:
-                return await self._binding_conflict(pod, node, status_of(answer))
+            response = await self._post(f"{_path(pod)}/binding", body)
+            if response.code == 409:
+                return await self._binding_conflict(pod, node, status_of(response))
         except Forbidden as error:
             return BindingAnswer(Binding.FORBIDDEN, str(error))
         except Unreachable as error:
             return BindingAnswer(Binding.UNKNOWN, str(error))
-        return _binding_answer(answer)
+        return _binding_result(response)
 
-    async def _post_safely(self, path: str, body: Body) -> Answer:
-        """The body holds a UID precondition, so a repetition cannot hit another pod."""
-        call = Call("POST", path, body=body, deadline=_DEADLINE)
+    async def _post(self, path: str, body: Body) -> ApiResponse:
+        """The body has a UID precondition, so a repeated request cannot affect another pod."""
+        request = ApiRequest("POST", path, body=body, deadline=_DEADLINE)
         for attempt in range(1, _ATTEMPTS):
             try:
-                answer = await self._connection.exchange(call)
-                if answer.code not in _UNCERTAIN:
-                    return answer
+                response = await self._connection.send(request)
+                if response.code not in _UNCERTAIN:
+                    return response
             except Unreachable:
                 pass
             await self._clock.sleep(_PAUSE * attempt)
-        return await self._connection.exchange(call)
+        return await self._connection.send(request)
 
     async def _eviction_conflict(self, pod: Pod, status: Status) -> EvictionAnswer:
-        now = await self._look(pod)
-        if now is None:
+        current = await self._read(pod)
+        if current is None:
             return EvictionAnswer(Eviction.GONE, status.message)
-        outcome = Eviction.FAILED if now.metadata.uid == pod.uid else Eviction.REPLACED
+        outcome = Eviction.FAILED if current.metadata.uid == pod.uid else Eviction.REPLACED
         return EvictionAnswer(outcome, status.message)
 
     async def _binding_conflict(self, pod: Pod, node: str, status: Status) -> BindingAnswer:
-        """A repeated binding meets its own success: the pod itself tells which it was."""
-        now = await self._look(pod)
-        if now is None:
+        """A repeated binding conflicts with its own success; the pod's node shows what happened."""
+        current = await self._read(pod)
+        if current is None:
             return BindingAnswer(Binding.GONE, status.message)
-        if now.metadata.uid != pod.uid:
+        if current.metadata.uid != pod.uid:
             return BindingAnswer(Binding.REPLACED, status.message)
-        if now.spec.node_name == node:
+        if current.spec.node_name == node:
             return BindingAnswer(Binding.BOUND)
-        outcome = Binding.ALREADY_BOUND if now.spec.node_name else Binding.FAILED
+        outcome = Binding.ALREADY_BOUND if current.spec.node_name else Binding.FAILED
         return BindingAnswer(outcome, status.message)
 
-    async def _look(self, pod: Pod) -> _PodNow | None:
-        """The pod that has the name now; None when there is none."""
-        answer = await self._connection.exchange(Call("GET", _path(pod), deadline=_DEADLINE))
-        if answer.code == 404:
+    async def _read(self, pod: Pod) -> _PodNow | None:
+        """The pod that has the name now, or None."""
+        response = await self._connection.send(ApiRequest("GET", _path(pod), deadline=_DEADLINE))
+        if response.code == 404:
             return None
-        if answer.code in (401, 403):
-            raise error_of(status_of(answer), f"GET {_path(pod)}")
-        if answer.code != 200:
-            raise Unreachable(f"GET {_path(pod)}: {answer.code} {status_of(answer).message}", status=answer.code)
+        if response.code in (401, 403):
+            raise error_of(status_of(response), f"GET {_path(pod)}")
+        if response.code != 200:
+            raise Unreachable(f"GET {_path(pod)}: {response.code} {status_of(response).message}", status=response.code)
         try:
-            return _POD_NOW.decode(answer.body)
+            return _POD_NOW.decode(response.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Unreachable(f"GET {_path(pod)}: not a pod: {error}") from error
 
@@ -176,14 +191,14 @@ def _path(pod: Pod) -> str:
     return f"{Kind.PODS.path(pod.namespace)}/{pod.name}"
 
 
-def _eviction_answer(answer: Answer) -> EvictionAnswer:
-    if 200 <= answer.code < 300:
+def _eviction_result(response: ApiResponse) -> EvictionAnswer:
+    if 200 <= response.code < 300:
         return EvictionAnswer(Eviction.ACCEPTED)
-    status = status_of(answer)
-    if answer.code == 429:
+    status = status_of(response)
+    if response.code == 429:
         outcome = Eviction.PDB if status.has_cause("DisruptionBudget") else Eviction.THROTTLED
         return EvictionAnswer(outcome, status.message, status.retry_after)
-    if answer.code == 500 and _SEVERAL_BUDGETS in status.message:
+    if response.code == 500 and _SEVERAL_PDBS in status.message:
         return EvictionAnswer(Eviction.SEVERAL_PDBS, status.message)
     outcomes = {
         401: Eviction.FORBIDDEN,
@@ -191,13 +206,13 @@ def _eviction_answer(answer: Answer) -> EvictionAnswer:
         404: Eviction.GONE,
         **dict.fromkeys(_UNCERTAIN, Eviction.UNKNOWN),
     }
-    return EvictionAnswer(outcomes.get(answer.code, Eviction.FAILED), status.message)
+    return EvictionAnswer(outcomes.get(response.code, Eviction.FAILED), status.message)
 
 
-def _binding_answer(answer: Answer) -> BindingAnswer:
-    if 200 <= answer.code < 300:
+def _binding_result(response: ApiResponse) -> BindingAnswer:
+    if 200 <= response.code < 300:
         return BindingAnswer(Binding.BOUND)
-    status = status_of(answer)
+    status = status_of(response)
     outcomes = {
         401: Binding.FORBIDDEN,
         403: Binding.FORBIDDEN,
@@ -205,4 +220,67 @@ def _binding_answer(answer: Answer) -> BindingAnswer:
         429: Binding.THROTTLED,
         **dict.fromkeys(_UNCERTAIN, Binding.UNKNOWN),
     }
-    return BindingAnswer(outcomes.get(answer.code, Binding.FAILED), status.message, status.retry_after)
+    return BindingAnswer(outcomes.get(response.code, Binding.FAILED), status.message, status.retry_after)
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """An Event to create. `type` is Normal or Warning. Events of cluster-scoped objects are in `default`."""
+
+    object_kind: str
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+    type: str = "Normal"
+    api_version: str = "v1"
+
+
+class EventWriter:
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    async def create_event(self, announcement: Announcement) -> ObjectName:
+        """Returns the Event's name, for `count_event` when it repeats."""
+        namespace = announcement.namespace or "default"
+        event = ObjectName(namespace, f"{announcement.name[:_LONGEST_STEM]}.{secrets.token_hex(8)}")
+        path = Kind.EVENTS.path(namespace)
+        body = _event_body(event, announcement, self._now())
+        response = await self._connection.send(ApiRequest("POST", path, body=body, deadline=_EVENT_DEADLINE))
+        checked(response, f"POST {path}")
+        return event
+
+    async def count_event(self, event: ObjectName, count: int) -> None:
+        """Raises NotFound when the Event has expired (after an hour); then create it again."""
+        path = f"{Kind.EVENTS.path(event.namespace)}/{event.name}"
+        body = {"count": count, "lastTimestamp": self._now()}
+        request = ApiRequest("PATCH", path, body=body, content_type=MERGE_PATCH, deadline=_EVENT_DEADLINE)
+        checked(await self._connection.send(request), f"PATCH {path}")
+
+    def _now(self) -> str:
+        return rfc3339(self._clock.now())
+
+
+def _event_body(event: ObjectName, announcement: Announcement, now: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": event.name, "namespace": event.namespace},
+        "involvedObject": {
+            "apiVersion": announcement.api_version,
+            "kind": announcement.object_kind,
+            "namespace": announcement.namespace,
+            "name": announcement.name,
+            "uid": announcement.uid,
+        },
+        "reason": announcement.reason,
+        "message": announcement.message,
+        "type": announcement.type,
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+    }

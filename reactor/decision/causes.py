@@ -1,24 +1,23 @@
-"""Can placement be the cause of a pod's unhappiness? Only then can a move help."""
+"""Can its node be the cause of a pod's unhappiness? Only then can a move help."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from matching.feasibility import VETOES
-from matching.problem import Node as Place
+from matching.problem import Node as ProblemNode
 from matching.problem import Rules
 from reactor.cluster.pod_constraints import rules_of
 from reactor.cluster.records import Node, Pod
-from reactor.planning.problem_builder import MEASURED
 from reactor.settings.model import Settings
-from reactor.state.snapshot import Needs, Snapshot
+from reactor.state.snapshot import MEASURED, Needs, Snapshot
 
 THROTTLED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`known` is False without fresh metrics: then nobody can tell, and nothing is moved."""
+    """`known` is False without fresh metrics: then nothing is moved."""
 
     known: bool
     helps: bool
@@ -58,12 +57,12 @@ def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:
     return cpu, memory
 
 
-def open_to(rules: Rules, node: Node) -> bool:
-    """Whether the node would take such a pod at all, room aside."""
-    place = Place(
+def admits(node: Node, rules: Rules) -> bool:
+    """Whether the node takes pods with these rules at all; resources do not count."""
+    candidate = ProblemNode(
         node.name, (), labels=node.labels, taints=node.taints, unschedulable=node.unschedulable, ready=node.ready
     )
-    return not any(veto(rules, place) for veto in VETOES)
+    return not any(veto(rules, candidate) for veto in VETOES)
 
 
 def placement_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> Cause:
@@ -94,7 +93,7 @@ def _better_elsewhere(pod: Pod, here: Node, use: NodeUse, snapshot: Snapshot, se
     rules = rules_of(pod, snapshot.cluster)
     best: tuple[float, str] | None = None
     for node in snapshot.cluster.nodes.values():
-        other = node_use(node, snapshot) if node.name != here.name and open_to(rules, node) else None
+        other = node_use(node, snapshot) if node.name != here.name and admits(node, rules) else None
         if other is not None and (best is None or (other.worst[1], node.name) < best):
             best = (other.worst[1], node.name)
     if best is not None and share - best[0] >= settings.decision.clearly_better:
@@ -104,7 +103,7 @@ def _better_elsewhere(pod: Pod, here: Node, use: NodeUse, snapshot: Snapshot, se
 
 
 def _own_limit(pod: Pod, snapshot: Snapshot) -> str:
-    """Throttling is by the pod's own limit, which it takes along wherever it goes: worth saying, not worth a move."""
+    """A pod is throttled by its own limit on every node: worth a message, not a move."""
     throttled = snapshot.usage.throttled(pod.uid).fresh
     if throttled is None or throttled < THROTTLED:
         return ""

@@ -1,21 +1,17 @@
-"""The decision: who is unhappy enough and could be helped by a move; everybody else waits for a reason."""
+"""The decision: for which unhappy pods a rematch starts, and why all others wait."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from matching.plan import Promise
-from reactor.cluster.pod_constraints import cannot_judge
 from reactor.cluster.records import Pod
 from reactor.decision.causes import placement_cause
-from reactor.decision.managed import Management
-from reactor.decision.pdbs import why_not_evictable
-from reactor.decision.protection import protection
+from reactor.decision.eligibility import BINDABLE, COOLED_DOWN, EVICTABLE, PROTECTED, Eligibility, Ineligible
 from reactor.decision.reasons import Reason
-from reactor.settings.model import Mode, Settings
-from reactor.settings.planner_check import waived_by
-from reactor.state.snapshot import PodHappiness, Snapshot
+from reactor.settings.model import Settings
+from reactor.state.happiness import PodHappiness
+from reactor.state.snapshot import Snapshot
 
 
 class Trigger(StrEnum):
@@ -23,7 +19,7 @@ class Trigger(StrEnum):
     INTERVAL = "interval"
     DEMAND = "demand"
     FINISH = "finish"
-    """Carry on with what is under way and decide nothing new."""
+    """Carry on with the moves under way and decide nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +29,7 @@ class Wait:
     reason: Reason
     text: str
     until: float | None = None
-    """When it is worth looking again before the next signal; None when only a signal can change it."""
+    """When to look again without a signal; None when only a signal can change the decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ class Unhappy:
 
     uid: str
     pod: str
-    mood: PodHappiness
+    happiness: PodHappiness
     cause: str
 
 
@@ -55,109 +51,63 @@ class Decision:
 
     @property
     def rematch(self) -> bool:
-        """A pod that can be helped starts one; a person or the interval does so for whoever may move."""
+        """An unhappy pod that a move can help starts a rematch; so do a user and the interval."""
         return bool(self.unhappy) or self.trigger in (Trigger.INTERVAL, Trigger.DEMAND)
 
 
-def decide(snapshot: Snapshot, settings: Settings, trigger: Trigger = Trigger.UNHAPPY) -> Decision:
+def decide(eligibility: Eligibility, trigger: Trigger = Trigger.UNHAPPY) -> Decision:
+    """Unmanaged and pending pods are not looked at."""
+    snapshot = eligibility.snapshot
     if trigger is Trigger.FINISH:
         return Decision(snapshot.at, trigger)
-    management = Management.of(settings)
     unhappy: list[Unhappy] = []
     waits: list[Wait] = []
     for pod in snapshot.unhappy_pods():
-        if not management.covers(pod) or pod.node is None:
+        if pod.node is None or not eligibility.management.covers(pod):
             continue
-        judged = judge(pod, snapshot, settings)
-        if isinstance(judged, Wait):
-            waits.append(judged)
+        found = decide_for(pod, eligibility)
+        if isinstance(found, Wait):
+            waits.append(found)
         else:
-            unhappy.append(judged)
+            unhappy.append(found)
     return Decision(snapshot.at, trigger, tuple(unhappy), tuple(waits))
 
 
-def judge(pod: Pod, snapshot: Snapshot, settings: Settings) -> Unhappy | Wait:
-    """One unhappy pod: rematch for its sake, or wait for a reason."""
-    mood = snapshot.happiness[pod.uid]
+def decide_for(pod: Pod, eligibility: Eligibility) -> Unhappy | Wait:
+    """One unhappy pod: start a rematch for it, or wait for a reason."""
+    snapshot, settings = eligibility.snapshot, eligibility.settings
+    happiness = snapshot.happiness[pod.uid]
     wait = (
-        may_not_move(pod, snapshot, settings)
-        or _too_little(pod, mood, settings)
-        or rests(pod, snapshot, settings)
-        or _busy(pod, snapshot)
+        _ineligible(pod, eligibility.why_not(pod, (*PROTECTED, *BINDABLE, *EVICTABLE)))
+        or _too_little_evidence(pod, happiness, settings)
+        or _ineligible(pod, eligibility.why_not(pod, COOLED_DOWN))
+        or _moves_under_way(pod, snapshot)
     )
     if wait is not None:
         return wait
     cause = placement_cause(pod, snapshot, settings)
     if not cause.known:
         return Wait(pod.uid, pod.key, Reason.NO_FRESH_METRICS, cause.text)
-    if not cause.helps and restrained(settings):
+    if not cause.helps and eligibility.restrained:
         return Wait(pod.uid, pod.key, Reason.MOVE_CANNOT_HELP, cause.text)
-    return Unhappy(pod.uid, pod.key, mood, cause.text)
+    return Unhappy(pod.uid, pod.key, happiness, cause.text)
 
 
-def may_not_move(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | None:
-    """What no amount of evidence changes."""
-    veto = protection(pod, snapshot.cluster, settings)
-    if veto is not None:
-        return Wait(pod.uid, pod.key, Reason.PROTECTED, f"{veto.veto}: {veto.evidence}")
-    if pod.scheduler_name != settings.scheduler_name:
-        text = f"its schedulerName is {pod.scheduler_name}; only pods with {settings.scheduler_name} are moved"
-        return Wait(pod.uid, pod.key, Reason.OTHER_SCHEDULER, text)
-    unjudged = cannot_judge(pod, snapshot.cluster)
-    if unjudged:
-        return Wait(pod.uid, pod.key, Reason.UNJUDGED, f"cannot judge {', '.join(unjudged)}")
-    budget = why_not_evictable(pod, snapshot.cluster)
-    if budget:
-        return Wait(pod.uid, pod.key, Reason.PDB, budget)
-    return None
+def _ineligible(pod: Pod, found: Ineligible | None) -> Wait | None:
+    return None if found is None else Wait(pod.uid, pod.key, Reason(found.code), found.text, found.until)
 
 
-def rests(pod: Pod, snapshot: Snapshot, settings: Settings) -> Wait | None:
-    """A pod that was just moved, helped by another one's move, or tried in vain, is left alone for a while."""
-    if not restrained(settings):
-        return _refused(pod, snapshot)
-    lineage = snapshot.ongoing.lineage.get(pod.uid)
-    if lineage is not None:
-        until = lineage.rests_until(settings.decision.cooldown)
-        if snapshot.at < until:
-            text = f"moved {snapshot.at - lineage.moved:.0f} s ago (move {lineage.generation} in a row)"
-            return Wait(pod.uid, pod.key, Reason.COOLDOWN, text, until)
-    relieved = snapshot.ongoing.relieved.get(pod.node or "")
-    if relieved is not None and snapshot.at < relieved + settings.decision.settle:
-        text = f"a pod left {pod.node} {snapshot.at - relieved:.0f} s ago; what that did is not measured yet"
-        return Wait(pod.uid, pod.key, Reason.SETTLING, text, relieved + settings.decision.settle)
-    rest = snapshot.ongoing.resting.get(pod.uid)
-    only_observed = rest is not None and rest.reason is Reason.OBSERVED and settings.mode is Mode.ACT
-    if rest is not None and snapshot.at < rest.until and not only_observed:
-        return Wait(pod.uid, pod.key, rest.reason, rest.text, rest.until)
-    return None
-
-
-def restrained(settings: Settings) -> bool:
-    """Whether moves are held back until they can help and until earlier ones have had time to; `stable-paper`, which
-    follows a source without either, waives it."""
-    return Promise.RESTRAINT not in waived_by(settings.planner.name)
-
-
-def _refused(pod: Pod, snapshot: Snapshot) -> Wait | None:
-    """Even without restraint: who the API server refused to evict is not asked for again at once."""
-    rest = snapshot.ongoing.resting.get(pod.uid)
-    if rest is None or snapshot.at >= rest.until or rest.reason not in (Reason.PDB, Reason.EVICTION_FAILED):
-        return None
-    return Wait(pod.uid, pod.key, rest.reason, rest.text, rest.until)
-
-
-def _too_little(pod: Pod, mood: PodHappiness, settings: Settings) -> Wait | None:
-    failures, needed = mood.counts.failures, settings.decision.minimum_failures
+def _too_little_evidence(pod: Pod, happiness: PodHappiness, settings: Settings) -> Wait | None:
+    failures, needed = happiness.counts.failures, settings.decision.minimum_failures
     if failures >= needed:
         return None
     text = f"fewer than {needed:g} failed probes ({failures:.2f} after decay) are no evidence yet"
     return Wait(pod.uid, pod.key, Reason.TOO_LITTLE_EVIDENCE, text)
 
 
-def _busy(pod: Pod, snapshot: Snapshot) -> Wait | None:
-    if snapshot.ongoing.halted:
-        return Wait(pod.uid, pod.key, Reason.HALTED, snapshot.ongoing.halted)
-    if snapshot.ongoing.runs:
+def _moves_under_way(pod: Pod, snapshot: Snapshot) -> Wait | None:
+    if snapshot.moves.halted:
+        return Wait(pod.uid, pod.key, Reason.HALTED, snapshot.moves.halted)
+    if snapshot.moves.moves:
         return Wait(pod.uid, pod.key, Reason.MOVE_IN_FLIGHT, "the last plan is still being carried out")
     return None

@@ -1,65 +1,390 @@
-"""Pods about which `reactor.planning.problems.why_fixed` has nothing to say, told at a glance.
+"""Eligibility: may this pod be moved at all? The one list of checks that decision, planning, execution and pages use.
 
-In a large cluster nearly every pod is one of them, and to go through all checks for each takes longer than the plan.
-Whoever is not found ordinary here is only asked in full; so a check may be missing here only if it cannot fix a pod.
+Each check has a single-pod form that gives the reason with its evidence. In a large cluster nearly every pod passes
+all checks, and asking each check about each pod takes longer than the plan. So a check also has a bulk form: one
+cheap pass that returns the positions of the pods that the single-pod form has to be asked about.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
 
+from matching.plan import Promise
+from matching.problem import Requirement
+from matching.selectors import matches
+from reactor.cluster.pod_constraints import bound_pvs, unsupported_constraints
 from reactor.cluster.records import Pod
-from reactor.cluster.view import ClusterView
-from reactor.decision.managed import Management
-from reactor.decision.pdbs import why_not_evictable
-from reactor.decision.protection import SYSTEM_PRIORITIES, SYSTEM_PRIORITY_VALUE, UNMOVED_OWNERS
-from reactor.settings.model import Settings
-from reactor.state.moves import Ongoing
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.reasons import Reason
+from reactor.settings.model import Mode, Settings
+from reactor.settings.planner import waived_by
+from reactor.settings.selector import parse_selector
 from reactor.state.snapshot import Needs, Snapshot
+
+NOT_MANAGED = "not managed"
+DO_NOT_MOVE = "rematch.io/do-not-move"
+_PROTECTING_ANNOTATIONS = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+_DESCHEDULER_ANNOTATION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+_SYSTEM_PRIORITY_CLASSES = ("system-cluster-critical", "system-node-critical")
+_SYSTEM_PRIORITY = 2_000_000_000
+
+
+class Veto(StrEnum):
+    """Why a pod is never moved, whatever its happiness."""
+
+    TERMINATING = "terminating"
+    FINISHED = "finished"
+    MIRROR = "mirrorPod"
+    KUBE_SYSTEM = "kubeSystem"
+    SYSTEM_CRITICAL = "systemCritical"
+    NO_CONTROLLER = "noController"
+    CONTROLLER_GONE = "controllerGone"
+    DAEMON_SET = "daemonSet"
+    JOB = "job"
+    ANNOTATION = "annotation"
+    LOCAL_DATA = "localData"
 
 
 @dataclass(frozen=True, slots=True)
-class Ordinary:
-    view: ClusterView
-    ongoing: Ongoing
-    management: Management
-    scheduler_name: str
-    known: frozenset[str] | None
-    """Pods whose needs were measured lately; None where that does not matter."""
+class Ineligible:
+    """Why a pod may not be moved. As text: the code, the veto if there is one, and the evidence."""
+
+    code: Reason | str
+    evidence: str
+    until: float | None = None
+    """When the reason ends by itself; None when only a change in the cluster can end it."""
+    veto: Veto | None = None
+
+    @property
+    def text(self) -> str:
+        return self.evidence if self.veto is None else f"{self.veto}: {self.evidence}"
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Management:
+    """The parsed form of `managed` in the settings."""
+
+    namespaces: frozenset[str]
+    requirements: tuple[Requirement, ...]
+    scheduler_name: str | None
 
     @classmethod
-    def of(cls, snapshot: Snapshot, settings: Settings, management: Management) -> Ordinary:
-        known = snapshot.usage.known_pods() if snapshot.needs is Needs.METRICS else None
-        return cls(snapshot.cluster, snapshot.ongoing, management, settings.scheduler_name, known)
+    def of(cls, settings: Settings) -> Management:
+        managed = settings.managed
+        return cls(frozenset(managed.namespaces), parse_selector(managed.label_selector), managed.scheduler_name)
 
-    def covers(self, pods: list[Pod]) -> list[bool]:
-        """One answer per pod."""
-        if self.view.unread_namespaces:
-            return [False] * len(pods)
-        workloads = self.view.workloads
-        return [
-            (owner := pod.owner) is not None
-            and owner.uid in workloads
-            and owner.kind not in UNMOVED_OWNERS
-            and not pod.annotations
-            and pod.deleting is None
-            and pod.phase == "Running"
-            and not (pod.pvcs or pod.local_data or pod.unjudged or pod.mirror)
-            and pod.priority_class not in SYSTEM_PRIORITIES
-            and pod.priority < SYSTEM_PRIORITY_VALUE
-            and pod.scheduler_name == self.scheduler_name
-            and self._undisturbed(pod)
-            for pod in pods
-        ]
+    def why_not(self, pod: Pod) -> str:
+        """Which part of `managed` excludes the pod; empty when it is managed."""
+        if pod.namespace == "kube-system":
+            return "kube-system is never managed"
+        if self.namespaces and pod.namespace not in self.namespaces:
+            return f"managed.namespaces does not name {pod.namespace}"
+        if self.scheduler_name is not None and pod.scheduler_name != self.scheduler_name:
+            return f"managed.schedulerName is {self.scheduler_name}, the pod's is {pod.scheduler_name}"
+        if self.requirements and not matches(self.requirements, pod.labels):
+            return "managed.labelSelector does not select it"
+        return ""
 
-    def _undisturbed(self, pod: Pod) -> bool:
-        """Managed and measured, and no move or budget that could concern it."""
-        ongoing = self.ongoing
-        return (
-            (self.known is None or pod.uid in self.known)
-            and pod.uid not in ongoing.lineage
-            and pod.uid not in ongoing.resting
-            and pod.node not in ongoing.relieved
-            and (not self.view.pdbs or not why_not_evictable(pod, self.view))
-            and self.management.covers(pod)
-        )
+    def covers(self, pod: Pod) -> bool:
+        return not self.why_not(pod)
+
+
+@dataclass(frozen=True)
+class Eligibility:
+    """The checks on one snapshot. Made once per cycle."""
+
+    snapshot: Snapshot
+    cooldowns: Cooldowns
+    settings: Settings
+
+    @cached_property
+    def management(self) -> Management:
+        return Management.of(self.settings)
+
+    @cached_property
+    def restrained(self) -> bool:
+        """Whether moves wait until they can help and until earlier moves have settled. A planner such as
+        `stable-paper`, which follows a source without either, waives it."""
+        return Promise.RESTRAINT not in waived_by(self.settings.planner.name)
+
+    @cached_property
+    def measured(self) -> Collection[str]:
+        """UIDs of the pods with fresh measurements."""
+        return self.snapshot.usage.known_pods()
+
+    def why_not(self, pod: Pod, checks: Iterable[Check] | None = None) -> Ineligible | None:
+        """The first reason why this pod may not be moved, by all checks unless `checks` names some of them."""
+        for check in CHECKS if checks is None else checks:
+            found = check.reason(pod, self)
+            if found is not None:
+                return found
+        return None
+
+    def why_not_all(self, pods: Sequence[Pod]) -> list[Ineligible | None]:
+        """`why_not` for very many pods at once."""
+        suspects = {position for check in CHECKS for position in check.suspects(pods, self)}
+        found: list[Ineligible | None] = [None] * len(pods)
+        for position in suspects:
+            found[position] = self.why_not(pods[position])
+        return found
+
+
+_Reason = Callable[[Pod, Eligibility], Ineligible | None]
+_Suspects = Callable[[Sequence[Pod], Eligibility], Iterable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`reason` is the single-pod form. `suspects` is the bulk form: the positions of the pods that may be ineligible;
+    all others certainly pass."""
+
+    code: Veto | Reason | str
+    reason: _Reason
+    suspects: _Suspects
+
+
+def veto(code: Veto, evidence: Callable[[Pod, Eligibility], str], suspects: _Suspects) -> Check:
+    """A check whose `evidence` is empty for pods that it does not protect."""
+
+    def reason(pod: Pod, context: Eligibility) -> Ineligible | None:
+        found = evidence(pod, context)
+        return Ineligible(Reason.PROTECTED, found, veto=code) if found else None
+
+    return Check(code, reason, suspects)
+
+
+def _not_managed(pod: Pod, context: Eligibility) -> Ineligible | None:
+    excluded = context.management.why_not(pod)
+    return Ineligible(NOT_MANAGED, excluded) if excluded else None
+
+
+def _maybe_not_managed(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    management = context.management
+    if management.namespaces or management.requirements or management.scheduler_name is not None:
+        return [at for at, pod in enumerate(pods) if not management.covers(pod)]
+    return [at for at, pod in enumerate(pods) if pod.namespace == "kube-system"]
+
+
+def _system_critical(pod: Pod, _: Eligibility) -> str:
+    if pod.priority_class in _SYSTEM_PRIORITY_CLASSES or pod.priority >= _SYSTEM_PRIORITY:
+        return f"its priority is {pod.priority_class or pod.priority}"
+    return ""
+
+
+def _maybe_system_critical(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
+    return [at for at, pod in enumerate(pods) if pod.priority_class or pod.priority >= _SYSTEM_PRIORITY]
+
+
+def _owned_by(kind: str, evidence: str) -> tuple[Callable[[Pod, Eligibility], str], _Suspects]:
+    def single(pod: Pod, _: Eligibility) -> str:
+        return evidence.format(pod.owner.name) if pod.owner is not None and pod.owner.kind == kind else ""
+
+    def bulk(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
+        return [at for at, pod in enumerate(pods) if pod.owner is not None and pod.owner.kind == kind]
+
+    return single, bulk
+
+
+def _controller_gone(pod: Pod, context: Eligibility) -> str:
+    if pod.owner is None or pod.owner.uid in context.snapshot.cluster.workloads:
+        return ""
+    return f"its {pod.owner.kind} {pod.owner.name} is gone, or of a kind that is not watched"
+
+
+def _maybe_controller_gone(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    workloads = context.snapshot.cluster.workloads
+    return [at for at, pod in enumerate(pods) if pod.owner is None or pod.owner.uid not in workloads]
+
+
+def _annotated(pod: Pod, _: Eligibility) -> str:
+    own = pod.annotations.get(DO_NOT_MOVE)
+    if own is not None and own.lower() != "false":
+        return f"{DO_NOT_MOVE}: {own}"
+    if _DESCHEDULER_ANNOTATION in pod.annotations:
+        return _DESCHEDULER_ANNOTATION
+    for key, protecting in _PROTECTING_ANNOTATIONS.items():
+        value = pod.annotations.get(key)
+        if value is not None and value.lower() == protecting:
+            return f"{key}: {value}"
+    return ""
+
+
+def _local_data(pod: Pod, context: Eligibility) -> str:
+    if context.settings.execution.allow_local_data or not (pod.local_data or pod.pvcs):
+        return ""
+    local = [f"local volume {pv.name}" for pv in bound_pvs(pod, context.snapshot.cluster) if pv.local]
+    found = (*pod.local_data, *local)
+    return f"{', '.join(found)} (execution.allowLocalData lifts this)" if found else ""
+
+
+def _other_scheduler(pod: Pod, context: Eligibility) -> Ineligible | None:
+    ours = context.settings.scheduler_name
+    if pod.scheduler_name == ours:
+        return None
+    text = f"its schedulerName is {pod.scheduler_name}; only pods with {ours} are moved"
+    return Ineligible(Reason.OTHER_SCHEDULER, text)
+
+
+def _maybe_other_scheduler(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    ours = context.settings.scheduler_name
+    return [at for at, pod in enumerate(pods) if pod.scheduler_name != ours]
+
+
+def _unsupported(pod: Pod, context: Eligibility) -> Ineligible | None:
+    found = unsupported_constraints(pod, context.snapshot.cluster)
+    return Ineligible(Reason.UNSUPPORTED, f"cannot judge {', '.join(found)}") if found else None
+
+
+def _maybe_unsupported(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    if context.snapshot.cluster.unread_namespaces:
+        return range(len(pods))
+    return [at for at, pod in enumerate(pods) if pod.pvcs or pod.unsupported]
+
+
+def _pdb(pod: Pod, context: Eligibility) -> Ineligible | None:
+    """What the eviction API would answer."""
+    pdbs = [
+        pdb
+        for pdb in context.snapshot.cluster.pdbs_in(pod.namespace)
+        if pdb.selector is not None and matches(pdb.selector.requirements, pod.labels)
+    ]
+    if len(pdbs) > 1:
+        names = ", ".join(sorted(pdb.name for pdb in pdbs))
+        text = f"several disruption budgets select it ({names}); the eviction API refuses such pods"
+        return Ineligible(Reason.PDB, text)
+    if pdbs and pdbs[0].disruptions_allowed < 1:
+        return Ineligible(Reason.PDB, f"disruption budget {pdbs[0].name} allows no disruption now")
+    return None
+
+
+def _maybe_pdb(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    namespaces = {pdb.namespace for pdb in context.snapshot.cluster.pdbs}
+    if not namespaces:
+        return ()
+    return [at for at, pod in enumerate(pods) if pod.namespace in namespaces and _pdb(pod, context) is not None]
+
+
+def _recently_moved(pod: Pod, context: Eligibility) -> Ineligible | None:
+    lineage = context.cooldowns.lineage.get(pod.uid)
+    if lineage is None or not context.restrained:
+        return None
+    now, until = context.snapshot.at, lineage.cools_until(context.settings.decision.cooldown)
+    if now >= until:
+        return None
+    text = f"moved {now - lineage.moved:.0f} s ago (move {lineage.generation} in a row)"
+    return Ineligible(Reason.COOLDOWN, text, until)
+
+
+def _settling(pod: Pod, context: Eligibility) -> Ineligible | None:
+    relieved = context.cooldowns.relieved.get(pod.node or "")
+    if relieved is None or not context.restrained:
+        return None
+    now, until = context.snapshot.at, relieved + context.settings.decision.settle
+    if now >= until:
+        return None
+    text = f"a pod left {pod.node} {now - relieved:.0f} s ago; what that did is not measured yet"
+    return Ineligible(Reason.SETTLING, text, until)
+
+
+def _backed_off(pod: Pod, context: Eligibility) -> Ineligible | None:
+    """What mode observe did not carry out does not hold back mode act. Without restraint only a refusal by the API
+    server counts."""
+    backoff = context.cooldowns.backoffs.get(pod.uid)
+    if backoff is None or context.snapshot.at >= backoff.until:
+        return None
+    if context.restrained:
+        counts = backoff.reason is not Reason.OBSERVED or context.settings.mode is not Mode.ACT
+    else:
+        counts = backoff.reason in (Reason.PDB, Reason.EVICTION_FAILED)
+    return Ineligible(backoff.reason, backoff.text, backoff.until) if counts else None
+
+
+def _maybe_recently_moved(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    lineage = context.cooldowns.lineage
+    return [at for at, pod in enumerate(pods) if pod.uid in lineage] if lineage else ()
+
+
+def _maybe_settling(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    relieved = context.cooldowns.relieved
+    return [at for at, pod in enumerate(pods) if pod.node in relieved] if relieved else ()
+
+
+def _maybe_backed_off(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    backoffs = context.cooldowns.backoffs
+    return [at for at, pod in enumerate(pods) if pod.uid in backoffs] if backoffs else ()
+
+
+def _not_measured(pod: Pod, context: Eligibility) -> Ineligible | None:
+    if context.snapshot.needs is not Needs.METRICS or context.snapshot.usage.knows(pod.uid):
+        return None
+    return Ineligible(Reason.NO_FRESH_METRICS, "what it needs is not known now")
+
+
+def _maybe_not_measured(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    if context.snapshot.needs is not Needs.METRICS:
+        return ()
+    measured = context.measured
+    return [at for at, pod in enumerate(pods) if pod.uid not in measured]
+
+
+MANAGED = (Check(NOT_MANAGED, _not_managed, _maybe_not_managed),)
+PROTECTED = (
+    veto(
+        Veto.TERMINATING,
+        lambda pod, _: "the pod is being deleted" if pod.deleting is not None else "",
+        lambda pods, _: [at for at, pod in enumerate(pods) if pod.deleting is not None],
+    ),
+    veto(
+        Veto.FINISHED,
+        lambda pod, _: f"its phase is {pod.phase}" if pod.finished else "",
+        lambda pods, _: [at for at, pod in enumerate(pods) if pod.phase != "Running"],
+    ),
+    veto(
+        Veto.MIRROR,
+        lambda pod, _: "a static pod belongs to its kubelet" if pod.mirror else "",
+        lambda pods, _: [at for at, pod in enumerate(pods) if pod.mirror],
+    ),
+    veto(
+        Veto.KUBE_SYSTEM,
+        lambda pod, _: "kube-system is never touched" if pod.namespace == "kube-system" else "",
+        lambda pods, _: [at for at, pod in enumerate(pods) if pod.namespace == "kube-system"],
+    ),
+    veto(Veto.SYSTEM_CRITICAL, _system_critical, _maybe_system_critical),
+    veto(
+        Veto.NO_CONTROLLER,
+        lambda pod, _: "nobody would create it again" if pod.owner is None else "",
+        lambda pods, _: [at for at, pod in enumerate(pods) if pod.owner is None],
+    ),
+    veto(Veto.DAEMON_SET, *_owned_by("DaemonSet", "DaemonSet {} wants it on this node")),
+    veto(Veto.JOB, *_owned_by("Job", "Job {} would lose its work")),
+    veto(Veto.MIRROR, *_owned_by("Node", "a static pod belongs to its kubelet")),
+    veto(Veto.CONTROLLER_GONE, _controller_gone, _maybe_controller_gone),
+    veto(Veto.ANNOTATION, _annotated, lambda pods, _: [at for at, pod in enumerate(pods) if pod.annotations]),
+    veto(
+        Veto.LOCAL_DATA,
+        _local_data,
+        lambda pods, _: [at for at, pod in enumerate(pods) if pod.local_data or pod.pvcs],
+    ),
+)
+BINDABLE = (
+    Check(Reason.OTHER_SCHEDULER, _other_scheduler, _maybe_other_scheduler),
+    Check(Reason.UNSUPPORTED, _unsupported, _maybe_unsupported),
+)
+EVICTABLE = (Check(Reason.PDB, _pdb, _maybe_pdb),)
+COOLED_DOWN = (
+    Check(Reason.COOLDOWN, _recently_moved, _maybe_recently_moved),
+    Check(Reason.SETTLING, _settling, _maybe_settling),
+    Check("backoff", _backed_off, _maybe_backed_off),
+)
+FRESHLY_MEASURED = (Check(Reason.NO_FRESH_METRICS, _not_measured, _maybe_not_measured),)
+CHECKS = (*MANAGED, *PROTECTED, *BINDABLE, *EVICTABLE, *COOLED_DOWN, *FRESHLY_MEASURED)
+"""In the order in which reasons are reported."""

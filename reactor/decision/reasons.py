@@ -1,4 +1,4 @@
-"""Why nothing is done about an unhappy pod now: the codes of Wait(reason), in Events, metrics and `rematch explain`."""
+"""Why nothing is done about an unhappy pod now: the codes of Wait(reason) in Events, metrics and `rematch explain`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from enum import StrEnum
 class Reason(StrEnum):
     PROTECTED = "protected"
     OTHER_SCHEDULER = "otherScheduler"
-    UNJUDGED = "unjudgedConstraint"
+    UNSUPPORTED = "unjudgedConstraint"
+    """A hard constraint of the pod is not supported."""
     TOO_LITTLE_EVIDENCE = "tooLittleEvidence"
     COOLDOWN = "cooldown"
     SETTLING = "settling"
-    """Its node was just relieved of a pod; the measurements do not show yet what that did."""
+    """A pod just left its node; the measurements do not show the effect yet."""
     MOVE_IN_FLIGHT = "moveInFlight"
     HALTED = "halted"
     NO_FRESH_METRICS = "noFreshMetrics"
     MOVE_CANNOT_HELP = "moveCannotHelp"
-    NO_BETTER_PLACE = "noBetterPlace"
+    NO_BETTER_NODE = "noBetterPlace"
     OBSERVED = "observed"
     """A plan was made and recorded; mode observe does not carry it out."""
     PDB = "disruptionBudget"

@@ -1,35 +1,54 @@
-"""What came of a cycle, as a value for the record."""
+"""The outcome of a cycle, as a value for the record."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from matching.plan import Plan
+from matching.plan import Plan, PlannedMove
+from matching.problem import Problem
 from reactor.cluster.records import Pod
 from reactor.decision.decide import Decision
-from reactor.execution.executor import Bound
-from reactor.state.moves import Move
+from reactor.execution.binder import Bound
+from reactor.state.moves import ActiveMoves, Move
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Pending pods: the plan for them (None when none can be judged) and what the bindings said (mode act)."""
+    """Pending pods: where they go, and what the bindings answered."""
 
     plan: Plan | None
+    """By the matching; None when it had nothing to place."""
     bound: tuple[Bound, ...]
-    unjudged: tuple[Pod, ...]
+    unsupported: tuple[Pod, ...]
+    """Not bound, because a hard constraint of theirs is not supported."""
+    reserved: tuple[PlannedMove, ...] = ()
+    """Replacements that go to the node reserved for them."""
+
+    @property
+    def moves(self) -> tuple[PlannedMove, ...]:
+        return (*self.reserved, *(self.plan.moves if self.plan is not None else ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Rematch:
     plan_id: str
     plan: Plan
+    problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    placement: Placement | None
     decision: Decision
-    rematch: Rematch | None
-    moves: tuple[Move, ...]
-    """Every run that changed its stage in this cycle, in the order in which it did."""
+    placement: Placement | None = None
+    rematch: Rematch | None = None
+    followed: tuple[Move, ...] = ()
+    """Moves that changed their state in the cluster since the last cycle. They are recorded when the cycle starts."""
+    executed: tuple[Move, ...] = ()
+    """Moves that this cycle adopted, started, skipped or gave up."""
+    active: ActiveMoves = field(default_factory=ActiveMoves)
+    """The moves at the end of the cycle."""
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """Every move that changed its state, in order."""
+        return (*self.followed, *self.executed)

@@ -8,6 +8,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+WRITES_AT_ONCE = 16
+"""Evictions or bindings of one cycle that wait for their answers together."""
+
 
 async def some_at_once(calls: Sequence[Callable[[], Awaitable[T]]], most: int) -> list[T]:
     """The answers in the order of the calls; the first failure cancels the rest."""

@@ -1,87 +1,83 @@
-"""Which planned moves may start now: judged afresh against the cluster as it is, not as it was planned."""
+"""Which planned moves may start now, checked against the cluster as it is and not as it was planned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reactor.decision.managed import Management
-from reactor.decision.pdbs import why_not_evictable
-from reactor.decision.protection import protection
-from reactor.planning.problems import fits_now, reservations
-from reactor.settings.model import Settings
-from reactor.state.moves import Move
-from reactor.state.snapshot import Snapshot
+from reactor.decision.eligibility import EVICTABLE, MANAGED, PROTECTED, Eligibility
+from reactor.planning.problem_builder import fits_now
+from reactor.state.moves import ActiveMoves, Move, Reservation
 
 SETTLES = 30.0
-"""After a move its old pod may still be terminating, and a disruption budget is told of the new one a moment later."""
+"""Seconds after the end of a move in which its old pod may still terminate and PDBs may not count the new one yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """`begin` may start now; `skip` never will, each with its reason; the others wait for their turn."""
+    """`begin` may start now; `skip` never will, each with its reason. All others wait."""
 
     begin: tuple[Move, ...]
     skip: tuple[tuple[Move, str], ...]
 
 
-def choose_starts(snapshot: Snapshot, settings: Settings) -> Starts:
-    ongoing = snapshot.ongoing
-    flying = ongoing.in_flight
-    planned = [run for run in ongoing.runs if not run.in_flight]
-    free = 0 if ongoing.halted else settings.execution.max_moves_in_flight - len(flying)
-    busy = {run.workload for run in flying}
+def choose_starts(moves: ActiveMoves, eligibility: Eligibility) -> Starts:
+    """In the plan's order, never two of one workload at a time. A move that is blocked is skipped when nothing is in
+    flight that could unblock it."""
+    snapshot, settings = eligibility.snapshot, eligibility.settings
+    in_flight = moves.in_flight
+    free = 0 if moves.halted else settings.execution.max_moves_in_flight - len(in_flight)
+    busy = {move.workload for move in in_flight}
     begin: list[Move] = []
     skip: list[tuple[Move, str]] = []
-    hindered: list[tuple[Move, str]] = []
-    management = Management.of(settings)
-    held = reservations(snapshot, settings)
-    for run in planned:
-        obsolete = why_obsolete(run, snapshot, settings, management)
+    blocked: list[tuple[Move, str]] = []
+    reservations = moves.reservations(snapshot.at, settings.execution)
+    for move in moves.moves:
+        if move.in_flight:
+            continue
+        obsolete = why_obsolete(move, eligibility)
         if obsolete:
-            skip.append((run, obsolete))
-        elif len(begin) < free and run.workload not in busy:
-            hindrance = _why_not_now(run, snapshot, held)
-            if hindrance:
-                hindered.append((run, hindrance))
+            skip.append((move, obsolete))
+        elif len(begin) < free and move.workload not in busy:
+            blocker = _why_not_now(move, eligibility, reservations)
+            if blocker:
+                blocked.append((move, blocker))
             else:
-                begin.append(run)
-                busy.add(run.workload)
-                if not run.dumps:
-                    held.append(run)
-    settled = snapshot.at - ongoing.last_end >= SETTLES
-    if settled and not begin and not flying:
-        skip += hindered
+                begin.append(move)
+                busy.add(move.workload)
+                if not move.dumps:
+                    reservations.append(moves.reservation(move))
+    settled = snapshot.at - moves.last_end >= SETTLES
+    if settled and not begin and not in_flight:
+        skip += blocked
     return Starts(tuple(begin), tuple(skip))
 
 
-def why_obsolete(run: Move, snapshot: Snapshot, settings: Settings, management: Management) -> str:
+def why_obsolete(move: Move, eligibility: Eligibility) -> str:
     """Why the plan no longer holds for this pod; empty when it does."""
-    pod = snapshot.cluster.pods.get(run.move.uid)
+    cluster = eligibility.snapshot.cluster
+    pod = cluster.pods.get(move.pod.uid)
     if pod is None:
         return "the pod is gone"
-    if pod.node != run.move.source:
+    if pod.node != move.source:
         return f"the pod is on {pod.node} now"
-    outside = management.why_not(pod)
-    if outside is not None:
-        return f"not managed any more: {outside}"
-    veto = protection(pod, snapshot.cluster, settings)
-    if veto is not None:
-        return f"protected by now ({veto.veto}: {veto.evidence})"
-    if run.dumps:
+    ineligible = eligibility.why_not(pod, (*MANAGED, *PROTECTED))
+    if ineligible is not None:
+        return str(ineligible)
+    if move.dumps:
         return ""
-    target = snapshot.cluster.nodes.get(run.move.target)
+    target = cluster.nodes.get(move.target)
     if target is None or not target.ready or target.unschedulable:
-        return f"{run.move.target} does not take pods now"
+        return f"{move.target} does not take pods now"
     return ""
 
 
-def _why_not_now(run: Move, snapshot: Snapshot, held: Sequence[Move]) -> str:
-    """What other moves under way may still clear; empty when the move can start."""
-    pod = snapshot.cluster.pods[run.move.uid]
-    budget = why_not_evictable(pod, snapshot.cluster)
-    if budget:
-        return budget
-    if not run.dumps and not fits_now(pod, run.move.target, snapshot, held):
-        return f"{run.move.target} has no room for it now"
+def _why_not_now(move: Move, eligibility: Eligibility, reservations: Sequence[Reservation]) -> str:
+    """What other moves in flight may still change; empty when the move can start."""
+    pod = eligibility.snapshot.cluster.pods[move.pod.uid]
+    ineligible = eligibility.why_not(pod, EVICTABLE)
+    if ineligible is not None:
+        return ineligible.text
+    if not move.dumps and not fits_now(pod, move.target, eligibility.snapshot, reservations):
+        return f"{move.target} has no room for it now"
     return ""

@@ -1,29 +1,43 @@
-"""Pods that wait for our binder: who is to be placed now, and for whom a node is held."""
+"""Pods that wait for our binder: which are bound to the node reserved for them, and which the matching has to place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from reactor.cluster.pod_constraints import cannot_judge
+from matching.plan import PlannedMove
+from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import Pod
-from reactor.execution.follow import reserved
+from reactor.planning.problem_builder import fits_now
 from reactor.settings.model import Settings
+from reactor.state.moves import Reservation
 from reactor.state.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
     place: Mapping[str, str | None]
-    """By UID: the node that a reservation holds for the pod, or None."""
-    unjudged: tuple[Pod, ...]
-    """Not bound, because a hard constraint of theirs cannot be judged."""
+    """By UID: the node that is reserved for the pod, or None."""
+    unsupported: tuple[Pod, ...]
+    """Not bound, because a hard constraint of theirs is not supported."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationCheck:
+    """Which pending pods still fit on the node that is reserved for them."""
+
+    bindable: tuple[PlannedMove, ...]
+    """Replacements that are bound to the node reserved for them."""
+    unreserved: tuple[str, ...]
+    """UIDs for the matching: no node is reserved for them, or not one that takes them any more."""
+    kept: tuple[Reservation, ...]
+    """Room that the matching must leave, also for the `bindable` ones."""
 
 
 def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
-    """Ours by scheduler name, whether managed or not: nobody else would bind them.
+    """Pods with our scheduler name, managed or not: nobody else would bind them.
 
-    Gated pods are left alone, and a pod whose binding just failed has to wait a little.
+    Pods with scheduling gates are not ready to be bound. A pod whose binding just failed backs off.
     """
     waiting = [
         pod
@@ -33,13 +47,32 @@ def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
         and not pod.gates
         and not pod.finished
         and pod.deleting is None
-        and snapshot.at >= snapshot.ongoing.unbound.get(pod.uid, 0.0)
+        and snapshot.at >= snapshot.moves.binding_backoffs.get(pod.uid, 0.0)
     ]
-    held = {
-        run.replacement: run.move.target
-        for run in snapshot.ongoing.in_flight
-        if run.replacement is not None and reserved(run, snapshot.at, settings.execution)
-    }
-    unjudged = tuple(pod for pod in waiting if cannot_judge(pod, snapshot.cluster))
-    left = {pod.uid for pod in unjudged}
-    return Pending({pod.uid: held.get(pod.uid) for pod in waiting if pod.uid not in left}, unjudged)
+    reservations = snapshot.moves.reservations(snapshot.at, settings.execution)
+    reserved = {each.move.replacement: each.move.target for each in reservations}
+    unsupported = tuple(pod for pod in waiting if unsupported_constraints(pod, snapshot.cluster))
+    left_out = {pod.uid for pod in unsupported}
+    return Pending({pod.uid: reserved.get(pod.uid) for pod in waiting if pod.uid not in left_out}, unsupported)
+
+
+def check_reservations(pending: Pending, snapshot: Snapshot, settings: Settings) -> ReservationCheck:
+    """A replacement whose reserved node still takes it needs no matching. A reservation whose node does not take the
+    replacement any more is given up."""
+    kept = snapshot.moves.reservations(snapshot.at, settings.execution)
+    bindable: list[PlannedMove] = []
+    unreserved: list[str] = []
+    for uid, node in pending.place.items():
+        pod = snapshot.cluster.pods[uid]
+        others = [each for each in kept if each.move.replacement != uid]
+        if node is not None and fits_now(pod, node, snapshot, others):
+            reasons = (f"{node} is reserved for the replacement of {_predecessor(uid, kept)}",)
+            bindable.append(PlannedMove(pod.key, uid, None, node, 1, reasons))
+        else:
+            unreserved.append(uid)
+            kept = others
+    return ReservationCheck(tuple(bindable), tuple(unreserved), tuple(kept))
+
+
+def _predecessor(uid: str, reservations: Iterable[Reservation]) -> str:
+    return next(each.pod.key for each in reservations if each.move.replacement == uid)

@@ -1,4 +1,4 @@
-"""Needs and room (decision 6): the three quantities of a pod, what a node has, and who already holds some of it."""
+"""Needs and room: builds a matching problem from the pods, nodes and reservations of a snapshot."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.feasibility import would_take
-from matching.problem import Amounts, Options, Problem, Requirement, Rules, Scope, Strategy, Term, from_columns
-from matching.problem import Node as Place
-from matching.problem import Pod as Guest
+from matching.problem import Amounts, Options, Problem, Rules, Scope, from_columns
+from matching.problem import Node as ProblemNode
+from matching.problem import Pod as ProblemPod
 from reactor.cluster.pod_constraints import namespace_labels, rules_of
 from reactor.cluster.records import Node, Pod
-from reactor.signals.readings import Usage
+from reactor.planning.strategy import choose_strategy
+from reactor.signals.measurements import Usage
 from reactor.signals.workloads import workload_key
-from reactor.state.moves import Move
-from reactor.state.snapshot import Needs, Snapshot
+from reactor.state.moves import Reservation
+from reactor.state.snapshot import MEASURED, Needs, Snapshot
 
-MEASURED = ("cpu", "memory")
-COUNTED_APART = "pods"
-"""A node's limit of pods is no axis: every pod takes one."""
-DEFAULT_MAX_PODS = 110.0
+_POD_COUNT = "pods"
+"""A node's limit of pods is not an axis: every pod takes one."""
+_DEFAULT_MAX_PODS = 110.0
 
 _Row = tuple[Pod, str | None, str, bool, Rules]
 """Pod, its node, why it is fixed, whether it is happy, its rules."""
@@ -33,46 +33,45 @@ _Needs = tuple[Amounts, Amounts, Amounts]
 
 
 class ProblemBuilder:
-    """Collects guests; nodes are added at the end, when it is known which axes matter."""
+    """Collects pods and reservations. Nodes are added at the end, when the axes are known."""
 
     def __init__(self, snapshot: Snapshot, only: Collection[str] | None = None) -> None:
-        """`only` these nodes, where the others do not matter."""
+        """`only`: the names of the nodes that matter; None means all."""
         self._snapshot = snapshot
         nodes = snapshot.cluster.nodes
         self._nodes: list[Node] = [nodes[name] for name in (nodes if only is None else only) if name in nodes]
-        self._guests: list[_Row] = []
-        self._held: list[Move] = []
+        self._rows: list[_Row] = []
+        self._reservations: list[Reservation] = []
         self._equal_rules: dict[Rules, Rules] = {}
         self._requests: dict[int, Amounts] = {}
         """By the identity of the mapping, which the pods of a template share."""
 
-    def add(self, pod: Pod, *, fixed: str = "", happy: bool = True, only_on: str | None = None) -> None:
-        self._guests.append((pod, pod.node, fixed, happy, self._rules(pod, only_on)))
+    def add(self, pod: Pod, *, fixed: str = "", happy: bool = True) -> None:
+        self._rows.append((pod, pod.node, fixed, happy, self._rules(pod)))
 
     def add_all(self, pods: Sequence[Pod], fixed: Sequence[str], happy: Sequence[bool]) -> None:
-        """Very many at once, each with why it is fixed and whether it is happy."""
-        rules = [self._rules(pod, None) if pod.pvcs else pod.rules for pod in pods]
-        self._guests += zip(pods, [pod.node for pod in pods], fixed, happy, rules, strict=True)
+        """`add` for very many pods."""
+        rules = [self._rules(pod) if pod.pvcs else pod.rules for pod in pods]
+        self._rows += zip(pods, [pod.node for pod in pods], fixed, happy, rules, strict=True)
 
-    def hold(self, run: Move) -> None:
-        """Room on the target for a replacement that is not there yet."""
-        self._held.append(run)
+    def reserve(self, reservation: Reservation) -> None:
+        self._reservations.append(reservation)
 
-    def takes(self, pod: Pod, target: str) -> bool:
-        """Whether the target would take the pod, as if it had no node yet."""
-        self._guests.append((pod, None, "", True, self._rules(pod, None)))
+    def fits(self, pod: Pod, target: str) -> bool:
+        """Whether the target would take the pod, as if it were pending."""
+        self._rows.append((pod, None, "", True, self._rules(pod)))
         return would_take(self.problem(Options(scope=Scope.PENDING)), pod.uid, target)
 
     def problem(self, options: Options) -> Problem:
         axes = self._axes()
         self._requests.clear()
-        guests = self._guests_of(axes)
-        used = _used_by_node(guests)
-        held = [self._reservation(axes, run) for run in self._held]
+        pods = self._pods(axes)
+        used = _used_by_node(pods)
+        reserved = [self._stand_in(axes, each) for each in self._reservations]
         return Problem(
             axes=axes,
-            pods=(*guests, *held),
-            nodes=tuple(self._place(axes, node, used.get(node.name)) for node in self._nodes),
+            pods=(*pods, *reserved),
+            nodes=tuple(self._node(axes, node, used.get(node.name)) for node in self._nodes),
             options=options,
             needs_from=self._snapshot.needs,
             hard_only=axes[len(MEASURED) :],
@@ -80,24 +79,23 @@ class ProblemBuilder:
         )
 
     def _axes(self) -> tuple[str, ...]:
-        """Whatever else somebody asks for (GPUs, huge pages, ephemeral storage) can only reject: nobody measures it."""
-        stated = {id(pod.requests): pod.requests for pod in [row[0] for row in self._guests]}
+        """Other requested resources (GPUs, huge pages, ephemeral storage) are hard constraints only: they are not
+        measured."""
+        stated = {id(pod.requests): pod.requests for pod in [row[0] for row in self._rows]}
         asked = {axis for requests in stated.values() for axis, amount in requests.items() if amount > 0}
-        return MEASURED + tuple(sorted(asked - {*MEASURED, COUNTED_APART}))
+        return MEASURED + tuple(sorted(asked - {*MEASURED, _POD_COUNT}))
 
-    def _rules(self, pod: Pod, only_on: str | None) -> Rules:
-        """Of pods whose rules come out equal only one value is kept."""
+    def _rules(self, pod: Pod) -> Rules:
+        """Pods with equal rules share one value."""
         rules = rules_of(pod, self._snapshot.cluster)
-        if only_on is not None:
-            rules = pinned(rules, only_on)
         return rules if rules is pod.rules else self._equal_rules.setdefault(rules, rules)
 
-    def _guests_of(self, axes: tuple[str, ...]) -> list[Guest]:
+    def _pods(self, axes: tuple[str, ...]) -> list[ProblemPod]:
         needs = list(self._running_needs(axes))
-        if len(needs) < len(self._guests):
+        if len(needs) < len(self._rows):
             running = iter(needs)
-            needs = [self._new_needs(axes, row[0]) if row[1] is None else next(running) for row in self._guests]
-        return _guests(self._guests, needs)
+            needs = [self._pending_needs(axes, row[0]) if row[1] is None else next(running) for row in self._rows]
+        return _problem_pods(self._rows, needs)
 
     def _request(self, axes: tuple[str, ...], pod: Pod) -> Amounts:
         key = id(pod.requests)
@@ -107,9 +105,9 @@ class ProblemBuilder:
         return found
 
     def _running_needs(self, axes: tuple[str, ...]) -> Iterable[_Needs]:
-        """Request, usage and peak of every guest with a node, in order. Where nothing fresh is known the request
-        stands in: unknown never reads as idle."""
-        pods = [row[0] for row in self._guests if row[1] is not None]
+        """Request, usage and peak of every pod with a node, in order. Without fresh measurements the request counts:
+        unknown never reads as idle."""
+        pods = [row[0] for row in self._rows if row[1] is not None]
         requests = [self._request(axes, pod) for pod in pods]
         if self._snapshot.needs is Needs.REQUESTS or not pods:
             return zip(requests, requests, requests, strict=True)
@@ -122,7 +120,7 @@ class ProblemBuilder:
         used = np.where(known, usage, np.maximum(measured, expected))
         return zip(requests, _rows(used, request), _rows(np.maximum(used, expected), request), strict=True)
 
-    def _new_needs(self, axes: tuple[str, ...], pod: Pod) -> _Needs:
+    def _pending_needs(self, axes: tuple[str, ...], pod: Pod) -> _Needs:
         """A pod that has not run yet needs what its workload needs."""
         request = self._request(axes, pod)
         if self._snapshot.needs is Needs.REQUESTS:
@@ -131,23 +129,24 @@ class ProblemBuilder:
         expected = _over(request, (peak.cpu, peak.memory))
         return request, expected, expected
 
-    def _reservation(self, axes: tuple[str, ...], run: Move) -> Guest:
-        """It will look like the pod that it replaces to everybody else's rules, and have the same. Needs what its
-        workload needs, as any pod that has not run yet: the pod it replaces may be gone."""
-        fixed = f"held for the replacement of {run.pod.key}"
-        (guest,) = _guests([(run.pod, None, fixed, True, run.pod.rules)], [self._new_needs(axes, run.pod)])
-        name = f"reservation:{run.id}"
-        key = f"{run.pod.namespace}/{name}"
-        return replace(guest, key=key, uid=name, node=run.move.target, workload=name, priority=0, leaving=False)
+    def _stand_in(self, axes: tuple[str, ...], reservation: Reservation) -> ProblemPod:
+        """A stand-in for the replacement, with the labels, rules and requests of the pod that it replaces. The needs
+        are those of its workload, as for every pod that has not run yet."""
+        move, pod = reservation.move, reservation.pod
+        fixed = f"reserved for the replacement of {pod.key}"
+        (stand_in,) = _problem_pods([(pod, None, fixed, True, pod.rules)], [self._pending_needs(axes, pod)])
+        name = f"reservation:{move.id}"
+        key = f"{pod.namespace}/{name}"
+        return replace(stand_in, key=key, uid=name, node=move.target, workload=name, priority=0, leaving=False)
 
-    def _place(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> Place:
+    def _node(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> ProblemNode:
         allocatable = _amounts(axes, node.allocatable)
         usage = None if self._snapshot.needs is Needs.REQUESTS else self._snapshot.usage.node_usage(node.name)
         room = all(amount > 0 for amount in allocatable[: len(MEASURED)])
-        return Place(
+        return ProblemNode(
             name=node.name,
             allocatable=allocatable,
-            max_pods=int(node.allocatable.get("pods", DEFAULT_MAX_PODS)),
+            max_pods=int(node.allocatable.get("pods", _DEFAULT_MAX_PODS)),
             labels=node.labels,
             taints=node.taints,
             unschedulable=node.unschedulable,
@@ -157,8 +156,26 @@ class ProblemBuilder:
         )
 
 
+def fits_now(pod: Pod, target: str, snapshot: Snapshot, reservations: Sequence[Reservation]) -> bool:
+    """Whether the target would take the pod now, counting Terminating pods and the `reservations` of other moves.
+
+    Only the target is looked at, unless there are rules between pods: these look at other nodes, too.
+    """
+    if target not in snapshot.cluster.nodes:
+        return False
+    elsewhere = snapshot.cluster.seen_by_rules
+    builder = ProblemBuilder(snapshot, None if elsewhere else (target,))
+    for other in {other.uid: other for other in (*snapshot.cluster.pods_on(target), *elsewhere)}.values():
+        if other.node is not None and not other.finished and other.uid != pod.uid:
+            builder.add(other, fixed="is there already")
+    for reservation in reservations:
+        if reservation.move.target == target or elsewhere:
+            builder.reserve(reservation)
+    return builder.fits(pod, target)
+
+
 def _background(axes: tuple[str, ...], node: Node, usage: Usage, used: Amounts | None) -> Amounts:
-    """What the node uses beyond its pods and beyond what it keeps back for itself anyway."""
+    """What the node uses beyond its pods and beyond the difference between capacity and allocatable."""
     measured = {"cpu": usage.cpu.fresh, "memory": usage.memory.fresh}
     rest = []
     for at, axis in enumerate(axes):
@@ -169,13 +186,13 @@ def _background(axes: tuple[str, ...], node: Node, usage: Usage, used: Amounts |
     return tuple(rest)
 
 
-def _guests(rows: Sequence[_Row], needs: Sequence[_Needs]) -> list[Guest]:
+def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs]) -> list[ProblemPod]:
     if not rows:
         return []
     pods, nodes, fixed, happy, rules = zip(*rows, strict=True)
     request, usage, peak = zip(*needs, strict=True)
     return from_columns(
-        Guest,
+        ProblemPod,
         {
             "key": [pod.key for pod in pods],
             "uid": [pod.uid for pod in pods],
@@ -191,18 +208,9 @@ def _guests(rows: Sequence[_Row], needs: Sequence[_Needs]) -> list[Guest]:
             "labels": [pod.labels for pod in pods],
             "leaving": [pod.deleting is not None for pod in pods],
             "unknown": [()] * len(pods),
-            "strategy": [Strategy.EVICT] * len(pods),
+            "strategy": [choose_strategy(pod).strategy for pod in pods],
         },
     )
-
-
-def pinned(rules: Rules, node: str) -> Rules:
-    """The same rules, and only this node. An empty term matches no node, so it must not become this one."""
-    here = Requirement("metadata.name", "In", (node,))
-    if rules.node_affinity is None:
-        return replace(rules, node_affinity=(Term(fields=(here,)),))
-    terms = [term for term in rules.node_affinity if term != Term()]
-    return replace(rules, node_affinity=tuple(replace(term, fields=(*term.fields, here)) for term in terms))
 
 
 def _amounts(axes: tuple[str, ...], quantities: Mapping[str, float]) -> Amounts:
@@ -223,13 +231,13 @@ def _rows(measured: NDArray[np.float64], request: NDArray[np.float64]) -> Iterab
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _used_by_node(guests: list[Guest]) -> dict[str, Amounts]:
+def _used_by_node(pods: list[ProblemPod]) -> dict[str, Amounts]:
     numbers: dict[str, int] = {}
-    there = [guest for guest in guests if guest.node is not None]
-    at = [numbers.setdefault(guest.node or "", len(numbers)) for guest in there]
-    if not there:
+    bound = [pod for pod in pods if pod.node is not None]
+    at = [numbers.setdefault(pod.node or "", len(numbers)) for pod in bound]
+    if not bound:
         return {}
-    axes = len(there[0].usage)
-    usage = np.fromiter(chain.from_iterable(guest.usage for guest in there), np.float64, len(there) * axes)
+    axes = len(bound[0].usage)
+    usage = np.fromiter(chain.from_iterable(pod.usage for pod in bound), np.float64, len(bound) * axes)
     sums = [np.bincount(at, weights=row) for row in usage.reshape(-1, axes).T]
     return dict(zip(numbers, zip(*(row.tolist() for row in sums), strict=True), strict=True))

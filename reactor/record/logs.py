@@ -1,20 +1,23 @@
-"""Structured logs: one JSON object per line for machines, aligned colour for a person at a terminal."""
+"""Structured logs: JSON lines for machines, coloured lines for a terminal. Each line of a cycle carries its id."""
 
 from __future__ import annotations
 
 import logging
+import secrets
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
 _TRACEBACKS = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
-"""Local variables hold tokens and whole clusters: neither belongs in a log."""
+"""Local variables may hold tokens and whole clusters. They are not logged."""
 
 
 def configure_logs(*, level: str = "info", json: bool | None = None, stream: TextIO | None = None) -> None:
-    """To standard error, as it is now, unless told otherwise."""
+    """Log to standard error unless `stream` says otherwise."""
     stream = stream or sys.stderr
     as_json = not stream.isatty() if json is None else json
     renderer: structlog.types.Processor = (
@@ -32,3 +35,11 @@ def configure_logs(*, level: str = "info", json: bool | None = None, stream: Tex
         logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
+
+
+@contextmanager
+def cycle_context() -> Iterator[str]:
+    """A new cycle id, on every log line inside of the context."""
+    cycle = secrets.token_hex(4)
+    with structlog.contextvars.bound_contextvars(cycle=cycle):
+        yield cycle

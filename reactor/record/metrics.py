@@ -1,4 +1,4 @@
-"""Our own Prometheus metrics: one registry, every name present from the start."""
+"""The Prometheus metrics of the controller: one registry, every name is present from the start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SLOW = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)
 
 
 class Instruments:
-    """What is counted and measured; the stages call these, nothing else does."""
+    """All metrics of the controller. To add one, add it here and set it where it is measured."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -45,16 +45,14 @@ class Instruments:
         self.unhappy = Gauge("rematch_pods_unhappy", "Managed pods below their threshold.", registry=registry)
         self.happiness = Gauge(
             "rematch_pod_happiness_ratio",
-            "Probability of being happy, for pods with failed probes on their account.",
+            "Probability of being happy, for pods with failed probes.",
             ["namespace", "pod"],
             registry=registry,
         )
 
     def _decisions(self) -> None:
         registry = self.registry
-        self.cycles = Counter(
-            "rematch_cycles", "Decisions taken, by what asked for them.", ["trigger"], registry=registry
-        )
+        self.cycles = Counter("rematch_cycles", "Cycles, by what triggered them.", ["trigger"], registry=registry)
         for trigger in Trigger:
             self.cycles.labels(trigger)
         self.stage_seconds = Histogram(
@@ -103,7 +101,7 @@ class Instruments:
 
     def _surroundings(self) -> None:
         registry = self.registry
-        Info("rematch_build", "What is running.", registry=registry).info({"version": version("rematch")})
+        Info("rematch_build", "Version of the controller.", registry=registry).info({"version": version("rematch")})
         self.acting = Gauge("rematch_acting", "1 in mode act, 0 in mode observe.", registry=registry)
         self.revisions = Counter(
             "rematch_settings_revisions", "Settings revisions seen.", ["result"], registry=registry
@@ -120,5 +118,5 @@ class Instruments:
             "rematch_storage_ok", "1 when the last write to the store succeeded.", registry=registry
         )
         self.events_lost = Counter(
-            "rematch_events_not_written", "Events of ours the API did not take.", registry=registry
+            "rematch_events_not_written", "Events that the API did not accept.", registry=registry
         )

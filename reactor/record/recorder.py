@@ -1,34 +1,38 @@
-"""One outcome per cycle comes in; rows, Events, metrics and log lines go out, in this one place."""
+"""Records what a cycle did: as rows of the history, Events, metrics and log lines."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import structlog
 
-from reactor.decision.decide import Wait
-from reactor.decision.managed import Management
+from reactor.cluster.decoding.decoder import MalformedObject
+from reactor.cluster.kinds import Kind
+from reactor.decision.decide import Decision, Wait
+from reactor.decision.eligibility import Management
+from reactor.errors import ClusterError, Expired
 from reactor.execution.outcome import Outcome, Placement, Rematch
-from reactor.record.announce import about_move, about_placement, about_unhappy, about_wait
+from reactor.record.events import EventQueue, move_event, placement_events, unhappy_event, wait_event
 from reactor.record.history import History
 from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes
 from reactor.settings.model import Settings
-from reactor.state.moves import Move, MoveState
+from reactor.state.moves import ActiveMoves, Move, MoveState
 from reactor.state.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
 
+REMEMBERED_OBJECTS = 1_000
+
 Listener = Callable[[str, Snapshot, Outcome], None]
-"""(cycle id, snapshot, outcome): the dashboard is one."""
+"""Called with cycle id, snapshot and outcome. The dashboard is one."""
 
 
 class Recorder:
-    def __init__(self, history: History, notes: Notes, instruments: Instruments) -> None:
+    def __init__(self, history: History, events: EventQueue, instruments: Instruments) -> None:
         self._history = history
-        self._notes = notes
+        self._events = events
         self._instruments = instruments
         self._listeners: list[Listener] = []
 
@@ -48,36 +52,46 @@ class Recorder:
             self._placement(cycle, snapshot, outcome.placement)
         self._decision(cycle, snapshot, outcome)
         if outcome.rematch is not None:
-            self._rematch(cycle, snapshot, outcome.rematch, decision.trigger, settings)
-        for run in outcome.moves:
-            self._move(run, snapshot)
-        self._gauges(snapshot, Management.of(settings))
+            self._rematch(cycle, decision, outcome.rematch, settings)
+        self.record_moves(cycle, outcome.executed, snapshot)
+        self._gauges(snapshot, outcome.active, Management.of(settings))
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
 
-    async def intend(self, runs: Sequence[Move], at: float) -> None:
-        """In the store before the first eviction: a process killed right after it must not lose the move."""
-        if runs:
-            self._history.moves(runs, at)
-            await self._history.moves_written()
+    async def record_problem(self, rematch: Rematch, settings: Settings) -> None:
+        """The problem of a recorded plan. Takes a while for a large cluster, so nothing should wait for it."""
+        await self._history.problem(rematch, settings.planner)
+
+    def record_moves(self, cycle: str, moves: Iterable[Move], snapshot: Snapshot) -> None:
+        """Moves that changed their state."""
+        for move in moves:
+            self._move(cycle, move, snapshot)
+
+    async def intend(self, moves: Sequence[Move], at: float) -> None:
+        """Store moves before their first eviction, so that a process that is killed then does not lose them."""
+        if moves:
+            self._history.moves("", moves, at)
+            await self._history.flush()
 
     def _decision(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         decision = outcome.decision
-        for wait in self._history.decision(cycle, decision):
+        for wait in self._history.waits(cycle, decision):
             self._wait(wait, snapshot)
         for one in decision.unhappy:
             pod = snapshot.cluster.pods[one.uid]
-            log.info("unhappy", pod=one.pod, node=pod.node, happiness=round(one.mood.probability, 3), cause=one.cause)
-            self._notes.add(about_unhappy(pod, one, outcome.rematch))
+            log.info(
+                "unhappy", pod=one.pod, node=pod.node, happiness=round(one.happiness.probability, 3), cause=one.cause
+            )
+            self._events.add(unhappy_event(pod, one, outcome.rematch))
 
     def _wait(self, wait: Wait, snapshot: Snapshot) -> None:
         log.info("wait", pod=wait.pod, reason=wait.reason, text=wait.text)
         self._instruments.waits.labels(wait.reason).inc()
-        self._notes.add(about_wait(snapshot.cluster.pods[wait.uid], wait))
+        self._events.add(wait_event(snapshot.cluster.pods[wait.uid], wait))
 
-    def _rematch(self, cycle: str, snapshot: Snapshot, rematch: Rematch, trigger: str, settings: Settings) -> None:
+    def _rematch(self, cycle: str, decision: Decision, rematch: Rematch, settings: Settings) -> None:
         plan = rematch.plan
-        self._history.plan(rematch.plan_id, cycle, snapshot.at, plan, settings.mode, trigger)
+        self._history.plan(cycle, decision, rematch, settings.mode)
         self._instruments.plans.labels(plan.planner).inc()
         self._instruments.blocking_pairs.set(plan.certificate.blocking_pairs)
         self._instruments.planned_moves.set(len(plan.moves))
@@ -92,40 +106,62 @@ class Recorder:
         )
 
     def _placement(self, cycle: str, snapshot: Snapshot, placement: Placement) -> None:
-        outcomes = {one.pod.uid: one.answer.outcome for one in placement.bound}
         for one in placement.bound:
             self._instruments.bindings.labels(one.answer.outcome).inc()
-        if placement.plan is not None:
-            self._history.placed(cycle, snapshot.at, placement.plan, outcomes)
-        for note in about_placement(placement, snapshot):
-            self._notes.add(note)
+        if placement.plan is not None or placement.reserved:
+            self._history.placement(cycle, snapshot.at, placement)
+        for event in placement_events(placement, snapshot):
+            self._events.add(event)
 
-    def _move(self, run: Move, snapshot: Snapshot) -> None:
-        self._history.moves([run], snapshot.at)
+    def _move(self, cycle: str, move: Move, snapshot: Snapshot) -> None:
+        self._history.moves(cycle, [move], snapshot.at)
         log.info(
             "move",
-            pod=run.move.pod,
-            source=run.move.source,
-            target=run.move.target,
-            state=run.state,
-            outcome=run.outcome,
+            pod=move.pod.key,
+            source=move.source,
+            target=move.target,
+            state=move.state,
+            outcome=move.outcome,
         )
-        if run.answer is not None and (run.state is MoveState.EVICTED or run.evicted is None or run.dumps):
-            self._instruments.evictions.labels(run.answer).inc()
-        if run.ended is not None:
-            self._instruments.moves.labels(run.state).inc()
-            if run.state is MoveState.DONE and run.evicted is not None and not run.dumps:
-                self._instruments.move_seconds.observe(run.ended - run.evicted)
-        note = about_move(run, snapshot)
-        if note is not None:
-            self._notes.add(note)
+        if move.answer is not None and (move.state is MoveState.EVICTED or move.evicted is None or move.dumps):
+            self._instruments.evictions.labels(move.answer).inc()
+        if move.ended is not None:
+            self._instruments.moves.labels(move.state).inc()
+            if move.state is MoveState.DONE and move.evicted is not None and not move.dumps:
+                self._instruments.move_seconds.observe(move.ended - move.evicted)
+        event = move_event(move, snapshot)
+        if event is not None:
+            self._events.add(event)
 
-    def _gauges(self, snapshot: Snapshot, management: Management) -> None:
+    def _gauges(self, snapshot: Snapshot, active: ActiveMoves, management: Management) -> None:
         instruments = self._instruments
-        instruments.moves_in_flight.set(len(snapshot.ongoing.in_flight))
-        instruments.halted.set(1 if snapshot.ongoing.halted else 0)
+        instruments.moves_in_flight.set(len(active.in_flight))
+        instruments.halted.set(1 if active.halted else 0)
         instruments.unhappy.set(sum(management.covers(pod) for pod in snapshot.unhappy_pods()))
         instruments.happiness.clear()
-        for uid, mood in snapshot.happiness.items():
+        for uid, happiness in snapshot.happiness.items():
             pod = snapshot.cluster.pods[uid]
-            instruments.happiness.labels(pod.namespace, pod.name).set(mood.probability)
+            instruments.happiness.labels(pod.namespace, pod.name).set(happiness.probability)
+
+
+class WatchRecorder:
+    """Counts and logs the problems of the watches."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+        self._logged: set[MalformedObject] = set()
+
+    def malformed(self, malformed: MalformedObject) -> None:
+        """Every list reads the object again. It is logged once."""
+        self._instruments.malformed.labels(malformed.kind).inc()
+        if malformed in self._logged:
+            return
+        if len(self._logged) >= REMEMBERED_OBJECTS:
+            self._logged.clear()
+        self._logged.add(malformed)
+        log.warning("object left out: it cannot be read", kind=malformed.kind, problem=str(malformed))
+
+    def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None:
+        self._instruments.watch_failures.labels(kind).inc()
+        level = log.info if isinstance(error, Expired) else log.warning
+        level("watch interrupted", kind=kind.value, error=str(error), again_in=round(delay, 2))

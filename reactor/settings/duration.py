@@ -1,4 +1,4 @@
-"""Durations the way Kubernetes and Prometheus users write them."""
+"""Durations such as `30s` and `1h30m`, as in Kubernetes and Prometheus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DURATION_PATTERN = r"^(\d+(\.\d+)?(ms|s|m|h|d))+$"
 
 
 def parse_duration(value: object) -> object:
-    """Seconds as a float for `1h30m`, `250ms`, `30s`; anything else is left for the schema to judge."""
+    """Seconds as a float for `1h30m`, `250ms`, `30s`; other types are left to the schema."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -21,7 +21,7 @@ def parse_duration(value: object) -> object:
 
 
 def format_duration(seconds: float) -> str | float:
-    """As people write it (`1h30m`) where that says exactly the same; else the plain number."""
+    """`1h30m` where that is exact, else the plain number of seconds."""
     parts = []
     rest = round(seconds * 1000)
     for unit, size in reversed(_UNITS.items()):

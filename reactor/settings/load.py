@@ -1,25 +1,37 @@
-"""Settings from text and back. Everything that is wrong is found at once and raised as one SettingsError."""
+"""Settings from text and back. All errors are found at once and raised as one SettingsError."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from reactor.errors import SettingsError
-from reactor.settings.document import Problem, Writer, read_document
+from reactor.errors import FieldError, SettingsError
+from reactor.settings.document import Writer, nearest, path_of, read_document
 from reactor.settings.model import Settings
-from reactor.settings.planner_check import planner_problems
-from reactor.settings.problems import explain
+from reactor.settings.planner import planner_errors
 
 CONFIG_MAP_KEY = "settings.yaml"
 
+_NOUNS = {
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "string": "text",
+    "array": "a list",
+    "object": "a mapping of keys to values",
+}
+_KEY_STEP = "[key]"
+"""pydantic's last step of a path when the error is in the key of a mapping, not in its value."""
+
 
 def parse_settings(text: str, source: str) -> Settings:
-    """A settings document, or the manifest of a ConfigMap that holds one; YAML or JSON. `source` is for the message."""
+    """A settings document or the manifest of a ConfigMap with one, in YAML or JSON. `source` is for error messages."""
     try:
         return _validated(_settings_tree(text))
     except SettingsError as error:
@@ -27,7 +39,7 @@ def parse_settings(text: str, source: str) -> Settings:
 
 
 def dump_settings(settings: Settings) -> str:
-    """YAML that `parse_settings` reads as the same settings, defaults written out."""
+    """YAML that `parse_settings` reads as the same settings, including defaults."""
     tree = settings.model_dump(mode="json", by_alias=True)
     return yaml.dump(tree, Dumper=Writer, sort_keys=False, allow_unicode=True)
 
@@ -62,14 +74,14 @@ def _validated(tree: dict[str, Any]) -> Settings:
     try:
         settings = Settings.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise SettingsError([*explain(error), *_planner_of_the_rest(tree, error)]) from None
-    if problems := planner_problems(settings):
+        raise SettingsError([*field_errors(error), *_planner_errors_of_the_rest(tree, error)]) from None
+    if problems := planner_errors(settings):
         raise SettingsError(problems)
     return settings
 
 
 def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """A known key with nothing after it is unset, as in Kubernetes; an unknown one stays, to be reported."""
+    """A known key without a value is unset, as in Kubernetes; an unknown one stays, to be reported."""
     types = {field.alias: field.annotation for field in model.model_fields.values()}
     kept = {}
     for key, value in tree.items():
@@ -81,8 +93,8 @@ def _without_unset(tree: dict[str, Any], model: type[BaseModel]) -> dict[str, An
     return kept
 
 
-def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[Problem]:
-    """What is wrong with the planner is told along with what is wrong elsewhere: the wrong values are left out."""
+def _planner_errors_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[FieldError]:
+    """Errors of the planner are reported together with the others: they are found without the invalid values."""
     rest = deepcopy(tree)
     for wrong in error.errors():
         *sections, name = wrong["loc"]
@@ -92,6 +104,77 @@ def _planner_of_the_rest(tree: dict[str, Any], error: ValidationError) -> list[P
         if isinstance(inner, dict):
             inner.pop(name, None)
     try:
-        return planner_problems(Settings.model_validate(rest, by_alias=True, by_name=False))
+        return planner_errors(Settings.model_validate(rest, by_alias=True, by_name=False))
     except ValidationError:
         return []
+
+
+def field_errors(error: ValidationError) -> list[FieldError]:
+    schema = Settings.model_json_schema()
+    return [_field_error(details, schema) for details in error.errors(include_url=False)]
+
+
+def _field_error(details: ErrorDetails, schema: dict[str, Any]) -> FieldError:
+    steps = [step for step in details["loc"] if step != _KEY_STEP]
+    return FieldError(path_of(steps), _message(details, steps, schema))
+
+
+def _message(details: ErrorDetails, steps: list[str | int], schema: dict[str, Any]) -> str:
+    kind = details["type"]
+    if kind == "extra_forbidden":
+        return f"unknown key; {nearest(str(steps[-1]), list(_find(schema, steps[:-1])['properties']))}"
+    if kind == "value_error":
+        return str(details["ctx"]["error"])
+    if kind == "json_invalid":
+        return f"cannot be read: {details['ctx']['error']}"
+    value = details["input"]
+    return f"must be {_expected(_find(schema, steps), value)} (got {_shown(value)})"
+
+
+def _find(schema: dict[str, Any], steps: Sequence[str | int]) -> dict[str, Any]:
+    """The part of the JSON schema at a path."""
+    part = schema
+    for step in steps:
+        if isinstance(step, int):
+            part = part["items"]
+        else:
+            part = part.get("properties", {}).get(step) or part["additionalProperties"]
+        if "$ref" in part:
+            part = schema["$defs"][part["$ref"].rpartition("/")[2]]
+    return part
+
+
+def _expected(part: dict[str, Any], value: object) -> str:
+    if "const" in part:
+        return str(part["const"])
+    if "enum" in part:
+        return f"one of {', '.join(part['enum'])}"
+    if "anyOf" in part:
+        choices = {choice["type"]: choice for choice in part["anyOf"]}
+        if {"number", "string"} <= choices.keys() and not _is_number(value):
+            return f"a duration such as 30s or 1h30m, {_bounds(choices['number'])}"
+        return _expected(part["anyOf"][0], value)
+    bounds = _bounds(part)
+    if bounds and _is_number(value) and (part["type"] == "number" or isinstance(value, int)):
+        return bounds
+    joined = f"of {bounds}" if bounds.startswith("at ") else bounds
+    return f"{_NOUNS[part['type']]} {joined}".strip()
+
+
+def _bounds(part: dict[str, Any]) -> str:
+    if "minimum" in part and "maximum" in part:
+        return f"between {part['minimum']} and {part['maximum']}"
+    words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+    return " and ".join(f"{word} {part[name]}" for name, word in words.items() if name in part)
+
+
+def _is_number(value: object) -> bool:
+    """NaN and the infinities are refused."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""The settings schema: one for the file and the ConfigMap, camelCase keys, every default safe."""
+"""The schema of the settings, the same for file and ConfigMap. Keys are camelCase, and every default is safe."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ def _selector(text: str) -> str:
     try:
         parse_selector(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no label selector: {error}; write e.g. app=web,tier in (a,b),!canary") from None
+        raise ValueError(
+            f"{text!r} is not a label selector: {error}; write e.g. app=web,tier in (a,b),!canary"
+        ) from None
     return text
 
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text):
-        raise ValueError(f"{text!r} is no namespace name; write at most 63 lowercase letters, digits or '-'")
+        raise ValueError(f"{text!r} is not a namespace name; write at most 63 lowercase letters, digits or '-'")
     return text
 
 
 def _url(text: str) -> str:
     if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
-        raise ValueError(f"{text!r} is no URL; write http://HOST:PORT or https://HOST:PORT")
+        raise ValueError(f"{text!r} is not a URL; write http://HOST:PORT or https://HOST:PORT")
     return text
 
 
@@ -81,7 +83,7 @@ class Happiness(_Section):
     namespaces: dict[NamespaceName, Share] = {}
     """Thresholds by namespace; a namespace's own annotation has priority."""
     half_life: PositiveSeconds = 300.0
-    """After this long an observed probe counts half."""
+    """After this time an observed probe counts half."""
     goodwill: Annotated[float, Field(ge=0)] = 5.0
     """Pseudo-probes that count as successes of every pod (m in Pr = (m+S)/(m+S+F))."""
 
@@ -131,7 +133,7 @@ class Planner(_Section):
     soft_weight: Annotated[float, Field(ge=0)] = 0.05
     """What breaking all soft constraints of a pod (preferred affinity, ScheduleAnyway) adds to a distance; 0 is off."""
     max_moves: Annotated[int, Field(ge=1)] | None = None
-    """Most moves of running pods in one plan."""
+    """Maximum number of moves of running pods in one plan."""
     max_moves_per_workload: Annotated[int, Field(ge=1)] | None = None
     """Most moves of the replicas of one workload in one plan."""
     max_moves_per_node: Annotated[int, Field(ge=1)] | None = None
@@ -144,7 +146,7 @@ class Execution(_Section):
     max_moves_in_flight: Annotated[int, Field(ge=1)] = 1
     """Moves in flight at once; never two of one workload."""
     ready_deadline: PositiveSeconds = 180.0
-    """A replacement that is not Ready by then stops all further moves until it is Ready or gone."""
+    """A replacement that is not Ready after this time stops all further moves until it is Ready or gone."""
     reservation: PositiveSeconds = 120.0
     """How long the planned node is reserved for the replacement."""
     allow_local_data: bool = False
@@ -193,7 +195,7 @@ class Queries(_Section):
         " / (sum by (namespace, pod) (rate(container_cpu_cfs_periods_total"
         '{container!="",$namespaces}[2m])) > 0)'
     )
-    """Share of the scheduling periods in which a pod ran into its CPU limit; nothing for pods without limits."""
+    """Share of the scheduling periods in which a pod was throttled by its CPU limit."""
     pod_network: str = (
         '8 * sum by (namespace, pod) (rate(container_network_receive_bytes_total{pod!="",$namespaces}[2m])'
         ' + rate(container_network_transmit_bytes_total{pod!="",$namespaces}[2m]))'
@@ -218,9 +220,9 @@ class Prometheus(_Section):
     interval: PositiveSeconds = 15.0
     """Pause between two rounds of queries."""
     token_file: str = ""
-    """Bearer token, read again when the file changes."""
+    """File with a bearer token; it is read for every query."""
     ca_file: str = ""
-    """Certificate authority of an https URL, when it is not a public one."""
+    """File with the certificate authority of an https URL, if it is not a public one."""
     series_per_query: Annotated[int, Field(ge=100)] = 20000
     """Above this many pods a per-pod query is split by namespace."""
     queries: Queries = Queries()
@@ -240,14 +242,14 @@ class Metrics(_Section):
     metrics_api: MetricsApi = MetricsApi()
     """metrics.k8s.io: the second source, used for what Prometheus does not have."""
     freshness: PositiveSeconds = 120.0
-    """A sample older than this is stale: neither zero nor usable."""
+    """A sample older than this is stale and not used."""
     peak_window: PositiveSeconds = 900.0
     """Length of the usage history that peaks are estimated from."""
 
 
 class History(_Section):
     keep: PositiveSeconds = 7 * 24 * 3600.0
-    """Samples and finished records older than this are removed."""
+    """Samples and finished records older than this are deleted."""
 
 
 class Settings(_Section):

@@ -1,4 +1,4 @@
-"""The reference of all settings, written from the schema itself so that it cannot grow old."""
+"""The reference of all settings (docs/settings.md), generated from the schema."""
 
 from __future__ import annotations
 

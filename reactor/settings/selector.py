@@ -1,11 +1,14 @@
-"""Label selectors as kubectl's -l writes them: `app=web,tier in (a,b),!canary`, and whether labels meet them."""
+"""Parser of label selectors as in kubectl's -l: `app=web,tier in (a,b),!canary`.
+
+`matching.selectors.matches` evaluates them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 
 from matching.problem import Requirement
+from matching.selectors import is_integer
 
 _TOKEN = re.compile(r"\s*(?:(?P<symbol>==|!=|[=!(),<>])|(?P<word>[^\s=!(),<>]+))")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -14,43 +17,16 @@ _OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn"
 
 
 def parse_selector(text: str) -> tuple[Requirement, ...]:
-    """Raises ValueError that names the place; empty text selects everything."""
+    """Raises ValueError that says what was expected. Empty text selects everything."""
     return _Parser(text).requirements() if text.strip() else ()
 
 
-def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    return all(_holds(requirement, labels.get(requirement.key)) for requirement in requirements)
-
-
-def _holds(requirement: Requirement, value: str | None) -> bool:
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            return _compares(requirement, value)
-        case unknown:
-            raise ValueError(f"{unknown!r} is no operator of a label selector")
-
-
-def _compares(requirement: Requirement, value: str | None) -> bool:
-    if value is None or not re.fullmatch(r"[+-]?\d{1,19}", value):
-        return False
-    bound = int(requirement.values[0])
-    return int(value) > bound if requirement.operator == "Gt" else int(value) < bound
-
-
 class _Parser:
-    """Reads one requirement after the other; `_next` is the first token that is not read yet, empty at the end."""
+    """Reads one requirement after the other; `_next` is the first unread token, empty at the end."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [found["symbol"] or found["word"] for found in _TOKEN.finditer(text)]
-        self._place = 0
+        self._position = 0
 
     def requirements(self) -> tuple[Requirement, ...]:
         found = [self._requirement()]
@@ -61,17 +37,17 @@ class _Parser:
 
     @property
     def _next(self) -> str:
-        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+        return self._tokens[self._position] if self._position < len(self._tokens) else ""
 
     def _take(self) -> str:
         token = self._next
-        self._place += 1
+        self._position += 1
         return token
 
     def _expect(self, token: str) -> None:
         if self._next != token:
             raise ValueError(f"expected {token!r} but found {self._found()}")
-        self._place += 1
+        self._position += 1
 
     def _found(self) -> str:
         return repr(self._next) if self._next else "the end"
@@ -87,7 +63,7 @@ class _Parser:
         if sign not in _OPERATORS:
             raise ValueError(f"expected =, ==, !=, in, notin, < or > after {key!r} but found {sign!r}")
         values = self._values() if sign in ("in", "notin") else (self._value(),)
-        if sign in ("<", ">") and not re.fullmatch(r"[+-]?\d{1,19}", values[0]):
+        if sign in ("<", ">") and not is_integer(values[0]):
             raise ValueError(f"{key}{sign} needs a whole number, not {values[0]!r}")
         return Requirement(key, _OPERATORS[sign], values)
 
@@ -113,7 +89,7 @@ class _Parser:
         return tuple(sorted(set(values)))
 
     def _value(self) -> str:
-        """An empty value is a value: `app=` selects what has the label with nothing in it."""
+        """A value may be empty: `app=` selects objects whose label has an empty value."""
         if self._next in ("", ",", ")"):
             return ""
         value = self._take()

@@ -1,7 +1,8 @@
-"""The settings in force, and what becomes of every new revision that a file or a ConfigMap offers."""
+"""The settings in force, and how a new revision from a file or a ConfigMap replaces them or is refused."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import Self
 
 from reactor.clock import Clock
-from reactor.errors import SettingsError
-from reactor.settings.document import Problem
-from reactor.settings.file import read_file
+from reactor.errors import FieldError, SettingsError
+from reactor.settings.document import read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
+
+POLL_SECONDS = 0.5
+"""A change is seen at the next poll and in force at the one after it: within 2 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +30,25 @@ class SettingsRevision:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRevision:
-    """Also stands for a file or ConfigMap that is gone: then there is no text and no digest."""
+    """Also for a file or ConfigMap that is gone: then text and digest are empty."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[FieldError, ...]
     digest: str
     source: str
     at: float
     text: str
 
 
-Accepted = Callable[[SettingsRevision, SettingsRevision], None]
-"""Called with the revision that was in force and the one that is now."""
+OnAccepted = Callable[[SettingsRevision, SettingsRevision], None]
+"""Called with the old and the new revision in force."""
 
-Refused = Callable[[RefusedRevision], None]
+OnRefused = Callable[[RefusedRevision], None]
 
 
 class SettingsSource:
-    """`current` is always whole and valid. `refused` is what was offered last, if it was not taken."""
+    """`current` is always complete and valid. `refused` is the last revision if it was refused."""
 
-    def __init__(self, first: SettingsRevision, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> None:
+    def __init__(self, first: SettingsRevision, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> None:
         self._current = first
         self._refused: RefusedRevision | None = None
         self._clock = clock
@@ -53,14 +56,14 @@ class SettingsSource:
         self._on_refused = on_refused
 
     @classmethod
-    def from_file(cls, path: Path, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> Self:
-        """Raises SettingsError: who names a file does not want to run on something else."""
+    def from_file(cls, path: Path, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> Self:
+        """Raises SettingsError when the file is invalid: nothing must run with other settings than the given ones."""
         first = _revision(read_file(path), str(path), clock.now())
         return cls(first, clock, on_accepted, on_refused)
 
     @classmethod
-    def from_defaults(cls, clock: Clock, on_accepted: Accepted, on_refused: Refused) -> Self:
-        """For a ConfigMap, which may come later; the defaults only observe."""
+    def from_defaults(cls, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> Self:
+        """For a ConfigMap, which may be created later. The defaults only observe."""
         return cls(_revision("", "defaults", clock.now()), clock, on_accepted, on_refused)
 
     @property
@@ -72,7 +75,7 @@ class SettingsSource:
         return self._refused
 
     def offer(self, text: str, source: str) -> bool:
-        """True when the text is in force now; offering the same again changes and reports nothing."""
+        """True when the text is in force now. The same text again changes and reports nothing."""
         digest = _digest(text)
         if digest == self._current.digest:
             self._refused = None
@@ -89,8 +92,8 @@ class SettingsSource:
         return True
 
     def lost(self, source: str, reason: str) -> None:
-        """The file or ConfigMap is gone or unreadable: what is in force stays, and that is reported once."""
-        problems = (("", f"{reason}; the settings read before stay in force"),)
+        """The file or ConfigMap is gone or unreadable: the current settings stay in force; this is reported once."""
+        problems = (FieldError("", f"{reason}; the settings read before stay in force"),)
         if self._refused is None or self._refused.problems != problems:
             self._refuse(RefusedRevision(problems, "", source, self._clock.now(), ""))
 
@@ -105,3 +108,37 @@ def _revision(text: str, source: str, at: float) -> SettingsRevision:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _FileState:
+    text: str | None
+    problem: str = ""
+
+
+async def watch_file(path: Path, settings: SettingsSource, clock: Clock) -> None:
+    """Polls the file until cancelled: this also sees a rename, and the symlink swap of a mounted ConfigMap.
+
+    Content that differs between two polls is still being written and is not used yet.
+    """
+    previous: _FileState | None = None
+    while True:
+        await clock.sleep(POLL_SECONDS)
+        state = await asyncio.to_thread(_read_state, path)
+        if state == previous:
+            _apply(state, path, settings)
+        previous = state
+
+
+def _read_state(path: Path) -> _FileState:
+    try:
+        return _FileState(read_file(path))
+    except SettingsError as error:
+        return _FileState(None, error.problems[0][1])
+
+
+def _apply(state: _FileState, path: Path, settings: SettingsSource) -> None:
+    if state.text is None:
+        settings.lost(str(path), state.problem)
+    else:
+        settings.offer(state.text, str(path))

@@ -1,45 +1,44 @@
-"""What a kubelet's Event says about a liveness probe, and how often it said it since we last looked."""
+"""What a kubelet's Event says about a liveness probe, and how many of its occurrences are new."""
 
 from __future__ import annotations
 
 from enum import Enum, auto
 from zlib import crc32
 
-from msgspec import Struct
-
 from reactor.cluster.records import Event
-from reactor.signals.probe_counts import decay, spread
+from reactor.signals.probe_counts import Span
 
 _COMBINED = "(combined from similar events): "
-_MARKS_KEPT = 40
-"""The kubelet lets at most 25 + 12 Warnings of a pod through in the hour that the API server keeps events."""
+_EVENTS_KEPT = 40
+"""The kubelet sends at most 25 + 12 Warnings per pod in the hour for which the API server keeps events."""
 
 
-class Told(Enum):
+class ProbeOutcome(Enum):
     FAILED = auto()
-    """A liveness probe failed: also in the kubelet's counter, and on the way to a kill."""
+    """A liveness probe failed. The kubelet's counter has it, too, and it can lead to a kill."""
     ERRORED = auto()
-    """A liveness probe could not be carried out: the kubelet neither counts it nor kills for it."""
+    """A liveness probe could not be carried out. The kubelet neither counts it nor kills the container for it."""
     KILLED = auto()
     """The container is restarted because it failed its liveness probe."""
     OTHER = auto()
+    """The Event is not about a liveness probe."""
 
 
-def told_by(event: Event) -> Told:
+def probe_outcome(event: Event) -> ProbeOutcome:
     reason = event.reason
     if reason == "Unhealthy":
         message = event.message.removeprefix(_COMBINED)
         if message.startswith("Liveness probe failed"):
-            return Told.FAILED
+            return ProbeOutcome.FAILED
         if message.startswith("Liveness probe errored"):
-            return Told.ERRORED
+            return ProbeOutcome.ERRORED
     elif reason == "Killing" and "failed liveness probe" in event.message:
-        return Told.KILLED
-    return Told.OTHER
+        return ProbeOutcome.KILLED
+    return ProbeOutcome.OTHER
 
 
 def is_combined(event: Event) -> bool:
-    """One Event for many messages, of any probe: its message tells the kind of the newest occurrence only."""
+    """One Event for many messages of any probe: its message is the newest occurrence's only."""
     return event.message.startswith(_COMBINED)
 
 
@@ -49,47 +48,37 @@ def container_of(event: Event) -> str:
     return rest.rstrip("}") if brace else ""
 
 
-Marks = dict[int, int]
-"""Per Event of a pod how far it was counted: crc32(name) -> crc32(uid) << 32 | count, oldest news first."""
+CountedEvents = dict[int, int]
+"""The count up to which each Event of a pod was counted: crc32(name) -> crc32(uid) << 32 | count, oldest first."""
 
 
-def fresh_occurrences(marks: Marks, event: Event) -> int:
-    """How many occurrences are news, noting them as seen.
+def new_occurrences(counted: CountedEvents, event: Event) -> int:
+    """How many occurrences were not counted before; they are counted now.
 
-    A kubelet whose Event has expired makes it anew with the same name and the next count, so the name is the
-    key; only when the count starts again as well is it another series.
+    When a kubelet's Event has expired, the kubelet creates it again with the same name and the next count, so the
+    name is the key. Only a count that starts again as well means another series of occurrences.
     """
     key = crc32(event.name.encode())
     owner = crc32(event.uid.encode())
     count = max(1, event.count)
-    old = marks.pop(key, 0)
+    old = counted.pop(key, 0)
     seen, same = old & 0xFFFFFFFF, old >> 32 == owner
     if same and count <= seen:
-        marks[key] = old
+        counted[key] = old
         return 0
-    marks[key] = owner << 32 | count
-    if len(marks) > _MARKS_KEPT:
-        del marks[next(iter(marks))]
+    counted[key] = owner << 32 | count
+    if len(counted) > _EVENTS_KEPT:
+        del counted[next(iter(counted))]
     return count - seen if count > seen else count
 
 
-class Span(Struct, frozen=True, gc=False):
-    """When a number of probes happened: evenly from `first` to `last`."""
+def span_of(event: Event, occurrences: int, now: float, *, listed: bool) -> Span:
+    """When the newest `occurrences` happened.
 
-    first: float
-    last: float
-
-    def weight(self, count: float, now: float, half_life: float) -> float:
-        return spread(count, self.first, self.last, half_life) * decay(now - self.last, half_life)
-
-
-def span_of(event: Event, fresh: int, now: float, *, listed: bool) -> Span:
-    """When the `fresh` newest occurrences happened.
-
-    A live Event happened now whatever its node's clock says; only its length is taken from that clock.
-    A listed one is history dated by its lastTimestamp, which may not lie in the future.
+    A watched Event happened now, whatever its node's clock says; only its duration is taken from that clock.
+    A listed Event is history: it ends at its lastTimestamp, which may not lie in the future.
     """
     last = min(event.last or now, now) if listed else now
     length = max(0.0, event.last - event.first)
-    share = (fresh - 1) / (event.count - 1) if event.count > 1 else 0.0
+    share = (occurrences - 1) / (event.count - 1) if event.count > 1 else 0.0
     return Span(last - length * share, last)

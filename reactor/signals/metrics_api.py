@@ -1,4 +1,4 @@
-"""metrics.k8s.io: the second source of usage, for what Prometheus did not tell."""
+"""metrics.k8s.io: the second source of usage, for pods and nodes that Prometheus has no samples of."""
 
 from __future__ import annotations
 
@@ -10,22 +10,18 @@ import msgspec
 from msgspec import Raw, Struct
 
 from reactor.clock import Clock
-from reactor.cluster.decoding import metrics as wire
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample
+from reactor.cluster.decoding import metrics as decoding
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import ClusterError, MetricsError, NotFound
 from reactor.work_queue import PIECE
 
 _PODS = "/apis/metrics.k8s.io/v1beta1/pods"
 _NODES = "/apis/metrics.k8s.io/v1beta1/nodes"
-_LOOK_AGAIN = 300.0
-"""Seconds until an API that was absent is asked for again."""
+_RETRY_ABSENT = 300.0
+"""Seconds until an API that was absent is requested again."""
 
 Sample = TypeVar("Sample")
-GiveWay = Callable[[], Awaitable[None]]
-
-
-async def _at_once() -> None:
-    """Nobody else waits."""
+YieldToCycle = Callable[[], Awaitable[None]]
 
 
 class RawReader(Protocol):
@@ -36,7 +32,7 @@ class RawReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MetricsApiRound:
-    """What one round told. `absent` is no problem: many clusters have no metrics server; it is told once."""
+    """The result of one round. Many clusters have no metrics server: `absent` is reported as a problem only once."""
 
     pods: tuple[PodUsageSample, ...] = ()
     nodes: tuple[NodeUsageSample, ...] = ()
@@ -45,24 +41,24 @@ class MetricsApiRound:
 
 
 class MetricsApiSource:
-    def __init__(self, reader: RawReader, clock: Clock, yield_to_cycle: GiveWay = _at_once) -> None:
+    def __init__(self, reader: RawReader, clock: Clock, yield_to_cycle: YieldToCycle) -> None:
         self._reader = reader
-        self._give_way = yield_to_cycle
+        self._yield_to_cycle = yield_to_cycle
         self._clock = clock
         self._absent_until = -1.0
-        self._told_absent = False
+        self._reported_absent = False
 
     async def read(self, deadline: float) -> MetricsApiRound:
-        """`deadline` in seconds is for each of the two lists."""
+        """`deadline` in seconds applies to each of the two lists."""
         if self._clock.monotonic() < self._absent_until:
             return MetricsApiRound(absent=True)
         problems: list[MetricsError] = []
         try:
-            pods = await self._list(_PODS, deadline, wire.decode_pod_metrics, problems)
-            nodes = await self._list(_NODES, deadline, wire.decode_node_metrics, problems)
+            pods = await self._list(_PODS, deadline, decoding.decode_pod_metrics, problems)
+            nodes = await self._list(_NODES, deadline, decoding.decode_node_metrics, problems)
         except NotFound:
             return self._absent()
-        self._told_absent = False
+        self._reported_absent = False
         return MetricsApiRound(tuple(pods), tuple(nodes), problems=tuple(problems))
 
     async def _list(
@@ -81,22 +77,22 @@ class MetricsApiSource:
     async def _decoded(
         self, origin: str, text: bytes, decode: Callable[[Raw], Sample], problems: list[MetricsError]
     ) -> list[Sample]:
-        """The samples of a List; an object that cannot be read is added to `problems` and skipped."""
+        """The samples of a List. Objects that cannot be decoded are added to `problems` and skipped."""
         samples = []
-        for place, item in enumerate(_items(origin, text)):
-            if place and place % PIECE == 0:
-                await self._give_way()
+        for index, item in enumerate(_items(origin, text)):
+            if index and index % PIECE == 0:
+                await self._yield_to_cycle()
             try:
                 samples.append(decode(item))
             except ValueError as error:
-                problems.append(MetricsError(f"{origin}: items[{place}]: {error}"))
+                problems.append(MetricsError(f"{origin}: items[{index}]: {error}"))
         return samples
 
     def _absent(self) -> MetricsApiRound:
-        self._absent_until = self._clock.monotonic() + _LOOK_AGAIN
-        if self._told_absent:
+        self._absent_until = self._clock.monotonic() + _RETRY_ABSENT
+        if self._reported_absent:
             return MetricsApiRound(absent=True)
-        self._told_absent = True
+        self._reported_absent = True
         text = "metrics.k8s.io is not served by this cluster: install metrics-server, or set metrics.metricsApi.enabled"
         return MetricsApiRound(absent=True, problems=(MetricsError(f"{text}: false"),))
 
@@ -109,4 +105,4 @@ def _items(origin: str, text: bytes) -> list[Raw]:
     try:
         return msgspec.json.decode(text, type=_List).items or []
     except msgspec.MsgspecError as error:
-        raise MetricsError(f"{origin}: the answer is no list of metrics: {error}") from error
+        raise MetricsError(f"{origin}: the response is not a list of metrics: {error}") from error

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 
 def decay(age: float, half_life: float) -> float:
-    """What one probe still counts `age` seconds later; a probe dated in the future counts in full."""
+    """The weight of one probe `age` seconds later; a probe dated in the future has its full weight."""
     return 1.0 if age <= 0 else 0.5 ** (age / half_life)
 
 
 def spread(count: float, first: float, last: float, half_life: float) -> float:
-    """What `count` probes, evenly spread from `first` to `last`, count at `last`."""
+    """The weight at `last` of `count` probes that happened evenly from `first` to `last`."""
     halvings = (last - first) / half_life * math.log(2)
     if halvings < 1e-12:
         return count
@@ -21,16 +23,18 @@ def spread(count: float, first: float, last: float, half_life: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Decayed numbers of successful and failed liveness probes, as they count at the time `at`."""
+    """Decayed numbers of successful and failed liveness probes at the time `at`."""
 
     successes: float = 0.0
     failures: float = 0.0
     at: float = 0.0
 
-    def at_time(self, now: float, half_life: float) -> Counts:
-        factor = decay(now - self.at, half_life)
-        return Counts(self.successes * factor, self.failures * factor, max(now, self.at))
 
-    def plus(self, successes: float = 0.0, failures: float = 0.0) -> Counts:
-        """With probes that happened at `at`."""
-        return Counts(self.successes + successes, self.failures + failures, self.at)
+class Span(Struct, frozen=True, gc=False):
+    """The time in which a number of probes happened, evenly from `first` to `last`."""
+
+    first: float
+    last: float
+
+    def weight(self, count: float, now: float, half_life: float) -> float:
+        return spread(count, self.first, self.last, half_life) * decay(now - self.last, half_life)

@@ -1,37 +1,37 @@
-"""The ledger of liveness evidence: decayed successes and failures per pod UID, each failed probe counted once.
+"""Probe history: decayed counts of successful and failed liveness probes per pod UID, each failed probe counted once.
 
-How the three sources are fused is told in `track`; how an Event is counted once over redelivery, relist and
-re-creation in `kubelet_events`. What is added here, per pod:
+`container_probes` fuses the three sources; `kubelet_events` counts each occurrence of an Event once, also when it is
+delivered, listed or created again. This module adds, per pod:
 
-- Observe pods before their events: events and counters of a UID that was not observed are passed over.
-- `listed=True` marks what a list brought: history, dated by its timestamps. After a restart the stored marks of
-  events and readings of counters tell what of it is in already.
-- The kubelet lets 25 Warnings of a pod through, then one per 5 minutes. While that budget is spent, silence says
-  nothing, so the time that passes is not taken for successful probes.
+- Pods must be observed before their events. Events and counters of an unknown UID are ignored.
+- `listed=True` marks events from a list. They are history and are dated by their timestamps. After a restart, the
+  stored event counts and counter values show which of them were counted before.
+- The kubelet sends 25 Warnings per pod, then one per 5 minutes. While this budget is spent, the absence of events
+  proves nothing, so elapsed time does not count as successful probes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 import msgspec
 from msgspec import Struct
 
 from reactor.cluster.records import Container, Event, Pod
-from reactor.cluster.samples import ProbeCounter
+from reactor.signals.container_probes import LOOK_BACK, ContainerProbes
 from reactor.signals.kubelet_events import (
-    Marks,
-    Span,
-    Told,
+    CountedEvents,
+    ProbeOutcome,
     container_of,
-    fresh_occurrences,
     is_combined,
+    new_occurrences,
+    probe_outcome,
     span_of,
-    told_by,
 )
-from reactor.signals.probe_counts import Counts
-from reactor.signals.track import LOOK_BACK, Track
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.probe_counts import Counts, Span
 from storage.rows import HappinessRow
 
 _BURST = 25.0
@@ -40,32 +40,32 @@ _MESSAGES_KEPT = 3
 _REPORTERS = ("kubelet", "")
 
 
-class Message(Struct, frozen=True, array_like=True, gc=False):
+class FailureMessage(Struct, frozen=True, array_like=True, gc=False):
     at: float
     container: str
     text: str
 
 
-class _Ledger(Struct, array_like=True, gc=False):
-    """What is stored of one pod besides its counts."""
+class _PodProbes(Struct, array_like=True, gc=False):
+    """What is stored for one pod besides its counts."""
 
-    tracks: tuple[Track, ...] = ()
-    marks: Marks | None = None
+    containers: tuple[ContainerProbes, ...] = ()
+    counted: CountedEvents | None = None
     budget: float = _BURST
     budget_at: float = 0.0
-    messages: tuple[Message, ...] = ()
+    messages: tuple[FailureMessage, ...] = ()
 
 
 class _Entry(Struct, gc=False):
     pod: str
     namespace: str
     created: float
-    ledger: _Ledger
+    probes: _PodProbes
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a pod's counts came from. The failures per source are plain numbers, each told first by that source."""
+class ProbeEvidence:
+    """Where a pod's counts come from. The failures per source are not decayed; each counts for the first source."""
 
     counts: Counts
     failures_by_events: float
@@ -74,12 +74,12 @@ class Evidence:
     counters_read_at: float | None
     last_failure: float | None
     events_silenced: bool
-    """The kubelet's budget of Warnings for this pod is spent: without counters, silence is not success."""
-    messages: tuple[Message, ...]
+    """The kubelet's budget of Warnings for this pod is spent: without counters, no events does not mean success."""
+    messages: tuple[FailureMessage, ...]
 
 
-class ProbeLedger:
-    """O(1) per signal. Time only moves on: asking for an earlier time answers for the latest one seen."""
+class ProbeHistory:
+    """O(1) per signal. Time never goes back: a query for an earlier time is answered for the latest time seen."""
 
     def __init__(self, half_life: float) -> None:
         self.half_life = half_life
@@ -89,7 +89,7 @@ class ProbeLedger:
         self._changed: set[str] = set()
 
     def observe_pod(self, pod: Pod, now: float) -> None:
-        """Pods without a liveness probe leave no trace."""
+        """Pods without a liveness probe are not kept."""
         entry = self._entries.get(pod.uid)
         if entry is None:
             if all(container.liveness is None for container in pod.containers):
@@ -101,39 +101,39 @@ class ProbeLedger:
                 self._follow(entry, container, now, probing=probing and container.started is not None)
 
     def observe_event(self, event: Event, now: float, *, listed: bool) -> bool:
-        """True when the pod has failures that were not known before."""
+        """True when the event adds failures that were not known before."""
         entry = self._entries.get(event.involved_uid)
         if entry is None or event.component not in _REPORTERS:
             return False
-        told = told_by(event)
-        if told is Told.OTHER and event.type != "Warning":
+        outcome = probe_outcome(event)
+        if outcome is ProbeOutcome.OTHER and event.type != "Warning":
             return False
-        ledger = entry.ledger
-        if ledger.marks is None:
-            ledger.marks = {}
-        fresh = fresh_occurrences(ledger.marks, event)
-        if not fresh:
+        probes = entry.probes
+        if probes.counted is None:
+            probes.counted = {}
+        count = new_occurrences(probes.counted, event)
+        if not count:
             return False
-        span = span_of(event, fresh, now, listed=listed)
-        for track in ledger.tracks:
-            track.advance(now, self.half_life)
+        span = span_of(event, count, now, listed=listed)
+        for container in probes.containers:
+            container.advance(now, self.half_life)
         if event.type == "Warning":
-            _spend(ledger, fresh, span.last, now)
-        if told is Told.OTHER or not self._count(entry, event, told, fresh, span):
+            _spend(probes, count, span.last, now)
+        if outcome is ProbeOutcome.OTHER or not self._count(entry, event, outcome, count, span):
             return False
         self._changed.add(event.involved_uid)
         return True
 
     def observe_counters(self, counters: Iterable[ProbeCounter], now: float) -> set[str]:
         """The UIDs of the pods with failures that were not known before."""
-        news: set[str] = set()
+        failed: set[str] = set()
         for counter in counters:
             uid = counter.uid or self._uids.get(counter.namespace, {}).get(counter.pod, "")
             entry = self._entries.get(uid)
             if entry is not None and self._read(entry, counter, now):
-                news.add(uid)
-        self._changed |= news
-        return news
+                failed.add(uid)
+        self._changed |= failed
+        return failed
 
     def forget(self, uid: str) -> None:
         entry = self._entries.pop(uid, None)
@@ -141,40 +141,47 @@ class ProbeLedger:
         if entry is not None and self._uids[entry.namespace].get(entry.pod) == uid:
             del self._uids[entry.namespace][entry.pod]
 
+    def advance(self, uids: Iterable[str], now: float) -> None:
+        """Decay the counts of these pods to `now`."""
+        for uid in uids:
+            entry = self._entries.get(uid)
+            for container in entry.probes.containers if entry is not None else ():
+                container.advance(now, self.half_life)
+
     def counts(self, uid: str, now: float) -> Counts:
         entry = self._entries.get(uid)
         if entry is None:
             return Counts(at=now)
         successes = failures = 0.0
-        for track in entry.ledger.tracks:
-            track.advance(now, self.half_life)
-            successes += track.total_successes
-            failures += track.total_failures
+        for container in map(copy, entry.probes.containers):
+            container.advance(now, self.half_life)
+            successes += container.total_successes
+            failures += container.total_failures
         return Counts(successes, failures, now)
 
-    def evidence(self, uid: str, now: float) -> Evidence | None:
-        """None for a pod that is not followed: it is gone, or has no liveness probe."""
+    def evidence(self, uid: str, now: float) -> ProbeEvidence | None:
+        """None for a pod without history: it is gone, or has no liveness probe."""
         entry = self._entries.get(uid)
         if entry is None:
             return None
-        tracks, ledger = entry.ledger.tracks, entry.ledger
-        return Evidence(
+        containers, probes = entry.probes.containers, entry.probes
+        return ProbeEvidence(
             counts=self.counts(uid, now),
-            failures_by_events=sum(track.by_events for track in tracks),
-            failures_by_counters=sum(track.by_counters for track in tracks),
-            failures_by_kills=sum(track.by_kills for track in tracks),
-            counters_read_at=max((track.read_at for track in tracks), default=0.0) or None,
-            last_failure=max((track.last_failure for track in tracks), default=0.0) or None,
-            events_silenced=ledger.budget + (now - ledger.budget_at) / _REFILL < 1,
-            messages=ledger.messages,
+            failures_by_events=sum(container.by_events for container in containers),
+            failures_by_counters=sum(container.by_counters for container in containers),
+            failures_by_kills=sum(container.by_kills for container in containers),
+            counters_read_at=max((container.read_at for container in containers), default=0.0) or None,
+            last_failure=max((container.last_failure for container in containers), default=0.0) or None,
+            events_silenced=probes.budget + (now - probes.budget_at) / _REFILL < 1,
+            messages=probes.messages,
         )
 
     def restore(self, rows: Iterable[HappinessRow]) -> None:
-        """Before the first pod is observed; a row waits until its pod is."""
+        """Call before the first pod is observed. A row is used when its pod is observed."""
         self._stored.update((row.uid, row) for row in rows)
 
     def forget_unclaimed(self) -> None:
-        """After the first list: what is still stored belongs to pods that are gone."""
+        """Call after the first list: the rows that are left belong to pods that are gone."""
         self._stored.clear()
 
     def export(self, now: float, *, changed_only: bool = True) -> list[HappinessRow]:
@@ -185,77 +192,77 @@ class ProbeLedger:
 
     def _admit(self, pod: Pod) -> _Entry:
         row = self._stored.pop(pod.uid, None)
-        ledger = _decode(row.ledger) if row is not None else None
-        entry = _Entry(pod.name, pod.namespace, pod.created, ledger or _Ledger())
+        probes = _decode(row.ledger) if row is not None else None
+        entry = _Entry(pod.name, pod.namespace, pod.created, probes or _PodProbes())
         self._entries[pod.uid] = entry
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         return entry
 
     def _follow(self, entry: _Entry, container: Container, now: float, *, probing: bool) -> None:
-        track = _track(entry, container.name)
-        if track is None:
-            track = Track.first_seen(container, now, probing=probing)
-            entry.ledger.tracks = (*entry.ledger.tracks, track)
-            track.advance(now, self.half_life)
+        known = _container(entry, container.name)
+        if known is None:
+            known = ContainerProbes.first_seen(container, now, probing=probing)
+            entry.probes.containers = (*entry.probes.containers, known)
+            known.advance(now, self.half_life)
         else:
-            track.advance(now, self.half_life)
-            track.follow(container, now, probing=probing)
+            known.advance(now, self.half_life)
+            known.follow(container, now, probing=probing)
 
-    def _count(self, entry: _Entry, event: Event, told: Told, fresh: int, span: Span) -> bool:
-        track = _track(entry, container_of(event)) or entry.ledger.tracks[0]
-        count = 1 if is_combined(event) else fresh
-        if told is Told.KILLED:
-            return track.kill(count, span, self.half_life)
-        _note(entry.ledger, Message(span.last, track.name, event.message[:200]))
-        weight = span.weight(count, track.at, self.half_life)
-        if told is Told.ERRORED:
-            track.error(count, weight)
+    def _count(self, entry: _Entry, event: Event, outcome: ProbeOutcome, occurrences: int, span: Span) -> bool:
+        container = _container(entry, container_of(event)) or entry.probes.containers[0]
+        count = 1 if is_combined(event) else occurrences
+        if outcome is ProbeOutcome.KILLED:
+            return container.kill(count, span, self.half_life)
+        _keep_message(entry.probes, FailureMessage(span.last, container.name, event.message[:200]))
+        weight = span.weight(count, container.at, self.half_life)
+        if outcome is ProbeOutcome.ERRORED:
+            container.error(count, weight)
             return True
-        return track.fail(count, weight, event.last)
+        return container.fail(count, weight, event.last)
 
     def _read(self, entry: _Entry, counter: ProbeCounter, now: float) -> bool:
-        track = _track(entry, counter.container)
-        if track is None:
+        container = _container(entry, counter.container)
+        if container is None:
             return False
-        track.advance(now, self.half_life)
-        if track.counted_failures is None and not counter.uid and now - entry.created < LOOK_BACK:
-            track.start_reading(counter)
+        container.advance(now, self.half_life)
+        if container.counted_failures is None and not counter.uid and now - entry.created < LOOK_BACK:
+            container.start_reading(counter)
             return False
-        return track.read(counter, entry.created, self.half_life)
+        return container.read(counter, entry.created, self.half_life)
 
     def _row(self, uid: str, now: float) -> HappinessRow:
         entry, counts = self._entries[uid], self.counts(uid, now)
-        text = msgspec.json.encode(entry.ledger).decode()
+        text = msgspec.json.encode(entry.probes).decode()
         return HappinessRow(uid, entry.namespace, entry.pod, counts.successes, counts.failures, now, text)
 
 
-def _decode(text: str) -> _Ledger | None:
-    """None for what another version wrote: then the listed events are history again."""
+def _decode(text: str) -> _PodProbes | None:
+    """None for a format of another version: then the listed events are history again."""
     try:
-        return msgspec.json.decode(text, type=_Ledger)
+        return msgspec.json.decode(text, type=_PodProbes)
     except msgspec.MsgspecError:
         return None
 
 
-def _track(entry: _Entry, name: str) -> Track | None:
-    for track in entry.ledger.tracks:
-        if track.name == name:
-            return track
+def _container(entry: _Entry, name: str) -> ContainerProbes | None:
+    for container in entry.probes.containers:
+        if container.name == name:
+            return container
     return None
 
 
-def _note(ledger: _Ledger, message: Message) -> None:
-    others = tuple(old for old in ledger.messages if old.text != message.text)
-    ledger.messages = (*others[1 - _MESSAGES_KEPT :], message)
+def _keep_message(probes: _PodProbes, message: FailureMessage) -> None:
+    others = tuple(old for old in probes.messages if old.text != message.text)
+    probes.messages = (*others[1 - _MESSAGES_KEPT :], message)
 
 
-def _spend(ledger: _Ledger, count: int, when: float, now: float) -> None:
-    """Take `count` Warnings of the time `when` out of the kubelet's budget; when it is empty, silence says nothing."""
-    refilled = min(_BURST, ledger.budget + (now - ledger.budget_at) / _REFILL)
+def _spend(probes: _PodProbes, count: int, when: float, now: float) -> None:
+    """Take `count` Warnings of the time `when` out of the kubelet's budget of events for this pod."""
+    refilled = min(_BURST, probes.budget + (now - probes.budget_at) / _REFILL)
     cost = max(0.0, count - (now - when) / _REFILL)
-    ledger.budget = max(0.0, refilled - cost)
-    ledger.budget_at = now
-    if ledger.budget < 1:
-        silent_until = now + (1 - ledger.budget) * _REFILL
-        for track in ledger.tracks:
-            track.due = max(track.due, silent_until)
+    probes.budget = max(0.0, refilled - cost)
+    probes.budget_at = now
+    if probes.budget < 1:
+        silent_until = now + (1 - probes.budget) * _REFILL
+        for container in probes.containers:
+            container.due = max(container.due, silent_until)

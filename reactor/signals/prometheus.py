@@ -1,12 +1,13 @@
 """Prometheus through prometheus-api-client: the only module that imports it.
 
-The client blocks, repeats three times with backoff, and its timeout is per read. Here every call runs in a thread of
-its own with a session of its own, without repeats, and ends at its deadline: the socket is shut down under it.
+The client blocks, retries three times with backoff, and its timeout is per read. So every call runs in a thread with
+its own session and without retries, and its sockets are shut down at its deadline.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,21 +16,13 @@ import requests
 from prometheus_api_client import PrometheusApiClientException, PrometheusConnect
 from urllib3.util.retry import Retry
 
-from reactor.cluster.samples import (
-    LinkSample,
-    NetworkSample,
-    NodeUsageSample,
-    PodUsageSample,
-    ProbeCounter,
-    ThrottleSample,
-)
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import MetricsError
 from reactor.settings.model import Prometheus
-from reactor.signals.bounded_threads import BoundedThreads, Exhausted
-from reactor.signals.line import Line, LineAdapter
-from reactor.signals.namespaces import matchers, parts_of
-from reactor.signals.series import (
-    Series,
+from reactor.signals.blocking_calls import BoundedThreads, CallSockets, Exhausted, SocketTrackingAdapter
+from reactor.signals.measurements import LinkSample, NetworkSample, ProbeCounter, ThrottleSample
+from reactor.signals.prometheus_samples import (
+    VectorSample,
     link_speeds,
     longest_range,
     network_rates,
@@ -44,14 +37,20 @@ from reactor.signals.series import (
 _THREADS = 4
 _SHOWN = 200
 
+PLACEHOLDER = "$namespaces"
+"""Stands in a query for a matcher on the label `namespace`, so that a large query can be split."""
+_ALL_NAMESPACES = 'namespace!=""'
+_LONGEST_MATCHER = 3000
+"""Characters of names in one matcher: a query is part of the URL, and proxies refuse long URLs."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrometheusRound:
-    """What one round of queries told. A query that failed is in `problems`; the others' answers stand."""
+    """The result of one round of queries. Queries that failed are in `problems`; the other results are valid."""
 
     pods: list[PodUsageSample] = field(default_factory=list)
     cpu_window: float = 0.0
-    """Seconds that the pods' CPU rates are taken over; for a younger pod such a rate is too low."""
+    """Seconds over which the pods' CPU rates are taken; for a younger pod such a rate is too low."""
     nodes: list[NodeUsageSample] = field(default_factory=list)
     throttled: list[ThrottleSample] = field(default_factory=list)
     probes: list[ProbeCounter] = field(default_factory=list)
@@ -68,39 +67,41 @@ class PrometheusSource:
 
     @property
     def busy(self) -> int:
-        """Queries under way, those included that nobody waits for any more."""
+        """Running queries, including those that were given up."""
         return self._threads.busy
 
     async def read(self, settings: Prometheus, pods: Mapping[str, int]) -> PrometheusRound:
         """`pods` is the number of pods by namespace: above `seriesPerQuery` the per-pod queries are split."""
         if not settings.url:
             return PrometheusRound()
-        asked = settings.queries.model_dump(by_alias=True)
-        every = matchers(pods, settings.series_per_query)
-        answers = await asyncio.gather(*(self._vector(settings, name, text, every) for name, text in asked.items()))
-        told = {name: series for name, (series, _) in zip(asked, answers, strict=True)}
+        queries = settings.queries.model_dump(by_alias=True)
+        matchers = namespace_matchers(pods, settings.series_per_query)
+        answers = await asyncio.gather(
+            *(self._vector(settings, name, text, matchers) for name, text in queries.items())
+        )
+        results = {name: samples for name, (samples, _) in zip(queries, answers, strict=True)}
         return PrometheusRound(
-            pods=pod_usage(told["podCpu"], told["podMemory"]),
+            pods=pod_usage(results["podCpu"], results["podMemory"]),
             cpu_window=longest_range(settings.queries.pod_cpu),
-            nodes=node_usage(told["nodeCpu"], told["nodeMemory"]),
-            throttled=throttling(told["throttled"]),
-            probes=probe_counters(told["probes"]),
-            network=network_rates(told["podNetwork"]),
-            links=link_speeds(told["nodeBandwidth"]),
-            availability=single_value(told["availability"]),
-            latency_p95=single_value(told["latencyP95"]),
+            nodes=node_usage(results["nodeCpu"], results["nodeMemory"]),
+            throttled=throttling(results["throttled"]),
+            probes=probe_counters(results["probes"]),
+            network=network_rates(results["podNetwork"]),
+            links=link_speeds(results["nodeBandwidth"]),
+            availability=single_value(results["availability"]),
+            latency_p95=single_value(results["latencyP95"]),
             problems=tuple(problem for _, problem in answers if problem is not None),
         )
 
     async def _vector(
-        self, settings: Prometheus, name: str, query: str, every: list[str]
-    ) -> tuple[list[Series], MetricsError | None]:
-        """All parts of one query. What one part could not tell is missing; the first problem stands for all."""
+        self, settings: Prometheus, name: str, query: str, matchers: list[str]
+    ) -> tuple[list[VectorSample], MetricsError | None]:
+        """All parts of one query. The samples of a failed part are missing; only the first problem is reported."""
         if not query:
             return [], None
-        asked = (self.query(settings, name, part) for part in parts_of(query, every))
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-        series: list[Series] = []
+        queries = (self.query(settings, name, part) for part in split_query(query, matchers))
+        answers = await asyncio.gather(*queries, return_exceptions=True)
+        samples: list[VectorSample] = []
         problem: MetricsError | None = None
         for answer in answers:
             if isinstance(answer, MetricsError):
@@ -108,29 +109,31 @@ class PrometheusSource:
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                series.extend(answer)
-        return series, problem
+                samples.extend(answer)
+        return samples, problem
 
-    async def query(self, settings: Prometheus, name: str, promql: str) -> list[Series]:
-        """One instant query; `name` is its key in the settings and stands in every error."""
-        line = Line()
+    async def query(self, settings: Prometheus, name: str, promql: str) -> list[VectorSample]:
+        """One instant query; `name` is its key in the settings, which every error contains."""
+        sockets = CallSockets()
         try:
-            answer = await self._threads.run(lambda: _ask(settings, promql, line), line.cut, settings.timeout)
+            answer = await self._threads.run(
+                lambda: _ask(settings, promql, sockets), sockets.shut_down, settings.timeout
+            )
         except (TimeoutError, requests.Timeout):
-            what = f"no whole answer within {settings.timeout:g} s; raise timeout or lower seriesPerQuery"
+            what = f"no complete response within {settings.timeout:g} s; raise timeout or lower seriesPerQuery"
             raise _problem(name, settings, what) from None
         except Exhausted:
             raise _problem(name, settings, f"{_THREADS} earlier queries still hang; skipped") from None
         except MetricsError as error:
             raise _problem(name, settings, str(error)) from error
         except PrometheusApiClientException as error:
-            raise _problem(name, settings, _refusal(str(error))) from error
+            raise _problem(name, settings, _explain_refusal(str(error))) from error
         except requests.exceptions.JSONDecodeError as error:
-            raise _problem(name, settings, "the answer is not JSON; is this the address of Prometheus?") from error
+            raise _problem(name, settings, "the response is not JSON; is this the address of Prometheus?") from error
         except (requests.RequestException, OSError) as error:
             raise _problem(name, settings, f"not reachable: {str(error)[:_SHOWN]}") from error
         except (KeyError, TypeError, ValueError) as error:
-            raise _problem(name, settings, "the answer has no data.result; is this a Prometheus?") from error
+            raise _problem(name, settings, "the response has no data.result; is this a Prometheus?") from error
         return parse_vector(name, answer)
 
 
@@ -138,8 +141,8 @@ def _problem(name: str, settings: Prometheus, what: str) -> MetricsError:
     return MetricsError(f"metrics.prometheus.queries.{name} at {settings.url}: {what}")
 
 
-def _refusal(text: str) -> str:
-    """The client's exception carries status and body; authentication and bad PromQL have different cures."""
+def _explain_refusal(text: str) -> str:
+    """The client's message has the status and the body; the hint names the setting to check."""
     hint = ""
     if "Code 401" in text or "Code 403" in text:
         hint = "; check tokenFile"
@@ -150,8 +153,8 @@ def _refusal(text: str) -> str:
     return text[:_SHOWN] + hint
 
 
-def _ask(settings: Prometheus, promql: str, line: Line) -> object:
-    """In a thread. The token is read anew each time, so a rotated one is used at once."""
+def _ask(settings: Prometheus, promql: str, sockets: CallSockets) -> object:
+    """Runs in a thread. The token is read each time, so that a rotated one is used at once."""
     headers = {"Authorization": f"Bearer {_token(settings.token_file)}"} if settings.token_file else {}
     url = settings.url.rstrip("/")
     with requests.Session() as session:
@@ -159,7 +162,7 @@ def _ask(settings: Prometheus, promql: str, line: Line) -> object:
         client = PrometheusConnect(
             url=url, headers=headers, session=session, timeout=settings.timeout, retry=Retry(total=0)
         )
-        session.mount(url, LineAdapter(line))
+        session.mount(url, SocketTrackingAdapter(sockets))
         return client.custom_query(promql, params={"timeout": f"{settings.timeout:g}s"})
 
 
@@ -168,3 +171,31 @@ def _token(path: str) -> str:
         return Path(path).read_text().strip()
     except (OSError, ValueError) as error:
         raise MetricsError(f"tokenFile cannot be read: {error}") from error
+
+
+def namespace_matchers(pods: Mapping[str, int], limit: int) -> list[str]:
+    """The fewest matchers that select at most `limit` pods each; a namespace with more gets its own."""
+    if sum(pods.values()) <= limit:
+        return [_ALL_NAMESPACES]
+    parts: list[list[str]] = []
+    room, length = 0, 0
+    for name, number in sorted(pods.items(), key=lambda item: -item[1]):
+        if not parts or number > room or length + len(name) > _LONGEST_MATCHER:
+            parts.append([])
+            room, length = limit, 0
+        parts[-1].append(name)
+        room -= number
+        length += len(name) + 1
+    return [f'namespace=~"{"|".join(map(_literal, part))}"' for part in parts]
+
+
+def split_query(query: str, matchers: list[str]) -> list[str]:
+    """The query once per matcher; a query without the placeholder is not split."""
+    if PLACEHOLDER not in query:
+        return [query]
+    return [query.replace(PLACEHOLDER, matcher) for matcher in matchers]
+
+
+def _literal(name: str) -> str:
+    """Kubernetes allows only letters, digits and dashes; other characters are escaped for the regex and the string."""
+    return re.sub(r"[^A-Za-z0-9-]", lambda found: "\\\\" + found[0] if found[0] != '"' else '\\"', name)

@@ -1,4 +1,4 @@
-"""The book of usage: what pods and nodes use now and have used lately, and how sure we are of it."""
+"""Usage history: what pods and nodes use now and used lately, with the quality of each measurement."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.protocol import PeakEstimator
-from reactor.cluster.records import Pod
-from reactor.cluster.samples import (
+from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample
+from reactor.signals.measurements import (
+    UNKNOWN_PEAK,
     LinkSample,
+    Measurement,
+    MetricsSource,
     NetworkSample,
-    NodeUsageSample,
-    PodUsageSample,
-    Source,
+    Peak,
     ThrottleSample,
+    Usage,
 )
-from reactor.signals.readings import UNKNOWN_PEAK, Peak, Reading, Usage
 from reactor.signals.usage_table import CPU, MEMORY, NETWORK, THROTTLED, Rows, UsageTable
 from reactor.signals.workloads import Workloads, workload_key
 
@@ -31,7 +32,7 @@ _MEASURED = 2
 
 @dataclass(frozen=True, slots=True)
 class UsageView:
-    """The book at one moment, for a snapshot. Nothing in it changes any more."""
+    """The usage history at one moment, for a snapshot. It is immutable."""
 
     now: float
     freshness: float
@@ -39,7 +40,7 @@ class UsageView:
     nodes: Rows
     peaks: NDArray[np.float64]
     known: NDArray[np.bool_]
-    """By slot of a pod: whether its CPU and memory were measured lately."""
+    """By slot of a pod: whether CPU and memory are fresh."""
     workload_ids: dict[str, int]
     remembered: dict[str, Peak]
 
@@ -49,14 +50,14 @@ class UsageView:
     def node_usage(self, name: str) -> Usage:
         return _usage(self.nodes, name, self.now, self.freshness)
 
-    def throttled(self, uid: str) -> Reading:
-        return self.pods.reading(uid, THROTTLED, self.now, self.freshness)
+    def throttled(self, uid: str) -> Measurement:
+        return self.pods.measurement(uid, THROTTLED, self.now, self.freshness)
 
-    def network(self, uid: str) -> Reading:
-        return self.pods.reading(uid, NETWORK, self.now, self.freshness)
+    def network(self, uid: str) -> Measurement:
+        return self.pods.measurement(uid, NETWORK, self.now, self.freshness)
 
-    def link_speed(self, node: str) -> Reading:
-        return self.nodes.reading(node, NETWORK, self.now, self.freshness)
+    def link_speed(self, node: str) -> Measurement:
+        return self.nodes.measurement(node, NETWORK, self.now, self.freshness)
 
     def peak(self, uid: str) -> Peak:
         slot = self.pods.slots.get(uid)
@@ -65,12 +66,12 @@ class UsageView:
         return _peak(float(self.peaks[slot, CPU]), float(self.peaks[slot, MEMORY]), self.usage(uid))
 
     def knows(self, uid: str) -> bool:
-        """The same as `usage(uid).known`, for asking of very many pods."""
+        """The same as `usage(uid).known`, but fast enough for very many pods."""
         slot = self.pods.slots.get(uid)
         return slot is not None and bool(self.known[slot])
 
     def known_pods(self) -> frozenset[str]:
-        """The UIDs of which `knows` is true."""
+        """The UIDs for which `knows` is true."""
         return frozenset(compress(self.pods.slots, self.known[list(self.pods.slots.values())].tolist()))
 
     def needs(self, uids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -84,7 +85,7 @@ class UsageView:
         return usage, peak
 
     def workload_peak(self, key: str) -> Peak:
-        """The highest of its pods, else what its last pod needed: for a pod that has not run yet."""
+        """The highest peak of its pods, else the peak of its last pod. Used for pods that have not run yet."""
         number = self.workload_ids.get(key)
         if number is not None:
             replicas = self.peaks[self.pods.workloads == number]
@@ -94,8 +95,8 @@ class UsageView:
         return self.remembered.get(key, UNKNOWN_PEAK)
 
 
-class UsageBook:
-    """Samples are told by name; they count for the pod that has the name now, from its creation on."""
+class UsageHistory:
+    """Samples name a pod; they count for the pod with this name, from its creation on."""
 
     def __init__(self, freshness: float, window: float, estimator: PeakEstimator) -> None:
         self.freshness = freshness
@@ -108,17 +109,17 @@ class UsageBook:
         self._aliases: dict[str, str] = {}
         self._peaks: NDArray[np.float64] | None = None
         self._new: list[int] = []
-        """Slots of pods that came after the peaks were estimated."""
+        """Slots of pods that were added after the peaks were estimated."""
 
     def configure(self, freshness: float, window: float) -> None:
         self.freshness = freshness
-        self._pods.retime(window)
-        self._nodes.retime(window)
+        self._pods.set_window(window)
+        self._nodes.set_window(window)
         self._peaks = None
 
     def observe_pod(self, pod: Pod) -> None:
         if pod.uid not in self._pods.rows.slots:
-            slot = self._pods.add(pod.uid, self._workloads.join(workload_key(pod)))
+            slot = self._pods.add(pod.uid, self._workloads.add_pod(workload_key(pod)))
             self._names.setdefault(pod.namespace, {})[pod.name] = slot
             self._created.extend([0.0] * (slot + 1 - len(self._created)))
             self._created[slot] = pod.created
@@ -129,7 +130,7 @@ class UsageBook:
         slot = self._pods.rows.slots.get(pod.uid)
         if slot is None:
             return
-        self._workloads.leave(workload_key(pod), self._history_peak(pod.uid))
+        self._workloads.remove_pod(workload_key(pod), self._history_peak(pod.uid))
         self._pods.drop(pod.uid)
         named = self._names[pod.namespace]
         if named.get(pod.name) == slot:
@@ -147,53 +148,53 @@ class UsageBook:
         self._aliases = {alias: node for alias, node in self._aliases.items() if node != name}
 
     def record_pods(
-        self, samples: Iterable[PodUsageSample], source: Source, now: float, *, cpu_window: float = 0.0
+        self, samples: Iterable[PodUsageSample], source: MetricsSource, now: float, *, cpu_window: float = 0.0
     ) -> None:
         """CPU taken over a longer time than the pod has lived is too low, so it is not taken over."""
-        gathered = _Gathered(now)
+        batch = _Batch(now)
         for sample in samples:
             slot = self._slot_of(sample.namespace, sample.pod, sample.at)
             if slot is not None:
                 if sample.at >= self._created[slot] + cpu_window:
-                    gathered.take(CPU, slot, sample.cpu, sample.at)
-                gathered.take(MEMORY, slot, sample.memory, sample.at)
-        gathered.write(self._pods, source, self.freshness)
+                    batch.take(CPU, slot, sample.cpu, sample.at)
+                batch.take(MEMORY, slot, sample.memory, sample.at)
+        batch.write(self._pods, source, self.freshness)
         self._peaks = None
 
     def record_throttling(self, samples: Iterable[ThrottleSample], now: float) -> None:
-        gathered = _Gathered(now)
+        batch = _Batch(now)
         for sample in samples:
             slot = self._slot_of(sample.namespace, sample.pod, sample.at)
             if slot is not None:
-                gathered.take(THROTTLED, slot, sample.share, sample.at)
-        gathered.write(self._pods, Source.PROMETHEUS, self.freshness)
+                batch.take(THROTTLED, slot, sample.share, sample.at)
+        batch.write(self._pods, MetricsSource.PROMETHEUS, self.freshness)
 
     def record_network(self, pods: Iterable[NetworkSample], links: Iterable[LinkSample], now: float) -> None:
-        rates, speeds = _Gathered(now), _Gathered(now)
+        rates, speeds = _Batch(now), _Batch(now)
         for sample in pods:
             slot = self._slot_of(sample.namespace, sample.pod, sample.at)
             if slot is not None:
                 rates.take(NETWORK, slot, sample.rate, sample.at)
         for link in links:
-            name = self._node_called(link.node)
+            name = self._node_of(link.node)
             if name is not None:
                 speeds.take(NETWORK, self._nodes.rows.slots[name], link.speed, link.at)
-        rates.write(self._pods, Source.PROMETHEUS, self.freshness)
-        speeds.write(self._nodes, Source.PROMETHEUS, self.freshness)
+        rates.write(self._pods, MetricsSource.PROMETHEUS, self.freshness)
+        speeds.write(self._nodes, MetricsSource.PROMETHEUS, self.freshness)
 
-    def record_nodes(self, samples: Iterable[NodeUsageSample], source: Source, now: float) -> set[str]:
-        """The names that belong to no node we know."""
+    def record_nodes(self, samples: Iterable[NodeUsageSample], source: MetricsSource, now: float) -> set[str]:
+        """Returns the names that belong to no known node."""
         unknown: set[str] = set()
-        gathered = _Gathered(now)
+        batch = _Batch(now)
         for sample in samples:
-            name = self._node_called(sample.node)
+            name = self._node_of(sample.node)
             if name is None:
                 unknown.add(sample.node)
                 continue
             slot = self._nodes.rows.slots[name]
-            gathered.take(CPU, slot, sample.cpu, sample.at)
-            gathered.take(MEMORY, slot, sample.memory, sample.at)
-        gathered.write(self._nodes, source, self.freshness)
+            batch.take(CPU, slot, sample.cpu, sample.at)
+            batch.take(MEMORY, slot, sample.memory, sample.at)
+        batch.write(self._nodes, source, self.freshness)
         return unknown
 
     def usage(self, uid: str, now: float) -> Usage:
@@ -202,8 +203,8 @@ class UsageBook:
     def node_usage(self, name: str, now: float) -> Usage:
         return _usage(self._nodes.rows, name, now, self.freshness)
 
-    def throttled(self, uid: str, now: float) -> Reading:
-        return self._pods.rows.reading(uid, THROTTLED, now, self.freshness)
+    def throttled(self, uid: str, now: float) -> Measurement:
+        return self._pods.rows.measurement(uid, THROTTLED, now, self.freshness)
 
     def peak(self, uid: str, now: float) -> Peak:
         history = self._history_peak(uid)
@@ -224,11 +225,11 @@ class UsageBook:
         )
 
     def estimate(self) -> None:
-        """What the next `freeze` would have to do first, if measurements have come since the last one."""
+        """Estimate the peaks now, so that the next `freeze` does not have to."""
         self._estimated()
 
     def _estimated(self) -> NDArray[np.float64]:
-        """Estimated anew when measurements have come; a pod that is merely new has no peak yet."""
+        """Estimates all peaks after new measurements. A pod that was only added has no peak yet."""
         if self._peaks is None:
             self._peaks = self._pods.peaks(self._estimator)
         elif self._new:
@@ -238,7 +239,7 @@ class UsageBook:
         self._new.clear()
         return self._peaks
 
-    def _node_called(self, name: str) -> str | None:
+    def _node_of(self, name: str) -> str | None:
         return self._aliases.get(name) or self._aliases.get(name.partition(".")[0])
 
     def _slot_of(self, namespace: str, name: str, at: float) -> int | None:
@@ -253,8 +254,8 @@ class UsageBook:
         return _peak(cpu, memory, Usage())
 
 
-class _Gathered:
-    """Samples of one round by axis, to be written at once."""
+class _Batch:
+    """The samples of one round by axis, to be written together."""
 
     def __init__(self, now: float) -> None:
         self._now = now
@@ -268,23 +269,23 @@ class _Gathered:
             self._values[axis].append(value)
             self._at[axis].append(at)
 
-    def write(self, table: UsageTable, source: Source, protects: float) -> None:
-        """NaN, infinite and negative are one thing here: told, and no measurement. A clock ahead of ours means now."""
-        table.turn_to(self._now)
+    def write(self, table: UsageTable, source: MetricsSource, protects: float) -> None:
+        """NaN, infinite and negative values are all invalid (NaN). A time in the future is taken as now."""
+        table.advance_to(self._now)
         for axis, slots in enumerate(self._slots):
             if slots:
-                told = np.array(self._values[axis])
-                values = np.where((told >= 0) & (told < np.inf), told, np.nan)
+                raw = np.array(self._values[axis])
+                values = np.where((raw >= 0) & (raw < np.inf), raw, np.nan)
                 at = np.minimum(np.array(self._at[axis]), self._now)
                 table.write(axis, (np.array(slots), values, at), source, protects=protects)
 
 
 def _usage(rows: Rows, key: str, now: float, freshness: float) -> Usage:
-    return Usage(rows.reading(key, CPU, now, freshness), rows.reading(key, MEMORY, now, freshness))
+    return Usage(rows.measurement(key, CPU, now, freshness), rows.measurement(key, MEMORY, now, freshness))
 
 
 def _is_fresh(at: NDArray[np.float64], now: float, freshness: float) -> NDArray[np.bool_]:
-    """What was never measured has no time."""
+    """A time of 0 means never measured."""
     fresh: NDArray[np.bool_] = (at > 0) & (now - at <= freshness)
     return fresh
 

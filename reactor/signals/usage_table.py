@@ -1,4 +1,4 @@
-"""Where usage is kept: one row per pod or node in a few arrays, so that 150,000 pods stay far below 150 MB."""
+"""Storage of usage: one row per pod or node in a few arrays, so that 150,000 pods take far less than 150 MB."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.protocol import PeakEstimator
-from reactor.cluster.samples import Quality, Source
-from reactor.signals.readings import MISSING, Reading
+from reactor.signals.measurements import MISSING, Measurement, MetricsSource, Quality
 
 CPU, MEMORY, THROTTLED, NETWORK = 0, 1, 2, 3
 """NETWORK is a pod's rate or a node's link speed."""
@@ -19,16 +18,16 @@ _AXES = 4
 _PEAK_AXES = 2
 _COLUMNS = 60
 _BLOCK = 4096
-_SOURCES = (Source.PROMETHEUS, Source.METRICS_API)
+_SOURCES = (MetricsSource.PROMETHEUS, MetricsSource.METRICS_API)
 
 
 Batch = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]
-"""Slots, values and times of samples; a NaN value is a sample that was told and is no measurement."""
+"""Slots, values and times of samples; a NaN value is an invalid sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The newest sample per row and axis. `at` 0 is never told; a NaN value that was told is invalid."""
+    """The newest sample per row and axis. `at` 0 means never measured; NaN with a time means invalid."""
 
     slots: dict[str, int] = field(default_factory=dict)
     values: NDArray[np.float64] = field(default_factory=lambda: np.full((0, _AXES), np.nan))
@@ -36,15 +35,15 @@ class Rows:
     sources: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, _AXES), np.uint8))
     workloads: NDArray[np.int32] = field(default_factory=lambda: np.full(0, -1, np.int32))
 
-    def reading(self, key: str, axis: int, now: float, freshness: float) -> Reading:
+    def measurement(self, key: str, axis: int, now: float, freshness: float) -> Measurement:
         slot = self.slots.get(key)
         if slot is None or not self.at[slot, axis]:
             return MISSING
         at, value = float(self.at[slot, axis]), float(self.values[slot, axis])
         source = _SOURCES[self.sources[slot, axis]]
         if math.isnan(value):
-            return Reading(Quality.INVALID, value, at, source)
-        return Reading(Quality.FRESH if now - at <= freshness else Quality.STALE, value, at, source)
+            return Measurement(Quality.INVALID, value, at, source)
+        return Measurement(Quality.FRESH if now - at <= freshness else Quality.STALE, value, at, source)
 
     def copy(self) -> Rows:
         return Rows(dict(self.slots), self.values.copy(), self.at.copy(), self.sources.copy(), self.workloads.copy())
@@ -62,8 +61,8 @@ class Rows:
 class UsageTable:
     """Rows plus a ring of history: `_COLUMNS` steps that together are the window, the highest value of each step.
 
-    Prometheus comes first: the metrics API fills what it did not tell. A broken sample makes its own source's
-    reading invalid, but does not push out another source's good one.
+    Prometheus comes first; the metrics API fills its gaps. An invalid sample replaces a value of its own source, but
+    not a valid one of another source.
     """
 
     def __init__(self, window: float) -> None:
@@ -73,8 +72,8 @@ class UsageTable:
         self._free: list[int] = []
         self._history: list[NDArray[np.float32]] = []
 
-    def retime(self, window: float) -> None:
-        """Another window is another ring: its history starts anew."""
+    def set_window(self, window: float) -> None:
+        """A new window clears the history."""
         if window == self._step * _COLUMNS:
             return
         self._step, self._tick = window / _COLUMNS, 0
@@ -99,13 +98,13 @@ class UsageTable:
         self._history[slot // _BLOCK][slot % _BLOCK] = np.nan
         self._free.append(slot)
 
-    def write(self, axis: int, batch: Batch, source: Source, *, protects: float) -> None:
-        """Take samples over, except where a better one is held that is younger than `protects` seconds."""
+    def write(self, axis: int, batch: Batch, source: MetricsSource, *, protects: float) -> None:
+        """Store samples, except where a better one is younger than `protects` seconds."""
         rows, number = self.rows, _SOURCES.index(source)
         slots, values, at = batch
         held_at, held_source = rows.at[slots, axis], rows.sources[slots, axis]
-        holds_good = ~np.isnan(rows.values[slots, axis]) & (at - held_at <= protects)
-        beaten = holds_good & ((number > held_source) | np.isnan(values))
+        holds_valid = ~np.isnan(rows.values[slots, axis]) & (at - held_at <= protects)
+        beaten = holds_valid & ((number > held_source) | np.isnan(values))
         worse = (held_at > 0) & np.where(held_source == number, at < held_at, beaten)
         slots, values, at = slots[~worse], values[~worse], at[~worse]
         rows.values[slots, axis] = values
@@ -119,11 +118,11 @@ class UsageTable:
         blocks = slots // _BLOCK
         for number in np.unique(blocks):
             here = blocks == number
-            block, places = self._history[number], slots[here] % _BLOCK
-            block[places, axis, column] = np.fmax(block[places, axis, column], values[here])
+            block, indexes = self._history[number], slots[here] % _BLOCK
+            block[indexes, axis, column] = np.fmax(block[indexes, axis, column], values[here])
 
-    def turn_to(self, now: float) -> None:
-        """Move the ring on to the step of `now`; steps in which nothing was told stay empty."""
+    def advance_to(self, now: float) -> None:
+        """Move the ring to the step of `now`; steps without samples stay empty."""
         tick = int(now // self._step)
         if tick <= self._tick:
             return

@@ -1,4 +1,4 @@
-"""Which pods are replicas of each other, and what the last of them needed."""
+"""Workloads: which pods are replicas of each other, and the peak of the last pod of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import OrderedDict
 from functools import lru_cache
 
 from reactor.cluster.records import Pod
-from reactor.signals.readings import Peak
+from reactor.signals.measurements import Peak
 
 _REMEMBERED = 20_000
 
@@ -26,7 +26,7 @@ def _owned(namespace: str, kind: str, name: str, template_hash: str) -> str:
 
 
 class Workloads:
-    """Numbers for workloads with pods, and the peaks of the most recent ones without."""
+    """Numbers for workloads with pods, and the last peaks of recent workloads without."""
 
     def __init__(self) -> None:
         self.ids: dict[str, int] = {}
@@ -34,15 +34,15 @@ class Workloads:
         self._replicas: dict[str, int] = {}
         self._free: list[int] = []
 
-    def join(self, key: str) -> int:
+    def add_pod(self, key: str) -> int:
         self._replicas[key] = self._replicas.get(key, 0) + 1
         number = self.ids.get(key)
         if number is None:
             number = self.ids[key] = self._free.pop() if self._free else len(self.ids)
         return number
 
-    def leave(self, key: str, peak: Peak) -> None:
-        """A pod is gone; what it needed is what its replacement will need."""
+    def remove_pod(self, key: str, peak: Peak) -> None:
+        """A pod is gone. Its peak is kept for its replacement."""
         left = self._replicas.pop(key) - 1
         if left:
             self._replicas[key] = left

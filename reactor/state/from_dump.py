@@ -1,4 +1,4 @@
-"""A snapshot without a running controller: from files, or from one look at the live cluster."""
+"""A snapshot without a running controller, from files."""
 
 from __future__ import annotations
 
@@ -8,91 +8,94 @@ from dataclasses import dataclass, replace
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.dump import Dump
 from reactor.cluster.kinds import WORKLOAD_KINDS
-from reactor.cluster.records import Event, Workload
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
+from reactor.cluster.records import Event, NodeUsageSample, PodUsageSample, Workload
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
-from reactor.signals.probes import Evidence, ProbeLedger
-from reactor.signals.usage import UsageBook
-from reactor.state.moves import Ongoing
-from reactor.state.snapshot import Needs, PodHappiness, Snapshot
+from reactor.signals.measurements import MetricsSource
+from reactor.signals.probes import ProbeEvidence, ProbeHistory
+from reactor.signals.usage import UsageHistory
+from reactor.state.happiness import PodHappiness
+from reactor.state.moves import ActiveMoves
+from reactor.state.snapshot import Needs, Snapshot
 
 _WORKLOADS = frozenset(kind.object_kind for kind in WORKLOAD_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class _Measured:
     pods: tuple[PodUsageSample, ...] = ()
     nodes: tuple[NodeUsageSample, ...] = ()
-    source: Source = Source.METRICS_API
+    source: MetricsSource = MetricsSource.METRICS_API
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A snapshot, and the evidence that its moods came from."""
+class DumpSnapshot:
+    """A snapshot, and the evidence behind the happiness in it."""
 
     snapshot: Snapshot
-    evidence: dict[str, Evidence]
+    evidence: dict[str, ProbeEvidence]
     notes: tuple[str, ...] = ()
-    """What had to be taken on trust."""
+    """Assumptions that had to be made."""
 
 
-def look_at_dump(dump: Dump, settings: Settings, *, now: float | None = None, needs: Needs | None = None) -> Look:
-    """`now` is the newest timestamp in the files unless told otherwise; without metrics needs are requests."""
-    measured = Measured(dump.pod_usage, dump.node_usage)
+def snapshot_from_dump(
+    dump: Dump, settings: Settings, *, now: float | None = None, needs: Needs | None = None
+) -> DumpSnapshot:
+    """`now` defaults to the newest timestamp in the files. Without metrics needs are requests."""
+    measured = _Measured(dump.pod_usage, dump.node_usage)
     if needs is None:
         needs = Needs.METRICS if dump.pod_usage else Needs.REQUESTS
-    view, notes = _with_trusted_owners(dump.view)
-    look = look_at(view, dump.events, measured, settings, now=view.at if now is None else now, needs=needs)
-    return replace(look, notes=notes)
+    view, notes = _with_assumed_owners(dump.view)
+    found = _snapshot(view, dump.events, measured, settings, now=view.at if now is None else now, needs=needs)
+    return replace(found, notes=notes)
 
 
-def _with_trusted_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:
-    """Files without a single ReplicaSet (say) do not tell that they are gone, only that nobody asked for them."""
-    told = {workload.kind for workload in view.workloads.values()}
-    trusted = {
+def _with_assumed_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:
+    """Files without any ReplicaSet, say, do not show that they are gone: nobody asked for them."""
+    listed = {workload.kind for workload in view.workloads.values()}
+    assumed = {
         owner.uid: Workload(owner.kind, owner.uid, pod.namespace, owner.name, "")
         for pod in view.pods.values()
-        if (owner := pod.owner) is not None and owner.kind in _WORKLOADS and owner.kind not in told
+        if (owner := pod.owner) is not None and owner.kind in _WORKLOADS and owner.kind not in listed
     }
-    if not trusted:
+    if not assumed:
         return view, ()
-    kinds = ", ".join(sorted({workload.kind for workload in trusted.values()}))
+    kinds = ", ".join(sorted({workload.kind for workload in assumed.values()}))
     note = f"the files hold no {kinds}: the owners that pods name are taken to exist"
-    return replace(view, workloads={**view.workloads, **trusted}), (note,)
+    return replace(view, workloads={**view.workloads, **assumed}), (note,)
 
 
-def look_at(
-    view: ClusterView, events: Iterable[Event], measured: Measured, settings: Settings, *, now: float, needs: Needs
-) -> Look:
-    """Everything as history: events and samples count by their own timestamps."""
-    ledger = ProbeLedger(settings.happiness.half_life)
-    book = UsageBook(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
+def _snapshot(
+    view: ClusterView, events: Iterable[Event], measured: _Measured, settings: Settings, *, now: float, needs: Needs
+) -> DumpSnapshot:
+    """Events and samples count by their own timestamps."""
+    probes = ProbeHistory(settings.happiness.half_life)
+    usage = UsageHistory(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
     for node in view.nodes.values():
-        book.observe_node(node.name, node.addresses)
+        usage.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
-        ledger.observe_pod(pod, now)
-        book.observe_pod(pod)
-    failing = {event.involved_uid for event in events if ledger.observe_event(event, now, listed=True)}
-    book.record_pods(measured.pods, measured.source, now)
-    book.record_nodes(_with_sums(measured, view), measured.source, now)
-    moods = {uid: _mood(view, ledger, uid, now, settings) for uid in failing if uid in view.pods}
-    evidence = {uid: found for uid in view.pods if (found := ledger.evidence(uid, now)) is not None}
-    return Look(Snapshot(now, view, book.freeze(now), moods, Ongoing(), needs), evidence)
+        probes.observe_pod(pod, now)
+        usage.observe_pod(pod)
+    failing = {event.involved_uid for event in events if probes.observe_event(event, now, listed=True)}
+    usage.record_pods(measured.pods, measured.source, now)
+    usage.record_nodes(_with_sums(measured, view), measured.source, now)
+    happiness = {uid: _happiness(view, probes, uid, now, settings) for uid in failing if uid in view.pods}
+    evidence = {uid: found for uid in view.pods if (found := probes.evidence(uid, now)) is not None}
+    return DumpSnapshot(Snapshot(now, view, usage.freeze(now), happiness, ActiveMoves(), needs), evidence)
 
 
-def _mood(view: ClusterView, ledger: ProbeLedger, uid: str, now: float, settings: Settings) -> PodHappiness:
+def _happiness(view: ClusterView, probes: ProbeHistory, uid: str, now: float, settings: Settings) -> PodHappiness:
     pod = view.pods[uid]
-    return PodHappiness.of(pod, view.namespaces.get(pod.namespace), ledger.counts(uid, now), settings.happiness)
+    return PodHappiness.of(pod, view.namespaces.get(pod.namespace), probes.counts(uid, now), settings.happiness)
 
 
-def _with_sums(measured: Measured, view: ClusterView) -> list[NodeUsageSample]:
-    """A node nobody measured uses at least what its pods use, when all of them were measured."""
-    told = {sample.node for sample in measured.nodes}
+def _with_sums(measured: _Measured, view: ClusterView) -> list[NodeUsageSample]:
+    """A node without a sample uses at least what its pods use, when all of them have one."""
+    sampled = {sample.node for sample in measured.nodes}
     by_pod = {(sample.namespace, sample.pod): sample for sample in measured.pods}
     sums = []
     for node in view.nodes.values():
-        if node.name in told:
+        if node.name in sampled:
             continue
         pods = [pod for pod in view.pods_on(node.name) if not pod.finished]
         samples = [by_pod.get((pod.namespace, pod.name)) for pod in pods]

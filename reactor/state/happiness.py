@@ -1,4 +1,4 @@
-"""How happy a pod is where it runs: decayed counts of liveness probes in, a probability and its threshold out."""
+"""Happiness: from decayed counts of liveness probes to a probability, and the threshold that applies to a pod."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ THRESHOLD_ANNOTATION = "rematch.io/threshold"
 
 
 def probability(counts: Counts, goodwill: float) -> float:
-    """Pr = (m + S) / (m + S + F); nothing known at all is no reason to be unhappy."""
+    """Pr = (m + S) / (m + S + F). A pod of which nothing is known is happy."""
     good = goodwill + counts.successes
     total = good + counts.failures
     return good / total if total > 0 else 1.0
@@ -28,7 +28,7 @@ class ThresholdSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """`problem` names annotations that were passed over because they are no number from 0 to 1."""
+    """`problem` names annotations that were ignored because they are not a number from 0 to 1."""
 
     value: float
     source: ThresholdSource
@@ -52,6 +52,23 @@ def threshold_of(pod: Pod, namespace: Namespace | None, settings: Happiness) -> 
     if by_settings is not None:
         return Threshold(by_settings, ThresholdSource.NAMESPACE_SETTINGS, "; ".join(problems))
     return Threshold(settings.threshold, ThresholdSource.GLOBAL, "; ".join(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class PodHappiness:
+    """The probability that a pod is happy on its node, and the threshold that applies to it."""
+
+    counts: Counts
+    probability: float
+    threshold: Threshold
+
+    @classmethod
+    def of(cls, pod: Pod, namespace: Namespace | None, counts: Counts, settings: Happiness) -> PodHappiness:
+        return cls(counts, probability(counts, settings.goodwill), threshold_of(pod, namespace, settings))
+
+    @property
+    def unhappy(self) -> bool:
+        return self.probability < self.threshold.value
 
 
 def _share(text: str) -> float | None:

@@ -1,9 +1,9 @@
-"""The live state: written by the watchers and the metric sources, read by everybody else through `freeze`."""
+"""The live state: written by the watchers and the metrics collector, read by everything else through `freeze`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import msgspec
@@ -13,32 +13,37 @@ from reactor.clock import Clock
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record
-from reactor.cluster.samples import ProbeCounter
 from reactor.cluster.view import ClusterView
 from reactor.settings.model import Settings
-from reactor.signals.probes import ProbeLedger
-from reactor.signals.usage import UsageBook
-from reactor.state.moves import Ongoing
-from reactor.state.snapshot import PodHappiness, Snapshot
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.probes import ProbeHistory
+from reactor.signals.usage import UsageHistory
+from reactor.state.happiness import PodHappiness
+from reactor.state.moves import ActiveMoves
+from reactor.state.snapshot import Snapshot
 from reactor.work_queue import WorkQueue
 from storage.rows import HappinessRow
 
 ASSUMED_FOR = 30.0
-"""How long a binding of ours is believed before the watch has shown it."""
+"""Seconds for which a binding of ours is assumed to have happened before the watch shows it."""
 
-FORGIVEN = 0.01
-"""Decayed failures below this no longer put a pod under observation."""
+NEGLIGIBLE_FAILURES = 0.01
+"""Pods with fewer decayed failures are not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Assumed:
+class _AssumedBinding:
     node: str
     until: float
 
+    def applies_to(self, pod: Pod | None, now: float) -> bool:
+        """Not when the watch shows a node, the pod is gone, or the time is up."""
+        return pod is not None and pod.node is None and now < self.until
+
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
-    """What the state asks of, and tells, its surroundings."""
+class StateCallbacks:
+    """What the state asks the execution, and what it tells the settings."""
 
     moves_under_way: Callable[[], bool]
     config_map_changed: Callable[[ConfigMap | None], None]
@@ -51,96 +56,100 @@ class State:
         clock: Clock,
         work_queue: WorkQueue,
         settings: Callable[[], Settings],
-        hooks: Hooks,
+        callbacks: StateCallbacks,
     ) -> None:
-        self._moves_under_way = hooks.moves_under_way
-        self._config_map_changed = hooks.config_map_changed
+        self._moves_under_way = callbacks.moves_under_way
+        self._config_map_changed = callbacks.config_map_changed
         self._clock = clock
         self._work_queue = work_queue
         self._settings = settings
-        self.mirror = ClusterMirror(kinds, self._changed)
-        self.ledger = ProbeLedger(settings().happiness.half_life)
+        self.mirror = ClusterMirror(kinds, self._changed, self._synced)
+        self.probes = ProbeHistory(settings().happiness.half_life)
         metrics = settings().metrics
-        self.usage = UsageBook(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
+        self.usage = UsageHistory(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
         self._failing: set[str] = set()
-        self._assumed: dict[str, _Assumed] = {}
+        self._assumed: dict[str, _AssumedBinding] = {}
         self._ready = False
         self.version = 0
-        """Grows with every change; the dashboard waits on it."""
+        """Grows with every change; the dashboard waits for it."""
 
     @property
     def synced(self) -> bool:
-        """Every watched kind was listed once, and the events found by then are on the accounts."""
-        if not self._ready and self.mirror.synced:
-            self._read_history()
+        """Every watched kind was listed once, and the events in the lists are counted."""
         return self._ready
 
     async def until_synced(self) -> None:
         await self.mirror.until_synced()
-        if not self._ready:
-            self._read_history()
 
     def restore(self, rows: Iterable[HappinessRow]) -> None:
         rows = list(rows)
-        self.ledger.restore(rows)
-        self._failing.update(row.uid for row in rows if row.failures > FORGIVEN)
+        self.probes.restore(rows)
+        self._failing.update(row.uid for row in rows if row.failures > NEGLIGIBLE_FAILURES)
 
     def count(self, counters: Iterable[ProbeCounter]) -> None:
         """Probe counters from Prometheus."""
-        for uid in self.ledger.observe_counters(counters, self._clock.now()):
+        for uid in self.probes.observe_counters(counters, self._clock.now()):
             self._failed(uid)
 
     async def yield_to_cycle(self) -> None:
-        """For bulk work between two pieces: a pod that wants to be looked at does not wait for thousands of samples."""
+        """For bulk work between two pieces: a signal does not wait for thousands of samples."""
         await self._work_queue.yield_to_cycle()
 
     def measured(self) -> None:
-        """New measurements are in: whoever waits for fresh ones is looked at again."""
+        """New measurements are in: pods that wait for fresh ones are looked at again."""
         self.version += 1
         if self._failing:
             self._work_queue.add("metrics")
 
     def assume_bound(self, pod: Pod, node: str) -> None:
-        """Until the watch confirms it, so that nobody plans the pod twice."""
-        self._assumed[pod.uid] = _Assumed(node, self._clock.now() + ASSUMED_FOR)
+        """Until the watch shows the binding, so that the pod is not planned twice."""
+        self._assumed[pod.uid] = _AssumedBinding(node, self._clock.now() + ASSUMED_FOR)
 
-    def freeze(self, ongoing: Ongoing) -> Snapshot:
+    def start_cycle(self) -> ClusterView:
+        """Everything that changes with time alone: the counts decay, forgiven pods and old assumptions are dropped.
+
+        Returns the cluster as it is now, for `freeze`.
+        """
         now = self._clock.now()
-        settings = self._settings()
-        self.ledger.half_life = settings.happiness.half_life
-        cluster = self._with_assumed(self.mirror.freeze(now), now)
-        return Snapshot(now, cluster, self.usage.freeze(now), self._moods(cluster, now), ongoing)
+        self.probes.half_life = self._settings().happiness.half_life
+        self.probes.advance(self._failing, now)
+        if self._ready:
+            self._failing = {uid for uid in self._failing if self._has_failures(uid, now)}
+        self._assumed = {
+            uid: assumed for uid, assumed in self._assumed.items() if assumed.applies_to(self.mirror.pod(uid), now)
+        }
+        return self._cluster(now)
 
-    def _moods(self, cluster: ClusterView, now: float) -> dict[str, PodHappiness]:
-        moods: dict[str, PodHappiness] = {}
-        for uid in list(self._failing):
-            pod = cluster.pods.get(uid)
-            mood = self._mood(pod, now) if pod is not None else None
-            if mood is not None and mood.counts.failures >= FORGIVEN:
-                moods[uid] = mood
-            elif self._ready:
-                self._failing.discard(uid)
-        return moods
+    def freeze(self, moves: ActiveMoves, cluster: ClusterView | None = None) -> Snapshot:
+        """Changes nothing, so it may be called at any time. `cluster` as `start_cycle` returned it, else as it is."""
+        now = self._clock.now()
+        cluster = self._cluster(now) if cluster is None else cluster
+        pods = [pod for uid in self._failing if (pod := cluster.pods.get(uid)) is not None]
+        happiness = {pod.uid: self._happiness(pod, now) for pod in pods}
+        failing = {uid: each for uid, each in happiness.items() if each.counts.failures >= NEGLIGIBLE_FAILURES}
+        return Snapshot(now, cluster, self.usage.freeze(now), failing, moves)
 
-    def _with_assumed(self, cluster: ClusterView, now: float) -> ClusterView:
-        if not self._assumed:
-            return cluster
-        pods = cast(dict[str, Pod], cluster.pods)
-        for uid, assumed in list(self._assumed.items()):
-            pod = pods.get(uid)
-            if pod is None or pod.node is not None or now >= assumed.until:
-                del self._assumed[uid]
-            else:
-                pods[uid] = msgspec.structs.replace(pod, node=assumed.node)
-        return cluster
+    def _cluster(self, now: float) -> ClusterView:
+        """As the watches show it, with the bindings that they do not show yet."""
+        cluster = self.mirror.freeze(now)
+        bound = {
+            uid: msgspec.structs.replace(cluster.pods[uid], node=assumed.node)
+            for uid, assumed in self._assumed.items()
+            if assumed.applies_to(cluster.pods.get(uid), now)
+        }
+        return replace(cluster, pods={**cluster.pods, **bound}) if bound else cluster
 
-    def _read_history(self) -> None:
-        """Only now are all pods known that the listed events speak of."""
+    def _has_failures(self, uid: str, now: float) -> bool:
+        known = self.mirror.pod(uid) is not None
+        return known and self.probes.counts(uid, now).failures >= NEGLIGIBLE_FAILURES
+
+    def _synced(self) -> None:
+        """The listed events are counted only now, when all the pods that they are about are known."""
         now = self._clock.now()
         for event in self.mirror.records(Kind.EVENTS).values():
-            if self.ledger.observe_event(cast(Event, event), now, listed=True):
+            if self.probes.observe_event(cast(Event, event), now, listed=True):
                 self._failing.add(cast(Event, event).involved_uid)
-        self.ledger.forget_unclaimed()
+        self.probes.forget_unclaimed()
         self._ready = True
         self._work_queue.add("synced")
 
@@ -150,7 +159,7 @@ class State:
             self._pod_changed(cast("Pod | None", old), cast("Pod | None", new))
         elif kind is Kind.EVENTS and self._ready and new is not None:
             event = cast(Event, new)
-            if self.ledger.observe_event(event, self._clock.now(), listed=self.mirror.listing):
+            if self.probes.observe_event(event, self._clock.now(), listed=self.mirror.listing):
                 self._failed(event.involved_uid)
         elif kind is Kind.PDBS and self._moves_under_way():
             self._work_queue.add("moves")
@@ -167,28 +176,24 @@ class State:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None:
-            self.ledger.observe_pod(new, self._clock.now())
+            self.probes.observe_pod(new, self._clock.now())
             self.usage.observe_pod(new)
         elif old is not None:
-            self.ledger.forget(old.uid)
+            self.probes.forget(old.uid)
             self.usage.forget_pod(old)
-        waits_or_waited = (old if old is not None and old.node is None else new) or old
-        if (
-            waits_or_waited is not None
-            and waits_or_waited.node is None
-            and waits_or_waited.scheduler_name == self._settings().scheduler_name
-        ):
-            self._work_queue.add(waits_or_waited.uid)
+        pending = (old if old is not None and old.node is None else new) or old
+        if pending is not None and pending.node is None and pending.scheduler_name == self._settings().scheduler_name:
+            self._work_queue.add(pending.uid)
         elif self._moves_under_way():
             self._work_queue.add("moves")
 
     def _failed(self, uid: str) -> None:
-        """Wake the controller only for a pod that is below its threshold: most failures need no cycle."""
+        """Wakes the controller only for a pod below its threshold: most failures need no cycle."""
         self._failing.add(uid)
         pod = self.mirror.pod(uid)
-        if pod is not None and self._mood(pod, self._clock.now()).unhappy:
+        if pod is not None and self._happiness(pod, self._clock.now()).unhappy:
             self._work_queue.add(uid)
 
-    def _mood(self, pod: Pod, now: float) -> PodHappiness:
+    def _happiness(self, pod: Pod, now: float) -> PodHappiness:
         namespace = cast("Namespace | None", self.mirror.records(Kind.NAMESPACES).get(pod.namespace))
-        return PodHappiness.of(pod, namespace, self.ledger.counts(pod.uid, now), self._settings().happiness)
+        return PodHappiness.of(pod, namespace, self.probes.counts(pod.uid, now), self._settings().happiness)

@@ -1,4 +1,4 @@
-"""Moves under way and moves just made, as values: what the decision must know of the execution."""
+"""Moves as values: what a snapshot holds of the execution. `reactor.execution.moves` has the state machine."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from matching.plan import PlannedMove, Unplaced
-from reactor.cluster.records import Pod
+from matching.problem import Strategy
+from reactor.cluster.records import Owner, Pod
 from reactor.cluster.writes import Eviction
-from reactor.decision.reasons import Reason
+from reactor.settings.model import Execution
 
-LONGEST_COOLDOWN = 3600.0
-MOST_DOUBLINGS = 32
 NO_NODE = "<none>"
-"""Instead of the target of a pod that a plan dumps; no node can be called so."""
+"""The target of a pod that a plan dumps; no node can have this name."""
 
 
 class MoveState(StrEnum):
@@ -22,7 +21,7 @@ class MoveState(StrEnum):
     EVICTED = "evicted"
     BOUND = "bound"
     LATE = "late"
-    """The replacement was not Ready by its deadline: nothing else is started until it is Ready or gone."""
+    """The replacement was not Ready by its deadline. No other move starts until it is Ready or gone."""
     DONE = "done"
     SKIPPED = "skipped"
     FAILED = "failed"
@@ -30,26 +29,47 @@ class MoveState(StrEnum):
 
 
 ENDED = frozenset({MoveState.DONE, MoveState.SKIPPED, MoveState.FAILED, MoveState.ABANDONED})
+IN_FLIGHT = frozenset({MoveState.EVICTED, MoveState.BOUND, MoveState.LATE})
+
+
+@dataclass(frozen=True, slots=True)
+class PodRef:
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One move on its way from the plan to a Ready replacement."""
+    """One pod going from a node to a node, from the plan to the Ready replacement.
+
+    Plain fields only, so that a journal can hold it: `msgspec.json` writes and reads it, in less than 4 KiB.
+    """
 
     id: str
     plan_id: str
-    move: PlannedMove
-    pod: Pod
+    pod: PodRef
+    owner: Owner | None
+    template_hash: str
     workload: str
+    source: str
+    target: str
+    strategy: Strategy = Strategy.EVICT
+    reasons: tuple[str, ...] = ()
     state: MoveState = MoveState.PLANNED
-    siblings: frozenset[str] = frozenset()
-    """UIDs of the owner's pods at the time of the eviction: whoever comes later is the replacement."""
     answer: Eviction | None = None
-    """What the eviction API said."""
+    """What the eviction API answered."""
+    retry_after: float | None = None
+    """Seconds after which the API server accepts another attempt, if it said so."""
     evicted: float | None = None
     bound: float | None = None
     ended: float | None = None
     replacement: str | None = None
+    """UID of the pod that the owner created instead."""
     replacement_key: str = ""
     outcome: str = ""
 
@@ -58,78 +78,62 @@ class Move:
         return self.state not in ENDED
 
     @property
-    def dumps(self) -> bool:
-        """Ends with the eviction: no node is held for the replacement, which waits until one takes it."""
-        return self.move.target == NO_NODE
+    def in_flight(self) -> bool:
+        return self.state in IN_FLIGHT
 
     @property
-    def in_flight(self) -> bool:
-        return self.state in (MoveState.EVICTED, MoveState.BOUND, MoveState.LATE)
+    def dumps(self) -> bool:
+        """Ends with the eviction: no node is reserved for the replacement, which stays pending until one takes it."""
+        return self.target == NO_NODE
+
+    def reserves(self, now: float, settings: Execution) -> bool:
+        """Whether the target is reserved for the replacement: from the eviction until it is bound or time is up."""
+        if self.bound is not None or not self.in_flight:
+            return False
+        return self.evicted is None or now < self.evicted + settings.reservation
 
 
-def dumping(left: Unplaced) -> PlannedMove:
-    """The dumping of a running pod as a move to nowhere."""
-    return PlannedMove(left.pod, left.uid, left.source, NO_NODE, 1, (left.reason,), left.rejected)
-
-
-@dataclass(frozen=True, slots=True)
-class Lineage:
-    """A pod that is here because we moved its predecessor; `generation` counts the moves in a row."""
-
-    moved: float
-    generation: int
-    predecessor: str = ""
-    """UID of the pod that was moved."""
-
-    @classmethod
-    def after(cls, before: Lineage | None, moved: float, predecessor: str) -> Lineage:
-        """A predecessor that was well off for longer than the longest cooldown starts a new count."""
-        again = before is not None and moved - before.moved < LONGEST_COOLDOWN
-        return cls(moved, before.generation + 1 if before is not None and again else 1, predecessor)
-
-    def rests_until(self, cooldown: float) -> float:
-        doublings = min(self.generation - 1, MOST_DOUBLINGS)
-        return self.moved + min(cooldown * 2.0**doublings, LONGEST_COOLDOWN)
+def dumping(unplaced: Unplaced) -> PlannedMove:
+    """A running pod that a plan dumps, as a move to no node."""
+    return PlannedMove(unplaced.pod, unplaced.uid, unplaced.source, NO_NODE, 1, (unplaced.reason,), unplaced.rejected)
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """Nothing is tried for a pod until then, because the last try said so."""
+class Reservation:
+    """Room on the move's target for the replacement of `pod`."""
 
-    until: float
-    reason: Reason
-    text: str
+    move: Move
+    pod: Pod
 
 
 @dataclass(frozen=True, slots=True)
-class Ongoing:
-    """The execution as seen at one instant."""
+class ActiveMoves:
+    """The moves that have not ended, and what else the execution knows at one instant."""
 
-    runs: tuple[Move, ...] = ()
-    """Active ones only, in the order in which they are to be started."""
-    lineage: Mapping[str, Lineage] = field(default_factory=dict)
-    """By the UID of the replacement."""
-    relieved: Mapping[str, float] = field(default_factory=dict)
-    """By node: when a pod was last moved away from it."""
-    resting: Mapping[str, Rest] = field(default_factory=dict)
-    """By pod UID."""
-    unbound: Mapping[str, float] = field(default_factory=dict)
-    """By the UID of a pod whose binding failed: when it is worth trying again."""
+    moves: tuple[Move, ...] = ()
+    """In the order in which they are to be started."""
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    """By move id: the pod as it was planned. A reservation needs its rules, labels and requests after it is gone."""
+    binding_backoffs: Mapping[str, float] = field(default_factory=dict)
+    """By the UID of a pod whose binding failed: when to try again."""
     last_end: float = float("-inf")
-    """When the last move that had begun was over."""
+    """When the last move that had started ended."""
 
     @property
     def in_flight(self) -> tuple[Move, ...]:
-        return tuple(run for run in self.runs if run.in_flight)
+        return tuple(move for move in self.moves if move.in_flight)
+
+    def reservation(self, move: Move) -> Reservation:
+        return Reservation(move, self.pods[move.id])
+
+    def reservations(self, now: float, settings: Execution) -> list[Reservation]:
+        return [self.reservation(move) for move in self.moves if move.reserves(now, settings)]
 
     @property
     def halted(self) -> str:
-        """Why no further move is started; empty when moves may start."""
-        late = [run for run in self.runs if run.state is MoveState.LATE]
-        if not late:
+        """Why no further move starts; empty when moves may start."""
+        late = next((move for move in self.moves if move.state is MoveState.LATE), None)
+        if late is None:
             return ""
-        run = late[0]
-        waiting = (
-            f"{run.replacement_key} on {run.move.target}" if run.replacement else f"the successor of {run.move.pod}"
-        )
+        waiting = f"{late.replacement_key} on {late.target}" if late.replacement else f"the successor of {late.pod.key}"
         return f"{waiting} is not Ready by its deadline; moves go on when it is Ready or gone"

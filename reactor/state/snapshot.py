@@ -1,4 +1,4 @@
-"""One frozen view of everything a decision may read, taken at one instant."""
+"""One frozen view of everything a decision may read, taken once per cycle."""
 
 from __future__ import annotations
 
@@ -6,37 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reactor.cluster.records import Namespace, Pod
+from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
-from reactor.settings.model import Happiness
-from reactor.signals.probe_counts import Counts
 from reactor.signals.usage import UsageView
-from reactor.state.happiness import Threshold, probability, threshold_of
-from reactor.state.moves import Ongoing
+from reactor.state.happiness import PodHappiness
+from reactor.state.moves import ActiveMoves
+
+MEASURED = ("cpu", "memory")
+"""The axes that are measured; all others are known by requests only."""
 
 
 class Needs(StrEnum):
-    """What a pod is taken to need: what was measured, or its requests (a file without metrics, or on request)."""
+    """Where a pod's needs come from: measurements, or its requests (a file without metrics, or by option)."""
 
     METRICS = "metrics"
     REQUESTS = "requests"
-
-
-@dataclass(frozen=True, slots=True)
-class PodHappiness:
-    """How happy a pod is where it is, and the threshold that applies to it."""
-
-    counts: Counts
-    probability: float
-    threshold: Threshold
-
-    @classmethod
-    def of(cls, pod: Pod, namespace: Namespace | None, counts: Counts, settings: Happiness) -> PodHappiness:
-        return cls(counts, probability(counts, settings.goodwill), threshold_of(pod, namespace, settings))
-
-    @property
-    def unhappy(self) -> bool:
-        return self.probability < self.threshold.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +29,10 @@ class Snapshot:
     cluster: ClusterView
     usage: UsageView
     happiness: Mapping[str, PodHappiness]
-    """By pod UID; only pods with a failed probe on their account can be unhappy, so only they are here."""
-    ongoing: Ongoing
+    """By pod UID. Only pods with failed probes can be unhappy, so only they are here."""
+    moves: ActiveMoves
     needs: Needs = Needs.METRICS
 
     def unhappy_pods(self) -> list[Pod]:
-        pods = (self.cluster.pods.get(uid) for uid, mood in self.happiness.items() if mood.unhappy)
+        pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)
         return sorted((pod for pod in pods if pod is not None and pod.deleting is None), key=lambda pod: pod.key)

@@ -1,27 +1,33 @@
-"""The JSON API, version 1: reads the view and bounds what is sent."""
+"""The routes for programs: the JSON API, version 1, and health, readiness and Prometheus metrics."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
 from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
 
 from reactor.clock import Clock
-from reactor.web.answers import error_answer, json_answer
-from reactor.web.bounds import Wanted, counted, cut, cut_series
-from reactor.web.paced import Paced
-from reactor.web.parameters import Parameters
-from reactor.web.view import Overview, Series, ViewSource
+from reactor.web.bounds import counted, cut, cut_series
+from reactor.web.middleware import error_response, json_response, text_response
+from reactor.web.query import DecisionsQuery, NoQuery, OverviewQuery, read_query
+from reactor.web.view import Health, HealthSource, Overview, Series, ViewSource
 
-MOST_NODES = 5000
-MOST_CHIPS = 1000
-MOST_EXPANDED = 20
-MOST_DECISIONS = 200
+T = TypeVar("T")
+
+PAUSE_FACTOR = 9.0
+"""After c seconds of computing pause for 9c: one view takes at most a tenth of a core."""
+LONGEST_PAUSE = 30.0
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Api:
     def __init__(self, source: ViewSource, clock: Clock) -> None:
         self._source = source
-        self._overview = Paced(self._count, clock)
-        self._series = Paced(self._draw, clock)
+        self._overview = RateLimited(self._compute_overview, clock)
+        self._series = RateLimited(self._compute_series, clock)
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -32,36 +38,90 @@ class Api:
         ]
 
     async def overview(self, request: web.Request) -> web.Response:
-        query = Parameters(request.query, ("nodes", "chips", "match", "expand"), repeatable=("expand",))
-        wanted = Wanted(
-            nodes=query.whole("nodes", Wanted().nodes, 1, MOST_NODES),
-            chips=query.whole("chips", Wanted().chips, 1, MOST_CHIPS),
-            match=query.text("match"),
-            expand=query.texts("expand", MOST_EXPANDED),
-        )
-        return json_answer(cut(await self._overview.get(), wanted))
+        query = read_query(OverviewQuery, request.query)
+        return json_response(cut(await self._overview.get(), query))
 
     async def series(self, request: web.Request) -> web.Response:
-        Parameters(request.query, ())
-        return json_answer(await self._series.get())
+        read_query(NoQuery, request.query)
+        return json_response(await self._series.get())
 
     async def decisions(self, request: web.Request) -> web.Response:
-        query = Parameters(request.query, ("limit", "before", "waits"))
-        limit = query.whole("limit", 50, 1, MOST_DECISIONS)
-        before = query.optional_whole("before")
-        waits = query.flag("waits", default=True)
-        return json_answer({"decisions": await self._source.decisions(limit, before, waits)})
+        query = read_query(DecisionsQuery, request.query)
+        entries = await self._source.decisions(query.limit, query.before, query.waits == "true")
+        return json_response({"decisions": entries})
 
     async def pod(self, request: web.Request) -> web.Response:
-        Parameters(request.query, ())
+        read_query(NoQuery, request.query)
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         view = await self._source.pod(namespace, name)
         if view is None:
-            return error_answer(request, 404, f"there is no pod {namespace}/{name}"[:400])
-        return json_answer(view)
+            return error_response(request, 404, f"there is no pod {namespace}/{name}"[:400])
+        return json_response(view)
 
-    async def _count(self) -> Overview:
+    async def _compute_overview(self) -> Overview:
         return counted(await self._source.overview())
 
-    async def _draw(self) -> Series:
+    async def _compute_series(self) -> Series:
         return cut_series(await self._source.series())
+
+
+class RateLimited(Generic[T]):
+    """A costly view that many viewers share.
+
+    Never returns a value whose computation began before the caller asked: a page that hears of a change sees it.
+    """
+
+    def __init__(self, compute: Callable[[], Awaitable[T]], clock: Clock) -> None:
+        self._compute = compute
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._begun = float("-inf")
+        self._paused_until = float("-inf")
+        self._value: T | None = None
+
+    async def get(self) -> T:
+        asked = self._clock.monotonic()
+        async with self._lock:
+            if self._value is not None and self._begun > asked:
+                return self._value
+            pause = self._paused_until - self._clock.monotonic()
+            if pause > 0:
+                await self._clock.sleep(pause)
+            begun = self._clock.monotonic()
+            value = await self._compute()
+            ended = self._clock.monotonic()
+            self._value, self._begun = value, begun
+            self._paused_until = ended + min(PAUSE_FACTOR * (ended - begun), LONGEST_PAUSE)
+            return value
+
+
+class Probes:
+    def __init__(self, health: HealthSource, registry: CollectorRegistry) -> None:
+        self._health = health
+        self._registry = registry
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/healthz", self.live),
+            web.get("/readyz", self.ready),
+            web.get("/metrics", self.metrics),
+        ]
+
+    async def live(self, _request: web.Request) -> web.Response:
+        return _health_response(self._health.live())
+
+    async def ready(self, _request: web.Request) -> web.Response:
+        return _health_response(self._health.ready())
+
+    async def metrics(self, _request: web.Request) -> web.Response:
+        headers = {"Content-Type": METRICS_TYPE, "Cache-Control": "no-store"}
+        response = web.Response(body=generate_latest(self._registry), headers=headers)
+        response.enable_compression()
+        return response
+
+
+def _health_response(health: Health) -> web.Response:
+    if health.ok:
+        return text_response("ok\n")
+    reasons = health.reasons or ("no reason given",)
+    return text_response("".join(f"not ok: {reason}\n" for reason in reasons), status=503)

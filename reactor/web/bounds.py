@@ -1,33 +1,23 @@
-"""Counts what there is and cuts it to what one page can show, the unhappy first."""
+"""Bounds what is sent to a page: counts everything, then cuts it, unhappy pods first."""
 
 from __future__ import annotations
 
 from heapq import nsmallest
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from reactor.web.query import OverviewQuery
 from reactor.web.view import Counts, NodeSeries, NodeView, Overview, PodChip, Series, Totals
-
-
-class Wanted(Struct, frozen=True):
-    """What a page asks for; all pods of the nodes in `expand`, up to `EXPANDED_CHIPS`."""
-
-    nodes: int = 100
-    chips: int = 24
-    match: str = ""
-    expand: frozenset[str] = frozenset()
-
 
 EXPANDED_CHIPS = 1000
 SERIES_NODES = 12
 SERIES_POINTS = 600
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
-"""Seconds between points; fixed steps of the clock, so that a thinned line does not jump as time goes on."""
+"""Seconds between points. Fixed steps of the clock, so that a thinned line does not jump as time goes on."""
 
 
 def counted(overview: Overview) -> Overview:
-    """The overview with its totals; done once per view, since it looks at every pod."""
+    """The overview with its totals. Done once per view, because it looks at every pod."""
     nodes = tuple(replace(node, counts=_count(node.pods)) for node in overview.nodes)
     counts = [node.counts for node in nodes if node.counts] + [_count(overview.pending)]
     values = [pod.happiness for node in nodes for pod in node.pods if pod.managed and pod.happiness is not None]
@@ -43,14 +33,14 @@ def counted(overview: Overview) -> Overview:
     return replace(overview, nodes=nodes, totals=totals)
 
 
-def cut(overview: Overview, wanted: Wanted) -> Overview:
-    """At most `wanted` of a counted overview; nodes and chips in name order, so that they keep their places."""
-    matching = [_filtered(node, wanted.match) for node in overview.nodes if _matches(node, wanted.match)]
-    chosen = sorted(nsmallest(wanted.nodes, matching, key=_node_urgency), key=lambda node: node.name)
-    nodes = tuple(replace(node, pods=_worst(node.pods, _room(node, wanted))) for node in chosen)
-    pending = tuple(pod for pod in overview.pending if wanted.match in pod.key)
+def cut(overview: Overview, query: OverviewQuery) -> Overview:
+    """What the query asks for. Nodes and chips are in the order of their names, so that they stay where they are."""
+    matching = [_filtered(node, query.match) for node in overview.nodes if _matches(node, query.match)]
+    chosen = sorted(nsmallest(query.nodes, matching, key=_node_urgency), key=lambda node: node.name)
+    nodes = tuple(replace(node, pods=_worst(node.pods, _chips_of(node, query))) for node in chosen)
+    pending = tuple(pod for pod in overview.pending if query.match in pod.key)
     totals = replace(overview.totals, matching_nodes=len(matching)) if overview.totals else None
-    return replace(overview, nodes=nodes, pending=_worst(pending, wanted.chips), totals=totals)
+    return replace(overview, nodes=nodes, pending=_worst(pending, query.chips), totals=totals)
 
 
 def cut_series(series: Series) -> Series:
@@ -92,19 +82,19 @@ def _matches(node: NodeView, match: str) -> bool:
 
 
 def _filtered(node: NodeView, match: str) -> NodeView:
-    """A node found by its name keeps its pods; one found by its pods shows only those, and counts only those."""
+    """A node that matches by its name keeps all pods. Otherwise it has only the pods that match."""
     if match in node.name:
         return node
     pods = tuple(pod for pod in node.pods if match in pod.key)
     return replace(node, pods=pods, counts=_count(pods))
 
 
-def _room(node: NodeView, wanted: Wanted) -> int:
-    return EXPANDED_CHIPS if node.name in wanted.expand else wanted.chips
+def _chips_of(node: NodeView, query: OverviewQuery) -> int:
+    return EXPANDED_CHIPS if node.name in query.expand else query.chips
 
 
-def _worst(pods: tuple[PodChip, ...], room: int) -> tuple[PodChip, ...]:
-    chosen = pods if len(pods) <= room else nsmallest(room, pods, key=_pod_urgency)
+def _worst(pods: tuple[PodChip, ...], most: int) -> tuple[PodChip, ...]:
+    chosen = pods if len(pods) <= most else nsmallest(most, pods, key=_pod_urgency)
     return tuple(sorted(chosen, key=lambda pod: pod.key))
 
 

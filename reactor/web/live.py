@@ -1,25 +1,32 @@
-"""The dashboard's answers from the live controller."""
+"""The dashboard's view of the running controller. Reads frozen snapshots and the history, changes nothing."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from statistics import fmean
+from typing import Protocol
 
 import msgspec
 
-from reactor.app import Controller
+from matching.serialization import plan_from_json
+from reactor.background.metrics_collection import ServiceLevel
+from reactor.clock import Clock
 from reactor.cluster.records import Node, Pod
 from reactor.decision.causes import node_use
-from reactor.decision.managed import Management
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.outcome import Outcome
-from reactor.planning.problems import why_fixed
+from reactor.record.history_reader import HistoryEntry, HistoryReader, HistoryTotals
 from reactor.settings.model import Settings
+from reactor.settings.source import RefusedRevision, SettingsRevision
+from reactor.signals.probes import ProbeEvidence
 from reactor.state.snapshot import Snapshot
-from reactor.web.pod_page import Facts, Origin, placement_in, placement_now, pod_view
-from reactor.web.timeline import Sample, Timeline
+from reactor.web.chart_samples import ChartSamples, Sample
+from reactor.web.pod_page import PodDetails, placement_in, placement_now, pod_view
 from reactor.web.view import (
-    DecisionView,
     Gauge,
     Health,
     NodeView,
@@ -31,117 +38,176 @@ from reactor.web.view import (
     Series,
     SettingsView,
 )
+from storage import StorageError
 
 SAMPLE_EVERY = 2.0
 LOOK_EVERY = 0.25
+POD_HISTORY = 50
+"""Entries on the page of a pod."""
+
+
+class StateReader(Protocol):
+    @property
+    def synced(self) -> bool: ...
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of the cluster and every cycle."""
+        ...
+
+    @property
+    def cycles(self) -> int: ...
+
+    def snapshot(self) -> Snapshot: ...
+
+    async def snapshot_between_cycles(self) -> Snapshot:
+        """A cycle that is due goes first."""
+        ...
+
+    def cooldowns(self) -> Cooldowns: ...
+
+    def evidence(self, uid: str, at: float) -> ProbeEvidence | None: ...
+
+
+class SettingsReader(Protocol):
+    def get(self) -> Settings: ...
+
+    @property
+    def current(self) -> SettingsRevision: ...
+
+    @property
+    def refused(self) -> RefusedRevision | None: ...
+
+
+class HealthReader(Protocol):
+    def problems(self) -> Iterable[str]:
+        """What does not work now, for people."""
+        ...
+
+    def unready(self) -> Iterable[str]:
+        """Kinds that are not listed or not watched, with the reason."""
+        ...
+
+    def service_level(self) -> ServiceLevel: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    state: StateReader
+    settings: SettingsReader
+    history: HistoryReader
+    health: HealthReader
 
 
 class LiveView:
-    """Implements ViewSource and HealthSource; reads frozen snapshots only."""
+    """Implements ViewSource and HealthSource."""
 
-    def __init__(self, controller: Controller, title: str) -> None:
-        self._controller = controller
+    def __init__(self, readers: Readers, clock: Clock, title: str) -> None:
+        self._state = readers.state
+        self._settings = readers.settings
+        self._history = readers.history
+        self._health = readers.health
+        self._clock = clock
         self._title = title
-        self.timeline = Timeline()
-        controller.stages.recorder.listen(self._take)
-        controller.settings.listen(self.timeline.settings)
+        self._totals = HistoryTotals()
+        self.samples = ChartSamples()
 
-    def _take(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
+    def cycle_recorded(self, _cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         """A rematch gets a sample of its own: a moment later the unhappy pod is replaced and the dip is gone."""
-        self.timeline.outcome(cycle, snapshot, outcome)
         if outcome.rematch is not None:
-            self.timeline.sample(self._sample(snapshot))
+            self.samples.add(self._sample(snapshot))
 
     async def keep_sampling(self) -> None:
-        """The charts' samples, until cancelled."""
+        """Add samples for the charts until cancelled."""
         while True:
-            if self._controller.state.synced:
-                await self._controller.work_queue.yield_to_cycle()
-                self.timeline.sample(self._sample(self._snapshot()))
-            await self._controller.clock.sleep(SAMPLE_EVERY)
+            if self._state.synced:
+                self.samples.add(self._sample(await self._state.snapshot_between_cycles()))
+            await self._clock.sleep(SAMPLE_EVERY)
 
     async def overview(self) -> Overview:
-        controller = self._controller
-        snapshot, settings = self._snapshot(), controller.settings.get()
-        chips = _Chips(snapshot, settings)
+        totals = await self._read_totals()
+        eligibility = self._eligibility()
+        snapshot, settings = eligibility.snapshot, eligibility.settings
+        chips = _Chips(eligibility)
         nodes = sorted(snapshot.cluster.nodes.values(), key=lambda node: node.name)
         pending = [pod for pod in snapshot.cluster.pods.values() if pod.node is None and not pod.finished]
         return Overview(
             title=self._title,
             mode=settings.mode,
-            synced=controller.state.synced,
-            halted=snapshot.ongoing.halted or None,
+            synced=self._state.synced,
+            halted=snapshot.moves.halted or None,
             planner=settings.planner.name,
             threshold=settings.happiness.threshold,
             at=snapshot.at,
-            cycles=controller.loop.turns,
-            rematches=self.timeline.rematches,
-            moves=self.timeline.moves,
+            cycles=self._state.cycles,
+            rematches=totals.rematches,
+            moves=totals.moves,
             settings=self._settings_view(),
-            problems=tuple(self._problems()),
+            problems=tuple(self._health.problems()),
             nodes=tuple(_node_view(node, snapshot, chips) for node in nodes),
             pending=tuple(chips.of(pod) for pod in sorted(pending, key=lambda pod: pod.key)),
         )
 
     async def series(self) -> Series:
-        return self.timeline.series()
+        return self.samples.series(await self._history.rematch_times(self.samples.since))
 
-    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[DecisionView, ...]:
-        return self.timeline.decisions(limit, before, waits=waits)
+    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
+        return await self._history.entries(limit, before, waits=waits)
 
     async def pod(self, namespace: str, name: str) -> PodView | None:
-        snapshot = self._snapshot()
-        pod = snapshot.cluster.pod_named(namespace, name)
+        eligibility = self._eligibility()
+        pod = eligibility.snapshot.cluster.pod_named(namespace, name)
         if pod is None:
             return None
-        settings = self._controller.settings.get()
         placement = await self._planned(pod)
         if placement is None:
-            placement = await asyncio.to_thread(placement_now, pod, snapshot, settings)
-        evidence = self._controller.state.ledger.evidence(pod.uid, snapshot.at)
-        return pod_view(pod, snapshot, settings, Facts(evidence, placement, self.timeline.about(pod.key)))
+            placement = await asyncio.to_thread(placement_now, pod, eligibility)
+        evidence = self._state.evidence(pod.uid, eligibility.snapshot.at)
+        history = await self._history.entries(POD_HISTORY, pod=pod.key)
+        return pod_view(pod, eligibility, PodDetails(evidence, placement, history))
 
     async def _planned(self, pod: Pod) -> PlacementView | None:
-        """From the last plan that named the pod, or its predecessor when it is the replacement of a moved one."""
-        lineage = self._controller.executor.ongoing().lineage.get(pod.uid)
-        for uid in (pod.uid, *((lineage.predecessor,) if lineage else ())):
-            row = await self._controller.store.last_plan_for(uid)
-            if row is not None:
-                return placement_in(msgspec.json.decode(row.document), uid, Origin(row.id, row.at, row.planner))
-        return None
+        """From the newest plan, if it moves the pod or the pod that this one replaced."""
+        row = await self._history.newest_plan()
+        if row is None:
+            return None
+        plan = plan_from_json(msgspec.json.decode(row.document))
+        lineage = self._state.cooldowns().lineage.get(pod.uid)
+        found = placement_in(plan, pod.uid, row.id, row.at)
+        return found or (placement_in(plan, lineage.predecessor, row.id, row.at) if lineage else None)
 
     async def wait_for_change(self, after: int) -> int:
         while self._version() == after:
-            await self._controller.clock.sleep(LOOK_EVERY)
+            await self._clock.sleep(LOOK_EVERY)
         return self._version()
 
     def live(self) -> Health:
         return Health(ok=True)
 
     def ready(self) -> Health:
-        """Not before everything was listed, and not while something may not be read: each kind with its reason."""
-        missing = self._controller.state.mirror.missing
-        reasons = [
-            f"{'not listed yet' if state.kind in missing else 'not watched'}: {state.kind.value}"
-            + (f" ({state.last_error})" if state.last_error else "")
-            for state in self._controller.watch.states
-            if state.kind in missing or state.denied
-        ]
-        return Health(not reasons, tuple(sorted(reasons)))
+        """Not before every kind is listed, and not while one may not be read."""
+        reasons = sorted(self._health.unready())
+        return Health(not reasons, tuple(reasons))
 
     def _version(self) -> int:
-        """Moves with the state, with every turn and with every sample of the charts."""
-        return self._controller.state.version + self._controller.loop.turns + self.timeline.changes
+        """Grows with the state, the history and the samples of the charts."""
+        return self._state.version + self._history.version + self.samples.version
 
-    def _snapshot(self) -> Snapshot:
-        return self._controller.state.freeze(self._controller.executor.ongoing())
+    def _eligibility(self) -> Eligibility:
+        return Eligibility(self._state.snapshot(), self._state.cooldowns(), self._settings.get())
+
+    async def _read_totals(self) -> HistoryTotals:
+        """The last known ones while the store does not answer: the rest of the overview is worth showing."""
+        with suppress(StorageError):
+            self._totals = await self._history.totals()
+        return self._totals
 
     def _sample(self, snapshot: Snapshot) -> Sample:
-        level = self._controller.measuring.service_level
-        management = Management.of(self._controller.settings.get())
-        moods = snapshot.happiness
+        level = self._health.service_level()
+        management = Management.of(self._settings.get())
+        failing = snapshot.happiness
         happiness = [
-            moods[pod.uid].probability if pod.uid in moods else 1.0
+            failing[pod.uid].probability if pod.uid in failing else 1.0
             for pod in snapshot.cluster.pods.values()
             if pod.node is not None and pod.deleting is None and management.covers(pod)
         ]
@@ -157,50 +223,38 @@ class LiveView:
         )
 
     def _settings_view(self) -> SettingsView:
-        source = self._controller.settings.source
-        refused = source.refused.problems if source.refused is not None else ()
+        current, refused = self._settings.current, self._settings.refused
+        errors = refused.problems if refused is not None else ()
         return SettingsView(
-            source.current.digest[:12],
-            source.current.source,
-            tuple(Refusal(path, message) for path, message in refused),
+            current.digest[:12], current.source, tuple(Refusal(path, message) for path, message in errors)
         )
-
-    def _problems(self) -> Iterator[str]:
-        yield from (text for text in self._controller.measuring.problems.values() if text)
-        for state in self._controller.watch.states:
-            if state.last_error:
-                yield f"{state.kind.value}: {state.last_error}"
-        if self._controller.notes.problem:
-            yield f"Events are not written: {self._controller.notes.problem}"
-        if self._controller.store.health.error:
-            yield f"store: {self._controller.store.health.error}"
 
 
 class _Chips:
-    """Pods as the overview shows them, with what is the same for all of them worked out once."""
+    """Makes the chips of pods."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
-        self._snapshot = snapshot
-        self._settings = settings
-        self._management = Management.of(settings)
+    def __init__(self, eligibility: Eligibility) -> None:
+        self._eligibility = eligibility
 
     def of(self, pod: Pod) -> PodChip:
-        managed = self._management.covers(pod)
-        mood = self._snapshot.happiness.get(pod.uid)
-        threshold = mood.threshold.value if mood else self._settings.happiness.threshold
+        snapshot = self._eligibility.snapshot
+        managed = self._eligibility.management.covers(pod)
+        ineligible = self._eligibility.why_not(pod) if managed else None
+        failing = snapshot.happiness.get(pod.uid)
+        threshold = failing.threshold.value if failing else self._eligibility.settings.happiness.threshold
         probed = any(container.liveness for container in pod.containers)
-        happiness = mood.probability if mood else 1.0 if managed and probed and pod.node else None
+        happiness = failing.probability if failing else 1.0 if managed and probed and pod.node else None
         return PodChip(
             uid=pod.uid,
             key=pod.key,
             happiness=happiness,
             threshold=threshold,
-            happy=mood is None or not mood.unhappy,
+            happy=failing is None or not failing.unhappy,
             managed=managed,
             ready=pod.ready,
             phase="Terminating" if pod.deleting is not None else pod.phase,
-            cpu=self._snapshot.usage.usage(pod.uid).cpu.fresh,
-            fixed=why_fixed(pod, self._snapshot, self._settings, self._management) if managed else "",
+            cpu=snapshot.usage.usage(pod.uid).cpu.fresh,
+            fixed="" if ineligible is None else str(ineligible),
         )
 
 

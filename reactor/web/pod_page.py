@@ -1,26 +1,25 @@
-"""A pod's page, live or from a file: its evidence, the decision in force, why here and why not there."""
+"""The page of a pod, from the live cluster or from files: happiness, decision, why this node and not the others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from matching.explain import explain
+from matching.plan import Plan
 from reactor.cluster.records import Pod
-from reactor.decision.decide import Trigger, Wait, decide, judge
-from reactor.decision.managed import Management
-from reactor.planning.problems import rematch_problem, why_fixed
+from reactor.decision.decide import Trigger, Wait, decide, decide_for
+from reactor.decision.eligibility import Eligibility
+from reactor.planning.problems import rematch_problem
+from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.settings.model import Settings
-from reactor.signals.probes import Evidence as Account
+from reactor.signals.probes import ProbeEvidence
 from reactor.state.happiness import probability, threshold_of
 from reactor.state.snapshot import Snapshot
 from reactor.web.view import (
     AxisView,
-    DecisionKind,
-    DecisionView,
+    CurrentDecision,
     Evidence,
     EvidenceCount,
-    InForce,
     PlacementView,
     PodView,
     ProbeMessage,
@@ -29,16 +28,17 @@ from reactor.web.view import (
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of one pod besides the snapshot."""
+class PodDetails:
+    """What is known of a pod besides the snapshot."""
 
-    evidence: Account | None
+    evidence: ProbeEvidence | None
     placement: PlacementView | None = None
-    history: tuple[DecisionView, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
 
 
-def pod_view(pod: Pod, snapshot: Snapshot, settings: Settings, facts: Facts) -> PodView:
-    management = Management.of(settings)
+def pod_view(pod: Pod, eligibility: Eligibility, details: PodDetails) -> PodView:
+    snapshot, settings = eligibility.snapshot, eligibility.settings
+    ineligible = eligibility.why_not(pod)
     workload = snapshot.cluster.workload_of(pod)
     return PodView(
         uid=pod.uid,
@@ -51,46 +51,37 @@ def pod_view(pod: Pod, snapshot: Snapshot, settings: Settings, facts: Facts) -> 
         created=pod.created,
         workload=f"{workload.kind} {workload.name}" if workload else "",
         scheduler=pod.scheduler_name,
-        managed=management.covers(pod),
-        fixed=why_fixed(pod, snapshot, settings, management),
-        happiness=_evidence(pod, snapshot, facts.evidence, settings),
+        managed=eligibility.management.covers(pod),
+        fixed="" if ineligible is None else str(ineligible),
+        happiness=_evidence(pod, snapshot, details.evidence, settings),
         resources=_resources(pod, snapshot),
-        decision=_in_force(pod, snapshot, settings, management),
-        placement=facts.placement,
-        history=facts.history,
+        decision=_decision(pod, eligibility),
+        placement=details.placement,
+        history=details.history,
     )
 
 
-def placement_now(pod: Pod, snapshot: Snapshot, settings: Settings) -> PlacementView | None:
-    """Why here, why not there, as things are at this moment; None for a pod that holds and wants no room."""
-    problem = rematch_problem(snapshot, decide(snapshot, settings, Trigger.DEMAND), settings)
-    if all(guest.uid != pod.uid for guest in problem.pods):
+def placement_now(pod: Pod, eligibility: Eligibility) -> PlacementView | None:
+    """Why the pod is on its node and not on others, as the cluster is now; None if the pod is not in the problem."""
+    problem = rematch_problem(eligibility, decide(eligibility, Trigger.DEMAND))
+    if all(other.uid != pod.uid for other in problem.pods):
         return None
     answer = explain(problem, pod.uid)
     there = tuple(WhyNot(no.node, no.reason) for no in answer.why_not)
-    return PlacementView("now", snapshot.at, settings.planner.name, answer.why_here, there)
+    return PlacementView("now", eligibility.snapshot.at, eligibility.settings.planner.name, answer.why_here, there)
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Which plan an answer comes from."""
-
-    plan: str
-    at: float
-    planner: str
-
-
-def placement_in(plan: dict[str, Any], uid: str, origin: Origin) -> PlacementView | None:
-    """Why a plan in its public form moves a pod, and whither; None when it does not."""
-    for move in plan["moves"]:
-        if move["uid"] == uid:
-            here = (f"{move['from'] or 'pending'} -> {move['to']}", *move["reasons"])
-            there = tuple(WhyNot(no["node"], no["reason"]) for no in move["rejected"])
-            return PlacementView(origin.plan, origin.at, origin.planner, here, there)
+def placement_in(plan: Plan, uid: str, plan_id: str, at: float) -> PlacementView | None:
+    """Why a plan moves a pod; None if it does not move it."""
+    for move in plan.moves:
+        if move.uid == uid:
+            here = (f"{move.source or 'pending'} -> {move.target}", *move.reasons)
+            there = tuple(WhyNot(no.node, no.reason) for no in move.rejected)
+            return PlacementView(plan_id, at, plan.planner, here, there)
     return None
 
 
-def _evidence(pod: Pod, snapshot: Snapshot, found: Account | None, settings: Settings) -> Evidence | None:
+def _evidence(pod: Pod, snapshot: Snapshot, found: ProbeEvidence | None, settings: Settings) -> Evidence | None:
     if found is None:
         return None
     threshold = threshold_of(pod, snapshot.cluster.namespaces.get(pod.namespace), settings.happiness)
@@ -118,21 +109,27 @@ def _evidence(pod: Pod, snapshot: Snapshot, found: Account | None, settings: Set
 def _resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
     usage, peak = snapshot.usage.usage(pod.uid), snapshot.usage.peak(pod.uid)
     node = snapshot.cluster.nodes.get(pod.node or "")
-    room = node.allocatable if node else {}
+    allocatable = node.allocatable if node else {}
     return (
-        AxisView("cpu", "cores", usage.cpu.fresh, pod.requests.get("cpu", 0.0), peak.cpu, room.get("cpu")),
+        AxisView("cpu", "cores", usage.cpu.fresh, pod.requests.get("cpu", 0.0), peak.cpu, allocatable.get("cpu")),
         AxisView(
-            "memory", "bytes", usage.memory.fresh, pod.requests.get("memory", 0.0), peak.memory, room.get("memory")
+            "memory",
+            "bytes",
+            usage.memory.fresh,
+            pod.requests.get("memory", 0.0),
+            peak.memory,
+            allocatable.get("memory"),
         ),
     )
 
 
-def _in_force(pod: Pod, snapshot: Snapshot, settings: Settings, management: Management) -> InForce | None:
-    """What would be decided about this pod right now."""
-    mood = snapshot.happiness.get(pod.uid)
-    if mood is None or not mood.unhappy or not management.covers(pod) or pod.node is None:
+def _decision(pod: Pod, eligibility: Eligibility) -> CurrentDecision | None:
+    """What is decided about this pod as the cluster is now."""
+    snapshot = eligibility.snapshot
+    happiness = snapshot.happiness.get(pod.uid)
+    if happiness is None or not happiness.unhappy or not eligibility.management.covers(pod) or pod.node is None:
         return None
-    judged = judge(pod, snapshot, settings)
-    if isinstance(judged, Wait):
-        return InForce(DecisionKind.WAIT, judged.reason, judged.text, snapshot.at, judged.until)
-    return InForce(DecisionKind.REMATCH, "unhappy", judged.cause, snapshot.at)
+    found = decide_for(pod, eligibility)
+    if isinstance(found, Wait):
+        return CurrentDecision(HistoryKind.WAIT, found.reason, found.text, snapshot.at, found.until)
+    return CurrentDecision(HistoryKind.REMATCH, "unhappy", found.cause, snapshot.at)

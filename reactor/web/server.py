@@ -1,4 +1,4 @@
-"""Serves the application at one address, and ends quickly."""
+"""The web application, with its routes and middleware, served at one address."""
 
 from __future__ import annotations
 
@@ -7,10 +7,60 @@ from contextlib import asynccontextmanager
 from ipaddress import ip_address
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
+from reactor.clock import Clock
 from reactor.errors import InputError
+from reactor.web import middleware
+from reactor.web.api import Api, Probes
+from reactor.web.static_files import StaticFiles, find_plotly
+from reactor.web.stream import ChangeStream, Pace
+from reactor.web.view import HealthSource, ViewSource
 
 SHUTDOWN_SECONDS = 1.0
+
+
+def build_app(
+    source: ViewSource,
+    health: HealthSource,
+    registry: CollectorRegistry,
+    clock: Clock,
+    *,
+    loopback: bool = True,
+    pace: Pace | None = None,
+) -> web.Application:
+    """With `loopback` the server is bound to a loopback address. Then only loopback names are served."""
+    names = [middleware.only_loopback_names] if loopback else []
+    app = web.Application(middlewares=[middleware.explain_errors, *names, middleware.read_only])
+    app.on_response_prepare.append(middleware.add_headers)
+
+    stream = ChangeStream(source, clock, pace or Pace())
+    app.on_shutdown.append(stream.close)
+
+    app.add_routes(_pages())
+    app.add_routes(Api(source, clock).routes())
+    app.add_routes([web.get(middleware.STREAM_PATH, stream.handle)])
+    app.add_routes(Probes(health, registry).routes())
+    return app
+
+
+def _pages() -> list[web.RouteDef]:
+    plotly = find_plotly()
+    files = StaticFiles(plotly.tag if plotly else "")
+
+    async def overview(_request: web.Request) -> web.Response:
+        return files.page("./")
+
+    async def pod(_request: web.Request) -> web.Response:
+        return files.page("../../")
+
+    script = [web.get("/static/plotly.min.js", plotly.handle)] if plotly else []
+    return [
+        web.get("/", overview),
+        web.get("/pods/{namespace}/{name}", pod),
+        *script,
+        web.get("/static/{name}", files.handle),
+    ]
 
 
 def is_loopback(host: str) -> bool:
@@ -25,7 +75,7 @@ def is_loopback(host: str) -> bool:
 
 @asynccontextmanager
 async def serving(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
-    """Serves while the block runs and yields the URL; port 0 takes a free one, a taken port is the user's to mend."""
+    """Serve inside of the context and yield the URL. Port 0 takes a free port; a taken port is an InputError."""
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
     await runner.setup()
     try:

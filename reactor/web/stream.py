@@ -1,4 +1,4 @@
-"""Server-sent events: tells a page that there is something new; the page then asks for what it shows."""
+"""Server-sent events: they say that something changed. The page then fetches what it shows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from reactor.web.view import ViewSource
 
 class Pace(Struct, frozen=True):
     heartbeat: float = 15.0
-    """A silent stream says that it is alive this often, so that both ends notice a dead connection."""
+    """Seconds between heartbeats, so that both ends notice a dead connection."""
     interval: float = 0.5
-    """Changes that come faster than this are told as one."""
+    """Seconds; changes that come faster are sent as one."""
     most_streams: int = 64
     write_deadline: float = 10.0
-    """A reader that takes nothing for so long is let go."""
+    """Seconds; a reader that takes nothing for so long is disconnected."""
 
 
 class ChangeStream:
-    """One handler for all viewers; on shutdown every open stream ends at once."""
+    """One handler for all viewers. On shutdown every open stream ends at once."""
 
     def __init__(self, source: ViewSource, clock: Clock, pace: Pace) -> None:
         self._source = source
@@ -49,7 +49,7 @@ class ChangeStream:
         except (ConnectionError, TimeoutError):
             pass
         except asyncio.CancelledError:
-            # close() cancels the task alone, and the answer ends well; anything else is about this handler.
+            # close() cancels only the task, and the response ends normally. Otherwise this handler is cancelled.
             handler = asyncio.current_task()
             if handler is not None and handler.cancelling():
                 raise

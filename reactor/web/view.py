@@ -1,19 +1,20 @@
-"""The border of the dashboard: what the page shows, as values, and who answers for it.
+"""What the dashboard and the HTTP API show, as values, and the protocols of what provides them.
 
 Keys are camelCase in JSON. Times are seconds since the epoch. A number that is not known is None, never 0.
-Text may come from the cluster and is hostile input: it is sent as it is and shown as plain text.
+Text may come from the cluster and may be hostile. It is sent as it is and shown as plain text.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
 
+from reactor.record.history_reader import HistoryEntry, HistoryKind
+
 
 class Gauge(Struct, frozen=True, rename="camel"):
-    """One axis of a node: what is used and requested of what it has, in `unit` (cores or bytes)."""
+    """Used, requested and allocatable amount of one resource of a node, in `unit` (cores or bytes)."""
 
     used: float | None
     capacity: float
@@ -22,7 +23,7 @@ class Gauge(Struct, frozen=True, rename="camel"):
 
 
 class PodChip(Struct, frozen=True, rename="camel"):
-    """A pod in the overview. `happiness` is None where nothing is known yet or the pod is not ours."""
+    """A pod in the overview. `happiness` is None if nothing is known yet or the pod is not managed."""
 
     uid: str
     key: str
@@ -40,7 +41,7 @@ class PodChip(Struct, frozen=True, rename="camel"):
 
 
 class Counts(Struct, frozen=True, rename="camel"):
-    """How many there are, also where the lists beside it were cut to what a page can show."""
+    """Numbers of pods, counted before a list is cut to what a page can show."""
 
     pods: int
     managed: int
@@ -67,7 +68,7 @@ class Refusal(Struct, frozen=True, rename="camel"):
 
 
 class SettingsView(Struct, frozen=True, rename="camel"):
-    """The revision in force; `refused` lists the errors of a newer one that was not taken."""
+    """The revision in force. `refused` lists the errors of a newer one that was refused."""
 
     digest: str
     source: str
@@ -75,7 +76,7 @@ class SettingsView(Struct, frozen=True, rename="camel"):
 
 
 class Totals(Struct, frozen=True, rename="camel"):
-    """`matching_nodes` are those the filter of the request lets through."""
+    """`matching_nodes` is the number of nodes that match the filter of the request."""
 
     nodes: int
     matching_nodes: int
@@ -94,7 +95,7 @@ class Overview(Struct, frozen=True, rename="camel"):
     """`observe` or `act`."""
     synced: bool
     halted: str | None
-    """Why nothing more is moved for now."""
+    """Why no further move is started."""
     planner: str
     threshold: float
     at: float
@@ -126,54 +127,13 @@ class Series(Struct, frozen=True, rename="camel"):
     happiness_mean: tuple[float | None, ...]
     nodes: tuple[NodeSeries, ...]
     rematches: tuple[float, ...] = ()
-    """When a rematch happened: marks in the charts."""
+    """Times of rematches: marks in the charts."""
     node_count: int | None = None
-    """How many nodes there are when `nodes` was cut; filled in by the web layer."""
-
-
-class DecisionKind(StrEnum):
-    REMATCH = "rematch"
-    WAIT = "wait"
-    PLACE = "place"
-    MOVE = "move"
-    SETTINGS = "settings"
-
-
-class MovePhase(StrEnum):
-    PLANNED = "planned"
-    """Not started; in mode observe it stays so."""
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-class MoveView(Struct, frozen=True, rename="camel"):
-    """`source` is None for a pod that had no node; `outcome` says in words how it ended."""
-
-    pod: str
-    source: str | None
-    target: str
-    state: MovePhase
-    reasons: tuple[str, ...] = ()
-    outcome: str = ""
-
-
-class DecisionView(Struct, frozen=True, rename="camel"):
-    """`id` grows with time and is what pages are cut by; `reason` is a code, `text` the sentence for people."""
-
-    id: int
-    at: float
-    cycle: str
-    kind: DecisionKind
-    pod: str | None
-    reason: str
-    text: str
-    moves: tuple[MoveView, ...] = ()
+    """Number of nodes before `nodes` is cut; filled in by the web layer."""
 
 
 class EvidenceCount(Struct, frozen=True, rename="camel"):
-    """Failed probes, undecayed, that one source told first: `events`, `counters` or `kills`."""
+    """Failed probes, not decayed, that one source reported first: `events`, `counters` or `kills`."""
 
     source: str
     failures: float
@@ -203,7 +163,7 @@ class Evidence(Struct, frozen=True, rename="camel"):
 
 
 class AxisView(Struct, frozen=True, rename="camel"):
-    """The three quantities of a pod on one axis, and what its node has."""
+    """Usage, request and peak of a pod for one resource, and what its node has of it."""
 
     axis: str
     unit: str
@@ -213,10 +173,10 @@ class AxisView(Struct, frozen=True, rename="camel"):
     capacity: float | None = None
 
 
-class InForce(Struct, frozen=True, rename="camel"):
-    """The last decision about this pod that still holds; `until` is when it is looked at again."""
+class CurrentDecision(Struct, frozen=True, rename="camel"):
+    """The decision about this pod now. `until` is when it is evaluated again."""
 
-    kind: DecisionKind
+    kind: HistoryKind
     reason: str
     text: str
     at: float
@@ -229,7 +189,7 @@ class WhyNot(Struct, frozen=True, rename="camel"):
 
 
 class PlacementView(Struct, frozen=True, rename="camel"):
-    """What the pod's last plan said about it."""
+    """Why the pod is on its node or moves to another, and why not to the others."""
 
     plan: str
     at: float
@@ -248,20 +208,20 @@ class PodView(Struct, frozen=True, rename="camel"):
     restarts: int
     created: float
     workload: str
-    """Kind and name of what owns it, e.g. `Deployment web-03`; empty when nothing does."""
+    """Kind and name of the owner, such as `Deployment web-03`; empty if there is none."""
     scheduler: str
     managed: bool
     fixed: str
     happiness: Evidence | None
     resources: tuple[AxisView, ...]
-    decision: InForce | None
+    decision: CurrentDecision | None
     placement: PlacementView | None
-    history: tuple[DecisionView, ...]
+    history: tuple[HistoryEntry, ...]
     """Newest first."""
 
 
 class Health(Struct, frozen=True):
-    """`reasons` say what is missing when not ok."""
+    """`reasons` say what is missing if not ok."""
 
     ok: bool
     reasons: tuple[str, ...] = ()
@@ -274,16 +234,16 @@ class HealthSource(Protocol):
 
 
 class ViewSource(Protocol):
-    """Answers from one frozen view of the state; never touches the cluster."""
+    """Provides what pages show. Reads only."""
 
     async def overview(self) -> Overview:
-        """Everything, uncut: the web layer bounds what it sends and how often it asks."""
+        """All nodes and pods. The web layer bounds what it sends and how often it asks."""
         ...
 
     async def series(self) -> Series: ...
 
-    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[DecisionView, ...]:
-        """Newest first, ids below `before`; without `waits` decisions of kind wait are left out."""
+    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
+        """Newest first, ids below `before`; without `waits` entries of kind wait are left out."""
         ...
 
     async def pod(self, namespace: str, name: str) -> PodView | None: ...

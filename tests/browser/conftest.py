@@ -12,8 +12,7 @@ from playwright.async_api import Browser, Page, ViewportSize, async_playwright, 
 from prometheus_client import CollectorRegistry
 
 from reactor.clock import SystemClock
-from reactor.web.app import build_app
-from reactor.web.server import serving
+from reactor.web.server import build_app, serving
 from tests.browser.fake_source import AlwaysHealthy, FakeSource
 
 expect.set_options(timeout=20_000)

@@ -6,7 +6,8 @@ import asyncio
 
 from msgspec.structs import replace
 
-from reactor.web.view import DecisionView, Health, Overview, PodView, Series
+from reactor.record.history_reader import HistoryEntry
+from reactor.web.view import Health, Overview, PodView, Series
 from tests.browser.sample_cluster import overview, series
 from tests.browser.sample_decisions import decision, pod_view
 
@@ -25,7 +26,7 @@ class FakeSource:
         self.view = view
         await self._tell()
 
-    async def decide(self, made: DecisionView) -> None:
+    async def decide(self, made: HistoryEntry) -> None:
         self.log.append(made)
         await self._tell()
 
@@ -39,7 +40,7 @@ class FakeSource:
     async def series(self) -> Series:
         return self.columns
 
-    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[DecisionView, ...]:
+    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
         shown = (
             made
             for made in reversed(self.log)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from reactor.record.history_reader import HistoryEntry, HistoryKind, HistoryMove, MoveProgress
 from reactor.web.view import (
     AxisView,
-    DecisionKind,
-    DecisionView,
+    CurrentDecision,
     Evidence,
     EvidenceCount,
-    InForce,
-    MovePhase,
-    MoveView,
     PlacementView,
     PodChip,
     PodView,
@@ -26,44 +23,46 @@ WAITS = (
 )
 
 
-def _moves() -> tuple[MoveView, ...]:
+def _moves() -> tuple[HistoryMove, ...]:
     return (
-        MoveView(
+        HistoryMove(
             pod=f"shop/{pod_name(4)}",
             source="worker-2",
             target="worker-1",
-            state=MovePhase.DONE,
+            state=MoveProgress.DONE,
             reasons=(
                 "unhappy: 0.31 is below its threshold 0.80",
                 "worker-1 is its nearest node with room: 6.9 of 12 cores free at peak",
             ),
             outcome="replacement Ready on worker-1 after 1.6 s",
         ),
-        MoveView(
+        HistoryMove(
             pod=f"shop/{pod_name(7)}",
             source="worker-2",
             target="worker-3",
-            state=MovePhase.RUNNING,
+            state=MoveProgress.RUNNING,
             reasons=("unhappy: 0.58 is below its threshold 0.80",),
         ),
-        MoveView(pod=f"shop/{pod_name(11)}", source="worker-2", target="worker-3", state=MovePhase.PLANNED, reasons=()),
+        HistoryMove(
+            pod=f"shop/{pod_name(11)}", source="worker-2", target="worker-3", state=MoveProgress.PLANNED, reasons=()
+        ),
     )
 
 
-def decision(identity: int) -> DecisionView:
+def decision(identity: int) -> HistoryEntry:
     """Every sixth is a rematch, every ninth a placement; the rest are waits of several pods."""
     at, cycle = AT - 700 + 5 * identity, f"c{identity:05d}"
     if identity % 6 == 0:
         text = "fell to 0.31 on worker-2, which uses 97 % of its CPU: matching all pods again"
         pod = f"shop/{pod_name(4)}"
-        return DecisionView(identity, at, cycle, DecisionKind.REMATCH, pod, "belowThreshold", text, _moves())
+        return HistoryEntry(identity, at, cycle, HistoryKind.REMATCH, pod, "belowThreshold", text, _moves())
     if identity % 9 == 0:
         text = "bound to worker-3, the nearest node with room"
-        move = MoveView(f"shop/{HOSTILE}", None, "worker-3", MovePhase.DONE, (HOSTILE,), "bound")
-        return DecisionView(identity, at, cycle, DecisionKind.PLACE, f"shop/{HOSTILE}", "pending", text, (move,))
+        move = HistoryMove(f"shop/{HOSTILE}", None, "worker-3", MoveProgress.DONE, (HOSTILE,), "bound")
+        return HistoryEntry(identity, at, cycle, HistoryKind.PLACE, f"shop/{HOSTILE}", "pending", text, (move,))
     reason, text = WAITS[identity % len(WAITS)]
     pod = f"shop/{pod_name(4 + identity % 3 * 3)}"
-    return DecisionView(identity, at, cycle, DecisionKind.WAIT, pod, reason, text)
+    return HistoryEntry(identity, at, cycle, HistoryKind.WAIT, pod, reason, text)
 
 
 def _evidence(chip: PodChip) -> Evidence | None:
@@ -93,7 +92,7 @@ def _evidence(chip: PodChip) -> Evidence | None:
     )
 
 
-def pod_view(chip: PodChip, node: str | None, history: tuple[DecisionView, ...]) -> PodView:
+def pod_view(chip: PodChip, node: str | None, history: tuple[HistoryEntry, ...]) -> PodView:
     namespace, _, name = chip.key.partition("/")
     cores, memory = CAPACITY[node] if node else (None, None)
     others = tuple(
@@ -123,7 +122,7 @@ def pod_view(chip: PodChip, node: str | None, history: tuple[DecisionView, ...])
             AxisView("cpu", "cores", chip.cpu, 0.1, 0.9, cores),
             AxisView("memory", "bytes", 0.21 * GIB, 0.12 * GIB, 0.3 * GIB, memory),
         ),
-        decision=InForce(DecisionKind.WAIT, "cooldown", WAITS[0][1], AT - 22, AT + 38),
+        decision=CurrentDecision(HistoryKind.WAIT, "cooldown", WAITS[0][1], AT - 22, AT + 38),
         placement=PlacementView(
             "p-0042", AT - 61, "stable", ("nearest of 2 feasible nodes (distance 0.38)", "room for its peak"), others
         ),

@@ -8,8 +8,7 @@ import sys
 from prometheus_client import CollectorRegistry
 
 from reactor.clock import SystemClock
-from reactor.web.app import build_app
-from reactor.web.server import serving
+from reactor.web.server import build_app, serving
 from tests.browser.fake_source import AlwaysHealthy, FakeSource
 
 

@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 from playwright.async_api import expect
 
-from reactor.web.view import DecisionKind, DecisionView, Refusal, SettingsView
+from reactor.record.history_reader import HistoryEntry, HistoryKind
+from reactor.web.view import Refusal, SettingsView
 from tests.browser.conftest import OpenPage
 from tests.browser.fake_source import FakeSource
 from tests.browser.sample_cluster import AT, HOSTILE, chip, overview, pod_name
@@ -51,7 +52,7 @@ async def test_a_change_arrives_and_leaves_focus_scroll_and_elements_alone(
         for node in overview(1).nodes
     )
     await source.revise(replace(overview(1), nodes=nodes))
-    await source.decide(DecisionView(999, AT + 1, "c999", DecisionKind.MOVE, None, "done", "moved just now"))
+    await source.decide(HistoryEntry(999, AT + 1, "c999", HistoryKind.MOVE, None, "done", "moved just now"))
     await expect(focused).to_contain_text("0.97")
     await expect(focused).to_have_attribute("data-level", "good")
     await expect(page.locator("#decisions > li").first).to_contain_text("moved just now")
@@ -62,7 +63,7 @@ async def test_a_change_arrives_and_leaves_focus_scroll_and_elements_alone(
 async def test_new_decisions_are_announced(open_page: OpenPage, source: FakeSource) -> None:
     page = await open_page()
     await expect(page.locator("#decisions > li").first).to_be_visible()
-    await source.decide(DecisionView(999, AT + 1, "c999", DecisionKind.MOVE, None, "done", "moved just now"))
+    await source.decide(HistoryEntry(999, AT + 1, "c999", HistoryKind.MOVE, None, "done", "moved just now"))
     await expect(page.locator("#announcer")).to_have_text("move: moved just now")
 
 

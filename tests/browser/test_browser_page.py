@@ -8,8 +8,7 @@ from playwright.async_api import Page, expect
 from prometheus_client import CollectorRegistry
 
 from reactor.clock import SystemClock
-from reactor.web.app import build_app
-from reactor.web.server import serving
+from reactor.web.server import build_app, serving
 from tests.browser.conftest import OpenPage
 from tests.browser.fake_source import AlwaysHealthy, FakeSource
 from tests.browser.sample_cluster import pod_name

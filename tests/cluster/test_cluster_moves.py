@@ -12,13 +12,11 @@ import pytest
 from loadtests.controlplane import ControlPlane, serve_metrics
 from loadtests.kubelet.kubelet import LabKubelet
 from loadtests.kubelet.usage import ProbeKind
-from loadtests.metrics.metrics_api import LabMetrics
-from loadtests.metrics.rates import UsageSampler
+from loadtests.metrics.rates import LabMetrics, UsageSampler
 from loadtests.workloads.api import LabApi
-from loadtests.workloads.arrivals import AppLoad, RateStep
-from loadtests.workloads.load import LoadGenerator, LoadPlan
-from loadtests.workloads.load_summary import LoadLog
-from loadtests.workloads.node_spec import NodeSpec
+from loadtests.workloads.load_generator import AppLoad, LoadGenerator, LoadPlan, RateStep
+from loadtests.workloads.placement import NodeSpec
+from loadtests.workloads.samples import LoadLog
 from loadtests.workloads.targets import WatchedTargets
 from reactor.clock import SystemClock
 from reactor.errors import ClusterError
@@ -67,19 +65,19 @@ async def test_load_makes_probes_fail_and_the_pod_gets_a_node_where_they_succeed
         async with serve_metrics(real_plane, LabMetrics(sampler)), in_background(sampler.run(), targets.run()):
             await shop.open("web", "weak")
             before = shop.pods("web")[0]["metadata"]["uid"]
-            async with running_as(account) as controller:
-                await eventually(lambda: measured(controller), 20)
+            async with running_as(account) as live:
+                await eventually(lambda: measured(live), 20)
                 load = LoadPlan((AppLoad("web", (RateStep(0, 45),)),), seed=1, duration=90)
                 async with in_background(LoadGenerator(load, targets, LoadLog(CLOCK), CLOCK).run()):
                     await eventually(lambda: shop.where("web") == ["strong"] and shop.ready("web"), 60)
                     await eventually(lambda: _alive(shop.kubelets[1]) >= 5, 20)
                 (replacement,) = shop.pods("web")
-                snapshot = controller.state.freeze(controller.executor.ongoing())
+                snapshot = live.controller.state.freeze(live.controller.executor.active_moves())
                 seen = snapshot.cluster.pods[replacement["metadata"]["uid"]]
                 assert seen.node == "strong"
                 assert seen not in snapshot.unhappy_pods()
-                await controller.store.flush()
-                (move,) = await controller.store.moves()
+                await live.controller.store.flush()
+                (move,) = await live.controller.store.moves()
             events = (await shop.api.get(f"/api/v1/namespaces/{shop.namespace}/events"))["items"]
     failed = [event for event in events if event["message"].startswith("Liveness probe failed")]
     assert before in {event["involvedObject"]["uid"] for event in failed}
@@ -88,19 +86,19 @@ async def test_load_makes_probes_fail_and_the_pod_gets_a_node_where_they_succeed
 
 
 async def test_a_failing_pod_is_moved_and_everything_is_on_record(shop: RealShop, account: Account) -> None:
-    async with running_as(account) as controller:
-        await eventually(lambda: measured(controller), 20)
+    async with running_as(account) as live:
+        await eventually(lambda: measured(live), 20)
         await shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"] and shop.ready("web"), 20)
-        await eventually(lambda: not controller.executor.busy, 20)
+        await eventually(lambda: not live.controller.executor.busy, 20)
         await shop.hears("Moved")
     assert {"Unhappy", "Moving", "Scheduled", "Moved"} <= {reason for reason, _ in await shop.said()}
     assert shop.where("db") == ["n1"]
 
 
 async def test_kube_scheduler_places_everything_else_beside_us(shop: RealShop, account: Account) -> None:
-    async with running_as(account) as controller:
-        await eventually(lambda: measured(controller), 20)
+    async with running_as(account) as live:
+        await eventually(lambda: measured(live), 20)
         await shop.deploy("other", scheduler="default-scheduler", replicas=3)
         await eventually(lambda: all(shop.where("other")) and shop.ready("other"), 20)
         theirs = {pod["metadata"]["uid"] for pod in shop.pods("other")}
@@ -120,8 +118,8 @@ async def test_a_budget_that_allows_nothing_is_respected(shop: RealShop, account
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     path = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets"
     await shop.api.create(path, {"metadata": {"name": "web"}, "spec": spec})
-    async with running_as(account) as controller:
-        await eventually(lambda: measured(controller), 20)
+    async with running_as(account) as live:
+        await eventually(lambda: measured(live), 20)
         await shop.fail("web")
         await shop.hears("RematchWaits", "disruptionBudget: ")
     assert shop.where("web") == ["n1"]
@@ -129,20 +127,20 @@ async def test_a_budget_that_allows_nothing_is_respected(shop: RealShop, account
 
 async def test_settings_of_the_config_map_are_followed(shop: RealShop, account: Account) -> None:
     await account.settings(ACT.replace("mode: act", "mode: observe"))
-    async with running_as(account) as controller:
-        await eventually(lambda: measured(controller), 20)
+    async with running_as(account) as live:
+        await eventually(lambda: measured(live), 20)
         await shop.fail("web")
         await shop.hears("Unhappy")
         assert shop.where("web") == ["n1"]
         await account.settings(ACT)
-        await eventually(lambda: controller.settings.get().mode is Mode.ACT, 10)
+        await eventually(lambda: live.settings.get().mode is Mode.ACT, 10)
         await eventually(lambda: shop.where("web") == ["n2"] and shop.ready("web"), 20)
 
 
 async def test_the_token_is_replaced_and_the_old_one_dies_without_a_restart(shop: RealShop, account: Account) -> None:
     old = account.token_file.read_text()
-    async with running_as(account) as controller:
-        await eventually(lambda: measured(controller), 20)
+    async with running_as(account) as live:
+        await eventually(lambda: measured(live), 20)
         await account.issue("second")
         await account.revoke("first")
         stale = account.plane.client(CLOCK, token=old)
@@ -152,5 +150,5 @@ async def test_the_token_is_replaced_and_the_old_one_dies_without_a_restart(shop
         await stale.close()
         await shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"] and shop.ready("web"), 20)
-        assert not any(controller.measuring.problems.values())
-        assert all(not state.denied for state in controller.watch.states)
+        assert not any(live.metrics.problems.values())
+        assert all(not state.denied for state in live.watch.states)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reactor.cluster.event_writer import Announcement, Announcer
-from reactor.cluster.samples import Source
-from reactor.cluster.writes import Binding, ClusterWriter
+from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
-from reactor.web.live import LiveView
+from reactor.signals.measurements import MetricsSource
+from reactor.web.serving import live_view
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually
 from tests.support.real_controller import measured, running_as
@@ -38,8 +37,8 @@ async def test_what_cannot_be_read_keeps_the_controller_from_being_ready(
     account: Account, permission: Permission
 ) -> None:
     await account.without(*permission)
-    async with running_as(account) as controller:
-        view = LiveView(controller, "Rematch")
+    async with running_as(account) as live:
+        view = live_view(live)
         await eventually(lambda: any(named(permission) in reason for reason in view.ready().reasons), 30)
         overview = await view.overview()
     assert any(named(permission) in problem for problem in overview.problems)
@@ -51,8 +50,8 @@ async def test_without_measurements_nothing_running_is_moved(
     account: Account, shop: RealShop, permission: Permission
 ) -> None:
     await account.without(*permission)
-    async with running_as(account) as controller:
-        await eventually(lambda: named(permission) in controller.measuring.problems.get(Source.METRICS_API, ""), 20)
+    async with running_as(account) as live:
+        await eventually(lambda: named(permission) in live.metrics.problems.get(MetricsSource.METRICS_API, ""), 20)
         await shop.fail("web")
         await shop.hears("RematchWaits", "noFreshMetrics: ")
     assert shop.where("web") == ["n1"]
@@ -60,8 +59,8 @@ async def test_without_measurements_nothing_running_is_moved(
 
 async def test_without_eviction_the_move_fails_and_says_so(account: Account, shop: RealShop) -> None:
     await account.without("", "pods/eviction", "create")
-    async with running_as(account) as controller:
-        await eventually(lambda: measured(controller), 20)
+    async with running_as(account) as live:
+        await eventually(lambda: measured(live), 20)
         await shop.fail("web")
         await shop.hears("MoveFailed", named(("", "pods/eviction", "create")))
     assert shop.where("web") == ["n1"]
@@ -69,8 +68,8 @@ async def test_without_eviction_the_move_fails_and_says_so(account: Account, sho
 
 async def test_without_binding_the_pod_stays_pending_and_an_event_says_so(account: Account, shop: RealShop) -> None:
     await account.without("", "pods/binding", "create")
-    async with running_as(account) as controller:
-        await eventually(lambda: measured(controller), 20)
+    async with running_as(account) as live:
+        await eventually(lambda: measured(live), 20)
         await shop.deploy("late")
         await shop.hears("FailedBinding", named(("", "pods/binding", "create")))
     assert shop.where("late") == [""]
@@ -80,31 +79,31 @@ async def test_without_events_the_move_is_made_in_silence_and_the_problem_is_sho
     account: Account, shop: RealShop
 ) -> None:
     await account.without("", "events", "create")
-    async with running_as(account) as controller:
-        await eventually(lambda: measured(controller), 20)
+    async with running_as(account) as live:
+        await eventually(lambda: measured(live), 20)
         await shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"], 20)
-        await eventually(lambda: named(("", "events", "create")) in controller.notes.problem, 10)
-        problems = (await LiveView(controller, "Rematch").overview()).problems
+        await eventually(lambda: named(("", "events", "create")) in live.controller.events.problem, 10)
+        problems = (await live_view(live).overview()).problems
     assert any(named(("", "events", "create")) in problem for problem in problems)
     assert await shop.said() == []
 
 
 async def test_a_conflict_cannot_be_settled_without_reading_the_pod(account: Account, shop: RealShop) -> None:
     await account.without("", "pods", "get")
-    async with running_as(account) as controller:
-        await eventually(lambda: controller.state.synced, 20)
-        pod = controller.state.mirror.pod_named(shop.namespace, shop.pods("web")[0]["metadata"]["name"])
+    async with running_as(account) as live:
+        await eventually(lambda: live.controller.state.synced, 20)
+        pod = live.controller.state.mirror.pod_named(shop.namespace, shop.pods("web")[0]["metadata"]["name"])
         assert pod is not None
-        answer = await ClusterWriter(controller.connection, controller.clock).bind(pod, "n2")
+        answer = await ClusterWriter(live.connection, live.controller.clock).bind(pod, "n2")
     assert answer.outcome is Binding.FORBIDDEN
     assert named(("", "pods", "get")) in answer.message
 
 
 async def test_a_repeated_event_cannot_be_counted_without_patch(account: Account, shop: RealShop) -> None:
     await account.without("", "events", "patch")
-    async with running_as(account) as controller:
-        announcer = Announcer(controller.connection, controller.clock)
+    async with running_as(account) as live:
+        announcer = EventWriter(live.connection, live.controller.clock)
         event = await announcer.create_event(Announcement("Pod", shop.namespace, "p", "u", "Unhappy", "twice"))
         with pytest.raises(Forbidden) as refused:
             await announcer.count_event(event, 2)

@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 
 from loadtests.controlplane import ControlPlane, serve_metrics
-from loadtests.embedded import ClusterOptions, EmbeddedCluster, NodeUsage, PodUsage
+from loadtests.embedded import ClusterOptions, EmbeddedCluster, NodeMetrics, PodMetrics
 from loadtests.embedded.plain_client import Answer, PlainClient
 
 _URL, _TOKEN = os.environ.get("REMATCH_CONTRACT_URL", ""), os.environ.get("REMATCH_CONTRACT_TOKEN", "")
@@ -71,12 +71,14 @@ async def _client(server: Server) -> AsyncIterator[PlainClient]:
 
 
 class FixedMetrics:
-    def node_usage(self) -> list[NodeUsage]:
-        return [NodeUsage("n1", 0.5, 2**20, 1e9)]
+    def node_usage(self) -> list[NodeMetrics]:
+        return [NodeMetrics("n1", 0.5, 2**20, 1e9)]
 
-    def pod_usage(self) -> list[PodUsage]:
+    def pod_usage(self) -> list[PodMetrics]:
         container = (("c", 0.25, 2**20),)
-        return [PodUsage(space, name, container, 1e9, (("app", name),)) for space, name in (("one", "a"), ("two", "b"))]
+        return [
+            PodMetrics(space, name, container, 1e9, (("app", name),)) for space, name in (("one", "a"), ("two", "b"))
+        ]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import click
 import pytest
 import yaml
 
-from reactor.cli.run import run
+from reactor.cli.commands import run
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode

@@ -8,8 +8,8 @@ import shlex
 from pathlib import Path
 
 import pytest
+from pydantic.alias_generators import to_camel
 
-from matching.parameters import public_name
 from matching.registry import known_planners, planner_class
 from tests.support.command import command
 
@@ -59,7 +59,7 @@ def test_every_planner_has_a_page_with_its_parameters_and_defaults(planner: str)
     page = (ROOT / "docs" / "planners" / f"{planner}.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.MULTILINE))
     for field in dataclasses.fields(planner_class(planner)):  # type: ignore[arg-type]
-        name = public_name(field.name)
+        name = to_camel(field.name)
         assert name in rows, f"{planner}.md does not explain {name}"
         if isinstance(field.default, int | float | str) and field.default != "":
             default = field.default if isinstance(field.default, str) else f"{field.default:g}"

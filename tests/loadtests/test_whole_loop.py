@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.benchmarks.paper_cluster import PaperCluster, Size, paper_cluster
+from loadtests.benchmarks.fake_pods import FakePodCluster, Size, fake_pod_cluster
 from loadtests.embedded.objects import name_of
 from loadtests.embedded.resources import EVENTS, PODS, Json
 from reactor.app import Controller, Options, open_controller
@@ -21,22 +21,22 @@ SIZE = Size(nodes=6, pods_per_node=5)
 
 
 @pytest.fixture
-async def paper() -> AsyncIterator[PaperCluster]:
-    async with paper_cluster(SIZE, SystemClock()) as cluster:
+async def paper() -> AsyncIterator[FakePodCluster]:
+    async with fake_pod_cluster(SIZE, SystemClock()) as cluster:
         yield cluster
 
 
 @asynccontextmanager
-async def running(paper: PaperCluster, folder: Path, mode: str) -> AsyncIterator[Controller]:
+async def running(paper: FakePodCluster, folder: Path, mode: str) -> AsyncIterator[Controller]:
     settings = folder / "settings.yaml"
     settings.write_text(SETTINGS.format(mode=mode))
     kubeconfig = paper.cluster.kubeconfig(folder / "kubeconfig")
     options = Options(store=folder / "rematch.db", kubeconfig=str(kubeconfig), settings_file=settings)
-    async with open_controller(options) as controller:
-        job = asyncio.create_task(controller.run())
+    async with open_controller(options) as live:
+        job = asyncio.create_task(live.run())
         try:
-            await until(lambda: measured(controller))
-            yield controller
+            await until(lambda: measured(live.controller))
+            yield live.controller
         finally:
             job.cancel()
             await asyncio.gather(job, return_exceptions=True)
@@ -45,7 +45,7 @@ async def running(paper: PaperCluster, folder: Path, mode: str) -> AsyncIterator
 def measured(controller: Controller) -> bool:
     if not controller.state.synced:
         return False
-    view = controller.state.freeze(controller.executor.ongoing())
+    view = controller.state.freeze(controller.executor.active_moves())
     return all(view.usage.node_usage(name).known for name in view.cluster.nodes)
 
 
@@ -55,16 +55,16 @@ async def until(condition: Callable[[], bool], deadline: float = 20.0) -> None:
             await asyncio.sleep(0.02)
 
 
-def pods_of(paper: PaperCluster, app: str) -> list[Json]:
+def pods_of(paper: FakePodCluster, app: str) -> list[Json]:
     return [stored.obj for stored in paper.cluster.store.all(PODS) if stored.obj["metadata"]["labels"]["app"] == app]
 
 
-def events_about(paper: PaperCluster, pod: str) -> set[str]:
+def events_about(paper: FakePodCluster, pod: str) -> set[str]:
     events = [stored.obj for stored in paper.cluster.store.all(EVENTS)]
     return {event["reason"] for event in events if event["involvedObject"]["name"] == pod}
 
 
-async def test_a_failing_probe_becomes_a_better_placement(paper: PaperCluster, tmp_path: Path) -> None:
+async def test_a_failing_probe_becomes_a_better_placement(paper: FakePodCluster, tmp_path: Path) -> None:
     pod = paper.crowded_pod(0)
     app, old_node = pod["metadata"]["labels"]["app"], pod["spec"]["nodeName"]
     async with running(paper, tmp_path, "act") as controller:
@@ -84,7 +84,7 @@ async def test_a_failing_probe_becomes_a_better_placement(paper: PaperCluster, t
     assert plan.feasible
 
 
-async def test_observe_touches_nothing_and_says_what_it_would_do(paper: PaperCluster, tmp_path: Path) -> None:
+async def test_observe_touches_nothing_and_says_what_it_would_do(paper: FakePodCluster, tmp_path: Path) -> None:
     pod = paper.crowded_pod(1)
     async with running(paper, tmp_path, "observe") as controller:
         paper.report_unhealthy(pod)
@@ -96,7 +96,7 @@ async def test_observe_touches_nothing_and_says_what_it_would_do(paper: PaperClu
     assert plan.moves >= 1
 
 
-async def test_switching_to_act_acts_without_a_restart(paper: PaperCluster, tmp_path: Path) -> None:
+async def test_switching_to_act_acts_without_a_restart(paper: FakePodCluster, tmp_path: Path) -> None:
     pod = paper.crowded_pod(2)
     async with running(paper, tmp_path, "observe") as controller:
         paper.report_unhealthy(pod)
@@ -108,17 +108,17 @@ async def test_switching_to_act_acts_without_a_restart(paper: PaperCluster, tmp_
     assert replacement["spec"]["nodeName"] != pod["spec"]["nodeName"]
 
 
-async def test_happiness_survives_a_restart(paper: PaperCluster, tmp_path: Path) -> None:
+async def test_happiness_survives_a_restart(paper: FakePodCluster, tmp_path: Path) -> None:
     pod = paper.crowded_pod(1)
     uid = pod["metadata"]["uid"]
     async with running(paper, tmp_path, "observe") as controller:
         paper.report_unhealthy(pod, count=7)
         await until(lambda: "Unhappy" in events_about(paper, name_of(pod)))
-        before = controller.state.ledger.counts(uid, SystemClock().now())
+        before = controller.state.probes.counts(uid, SystemClock().now())
     async with await Store.open(tmp_path / "rematch.db") as store:
         assert uid in {row.uid for row in await store.happiness()}
     async with running(paper, tmp_path, "observe") as controller:
-        after = controller.state.ledger.counts(uid, SystemClock().now())
+        after = controller.state.probes.counts(uid, SystemClock().now())
     assert before.failures == pytest.approx(7, abs=0.5)
     assert after.failures == pytest.approx(before.failures, rel=0.1)
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from loadtests.nodes import KubeletPace, Lab, LabOptions, NodeSpec, real_nodes
+from loadtests.nodes import KubeletPace, Lab, LabNodeSpec, LabOptions, real_nodes
 from loadtests.nodes.in_cluster import grant_rights
-from tests.nodes.stage import Stage
+from tests.nodes.namespace import LabNamespace
 
 PACE = KubeletPace(housekeeping=2, status=4, lease=8, pressure_transition=20)
 CONTROLLER_TAINT = "lab/controller=only:NoSchedule"
 NODES = (
-    NodeSpec("node1", 600, clock_ahead=-300),
-    NodeSpec("node2", 250, eviction_mib=200),
-    NodeSpec("node3", 400, clock_ahead=300),
-    NodeSpec("node4", 500, 1536, taint=CONTROLLER_TAINT),
+    LabNodeSpec("node1", 600, clock_ahead=-300),
+    LabNodeSpec("node2", 250, eviction_mib=200),
+    LabNodeSpec("node3", 400, clock_ahead=300),
+    LabNodeSpec("node4", 500, 1536, taint=CONTROLLER_TAINT),
 )
 
 
@@ -33,10 +33,10 @@ async def lab() -> AsyncIterator[Lab]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def stage(lab: Lab, request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
+async def ns(lab: Lab, request: pytest.FixtureRequest) -> AsyncIterator[LabNamespace]:
     namespace = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:50].strip("-")
     await lab.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     with tempfile.TemporaryDirectory(prefix="rematch-nodes-") as folder:
-        made = Stage(lab, namespace, Path(folder))
+        made = LabNamespace(lab, namespace, Path(folder))
         yield made
         await made.clear()

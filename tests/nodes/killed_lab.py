@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from loadtests.nodes import LabOptions, NodeSpec, real_nodes
+from loadtests.nodes import LabNodeSpec, LabOptions, real_nodes
 
 
 async def main() -> None:
-    async with real_nodes(LabOptions((NodeSpec("doomed", 100, 512),))) as lab:
+    async with real_nodes(LabOptions((LabNodeSpec("doomed", 100, 512),))) as lab:
         print(lab.claim.slot, flush=True)
         await asyncio.Event().wait()
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.nodes.addresses import Addresses
 from loadtests.nodes.cgroups import Cgroups
 from loadtests.nodes.claims import Claim, group_name, living, sweep
 from loadtests.nodes.lab import Lab
-from loadtests.nodes.network import ip
+from loadtests.nodes.network import Addresses, ip
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from loadtests.nodes.apps import App, ProbeTimes
-from loadtests.nodes.in_cluster import NAMESPACE, deploy_controller, remove_controller
-from loadtests.workloads.conditions import has_condition
-from reactor.decision.protection import DO_NOT_MOVE
-from tests.nodes.stage import Stage, hog, settings_for
+from loadtests.nodes.apps import LabApp, ProbeTimes
+from loadtests.nodes.in_cluster import NAMESPACE, deploy_controller, remove_controller, url_of
+from loadtests.workloads.api import has_condition
+from reactor.decision.eligibility import DO_NOT_MOVE
+from tests.nodes.namespace import LabNamespace, hog, settings_for
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
@@ -29,68 +29,67 @@ SLOW_START = {**SLOW_PROBE, "STARTUP_ITERATIONS": "600000000"}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def store(stage: Stage) -> AsyncIterator[Path]:
+async def store(ns: LabNamespace) -> AsyncIterator[Path]:
     """Of a controller that runs as a pod. It comes after the apps that the test places itself, and goes before
     other tests' pods: it would bind them."""
     patient = ProbeTimes(failures=100)
-    await stage.deploy(hog("150m"), "node2")
-    await stage.deploy(App("starved", cpu="5m", environment=SLOW_START, probe=patient), "node2")
+    await ns.deploy(hog("150m"), "node2")
+    await ns.deploy(LabApp("starved", cpu="5m", environment=SLOW_START, probe=patient), "node2")
     stays = {DO_NOT_MOVE: "true"}
-    await stage.deploy(App("sufferer", cpu="5m", environment=SLOW_PROBE, probe=patient, annotations=stays), "node2")
-    folder = await deploy_controller(stage.lab, "node4", settings_for(stage.lab, stage.namespace))
+    await ns.deploy(LabApp("sufferer", cpu="5m", environment=SLOW_PROBE, probe=patient, annotations=stays), "node2")
+    folder = await deploy_controller(ns.lab, "node4", settings_for(ns.lab, ns.name))
     yield folder / "rematch.db"
-    await remove_controller(stage.lab)
+    await remove_controller(ns.lab)
 
 
-async def test_a_controller_killed_in_mid_run_leaves_nothing_pending(stage: Stage, store: Path) -> None:
-    ours = Stage(stage.lab, NAMESPACE, stage.folder)
-    await stage.until(lambda: _controller_ready(ours), "the controller's pod is Ready", 200)
+async def test_a_controller_killed_in_mid_run_leaves_nothing_pending(ns: LabNamespace, store: Path) -> None:
+    ours = LabNamespace(ns.lab, NAMESPACE, ns.folder)
+    await ns.until(lambda: _controller_ready(ours), "the controller's pod is Ready", 200)
     for name in CALM:
-        await stage.deploy(App(name))
-    await stage.until(lambda: _all_ready(stage, CALM), "the controller's pod binds what is pending", 90)
+        await ns.deploy(LabApp(name))
+    await ns.until(lambda: _all_ready(ns, CALM), "the controller's pod binds what is pending", 90)
 
-    await stage.control("hog", "burn?threads=4&seconds=240")
-    await stage.until(lambda: _is_leaving(stage, "node2"), "the starved pod is being moved", 200)
+    await ns.control("hog", "burn?threads=4&seconds=240")
+    await ns.until(lambda: _is_leaving(ns, "node2"), "the starved pod is being moved", 200)
     first = await _controller_pod(ours)
-    known = await _failures_known(stage, first)
+    known = await _failures_known(ns, first)
     await _kill(ours, first)
     for name in LATE:
-        await stage.deploy(App(name))
+        await ns.deploy(LabApp(name))
 
-    await stage.until(lambda: _another_is_ready(ours, first), "a new controller is Ready", 200)
-    assert await _failures_known(stage, await _controller_pod(ours)) >= known > 0
+    await ns.until(lambda: _another_is_ready(ours, first), "a new controller is Ready", 200)
+    assert await _failures_known(ns, await _controller_pod(ours)) >= known > 0
     everyone = ("hog", "starved", *CALM, *LATE)
-    await stage.until(lambda: _all_ready(stage, everyone), "nobody is left Pending", 200)
-    assert await stage.node_of("starved") != "node2"
+    await ns.until(lambda: _all_ready(ns, everyone), "nobody is left Pending", 200)
+    assert await ns.node_of("starved") != "node2"
     moves = _rows(store, "moves")
     assert "abandoned" in {row["outcome"] for row in moves}, [dict(row) for row in moves]
     placed = {row["pod_key"] for row in _rows(store, "decisions") if row["kind"] == "place"}
     assert all(any(f"/{name}-" in key for key in placed) for name in (*CALM, *LATE)), "from before and after the kill"
 
 
-async def _controller_pod(ours: Stage) -> dict[str, Any]:
+async def _controller_pod(ours: LabNamespace) -> dict[str, Any]:
     found = await ours.lab.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods")
     (pod,) = [pod for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
     return dict(pod)
 
 
-async def _failures_known(stage: Stage, controller: dict[str, Any]) -> float:
+async def _failures_known(ns: LabNamespace, controller: dict[str, Any]) -> float:
     """What the controller counts against a pod that suffers and may not be moved; undecayed."""
-    sufferer = (await stage.pod("sufferer"))["metadata"]["name"]
-    url = f"http://{controller['status']['podIP']}:8080"
-    return sum((await stage.failures_by(url, sufferer)).values())
+    sufferer = (await ns.pod("sufferer"))["metadata"]["name"]
+    return sum((await ns.failures_by(url_of(controller), sufferer)).values())
 
 
-async def _controller_ready(ours: Stage) -> bool:
+async def _controller_ready(ours: LabNamespace) -> bool:
     return has_condition(await _controller_pod(ours), "Ready")
 
 
-async def _another_is_ready(ours: Stage, first: dict[str, Any]) -> bool:
+async def _another_is_ready(ours: LabNamespace, first: dict[str, Any]) -> bool:
     pod = await _controller_pod(ours)
     return bool(pod["metadata"]["uid"] != first["metadata"]["uid"]) and await _controller_ready(ours)
 
 
-async def _kill(ours: Stage, pod: dict[str, Any]) -> None:
+async def _kill(ours: LabNamespace, pod: dict[str, Any]) -> None:
     """The process first, and without a word: a pod that is only deleted is asked to end and tidies up."""
     node = ours.lab.nodes["node4"]
     for pid in filter(_is_controller, node.cgroups.members(node.group)):
@@ -106,15 +105,13 @@ def _is_controller(pid: int) -> bool:
         return False
 
 
-async def _is_leaving(stage: Stage, node: str) -> bool:
-    pods = (await stage.lab.api.get(f"/api/v1/namespaces/{stage.namespace}/pods", {"labelSelector": "app=starved"}))[
-        "items"
-    ]
+async def _is_leaving(ns: LabNamespace, node: str) -> bool:
+    pods = (await ns.lab.api.get(f"/api/v1/namespaces/{ns.name}/pods", {"labelSelector": "app=starved"}))["items"]
     return any("deletionTimestamp" in pod["metadata"] or pod["spec"].get("nodeName", node) != node for pod in pods)
 
 
-async def _all_ready(stage: Stage, names: tuple[str, ...]) -> bool:
-    return all([await stage.is_ready(name) for name in names])
+async def _all_ready(ns: LabNamespace, names: tuple[str, ...]) -> bool:
+    return all([await ns.is_ready(name) for name in names])
 
 
 def _rows(store: Path, table: str) -> list[sqlite3.Row]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from loadtests.experiment.apps import App, app_names
-from loadtests.experiment.design import SHORT, Design
-from loadtests.experiment.driver import SessionSpec
-from loadtests.experiment.real.driver import TOOLS, RealDriver
-from loadtests.workloads.load_summary import Outcome
-from loadtests.workloads.node_spec import NodeSpec
+from loadtests.experiments.stable.apps import app_names
+from loadtests.experiments.stable.design import SHORT, Design
+from loadtests.experiments.stable.driver import SessionSpec
+from loadtests.experiments.stable.real.driver import TOOLS, RealDriver
+from loadtests.workloads.placement import App, NodeSpec
+from loadtests.workloads.samples import RequestOutcome
 
 MIB = 1024 * 1024
 SMALL = Design(SHORT, (1,), (), apps=4, nodes=(NodeSpec("node1", 0.3, 768 * MIB), NodeSpec("node2", 0.2, 768 * MIB)))
@@ -29,7 +29,7 @@ async def test_a_step_of_the_experiment(tool: str) -> None:
             assert await session.placement() == swapped
     assert len(seen.samples) == pytest.approx(60, abs=4)
     assert {sample.app for sample in seen.samples} == set(default)
-    assert sum(sample.outcome is Outcome.OK for sample in seen.samples) >= 0.9 * len(seen.samples)
+    assert sum(sample.outcome is RequestOutcome.OK for sample in seen.samples) >= 0.9 * len(seen.samples)
     assert 0.02 < sum(seen.cpu.values()) < 0.4
     assert seen.without_node == 0
     assert seen.machine is not None

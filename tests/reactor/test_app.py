@@ -11,12 +11,11 @@ import aiohttp
 import pytest
 
 from loadtests.embedded.resources import CONFIGMAPS, PODDISRUPTIONBUDGETS
-from reactor.app import Controller, Options, open_controller
+from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.settings.model import Mode
-from reactor.web.live import LiveView
-from reactor.web.serving import serve
+from reactor.web.serving import live_view, serve
 from tests.support.clock import eventually
 from tests.support.cluster import make_settings
 from tests.support.shop import Shop, open_shop
@@ -31,7 +30,7 @@ async def shop() -> AsyncIterator[Shop]:
 
 
 @asynccontextmanager
-async def controlled(shop: Shop, folder: Path, text: str = "", **options: object) -> AsyncIterator[Controller]:
+async def controlled(shop: Shop, folder: Path, text: str = "", **options: object) -> AsyncIterator[LiveController]:
     settings = folder / "settings.yaml"
     settings.write_text(FAST + text)
     chosen = Options(
@@ -40,23 +39,24 @@ async def controlled(shop: Shop, folder: Path, text: str = "", **options: object
         settings_file=None if "config_map" in options else settings,
         **options,  # type: ignore[arg-type]
     )
-    async with open_controller(chosen) as controller:
-        job = asyncio.create_task(controller.run())
+    async with open_controller(chosen) as live:
+        job = asyncio.create_task(live.run())
         try:
-            await eventually(lambda: controller.state.synced)
-            yield controller
+            await eventually(lambda: live.controller.state.synced)
+            yield live
         finally:
             job.cancel()
             await asyncio.gather(job, return_exceptions=True)
 
 
-def measured(controller: Controller) -> Callable[[], bool]:
-    return lambda: all(controller.state.usage.node_usage(name, controller.clock.now()).known for name in ("n1", "n2"))
+def measured(live: LiveController) -> Callable[[], bool]:
+    usage, clock = live.controller.state.usage, live.controller.clock
+    return lambda: all(usage.node_usage(name, clock.now()).known for name in ("n1", "n2"))
 
 
 async def test_in_mode_act_the_failing_pod_gets_a_better_node(shop: Shop, tmp_path: Path) -> None:
-    async with controlled(shop, tmp_path, "mode: act") as controller:
-        await eventually(measured(controller))
+    async with controlled(shop, tmp_path, "mode: act") as live:
+        await eventually(measured(live))
         shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"])
         await eventually(lambda: "Moved" in shop.said())
@@ -64,15 +64,15 @@ async def test_in_mode_act_the_failing_pod_gets_a_better_node(shop: Shop, tmp_pa
         assert shop.where("db") == ["n1"]
         assert {"Unhappy", "Moving", "Scheduled"} <= set(shop.said())
     async with open_controller(Options(tmp_path / "rematch.db", str(tmp_path / "kubeconfig"))) as again:
-        (move,) = await again.store.moves()
+        (move,) = await again.controller.store.moves()
         assert move.outcome == "done"
-        lineage = again.executor.ongoing().lineage
+        lineage = again.controller.memory.cooldowns.lineage
         assert lineage[move.replacement_uid].generation == 1
 
 
 async def test_in_mode_observe_nothing_is_touched(shop: Shop, tmp_path: Path) -> None:
-    async with controlled(shop, tmp_path) as controller:
-        await eventually(measured(controller))
+    async with controlled(shop, tmp_path) as live:
+        await eventually(measured(live))
         shop.fail("web")
         await eventually(lambda: "RematchWaits" in shop.said())
 
@@ -82,10 +82,10 @@ async def test_in_mode_observe_nothing_is_touched(shop: Shop, tmp_path: Path) ->
 
 
 async def test_a_dry_run_says_nothing_either(shop: Shop, tmp_path: Path) -> None:
-    async with controlled(shop, tmp_path, "mode: act", dry_run=True, mode=Mode.OBSERVE) as controller:
-        await eventually(measured(controller))
+    async with controlled(shop, tmp_path, "mode: act", dry_run=True, mode=Mode.OBSERVE) as live:
+        await eventually(measured(live))
         shop.fail("web")
-        await eventually(lambda: controller.executor.ongoing().resting)
+        await eventually(lambda: live.controller.memory.cooldowns.backoffs)
 
     assert shop.said() == []
     assert shop.where("web") == ["n1"]
@@ -95,8 +95,8 @@ async def test_a_budget_that_allows_nothing_is_respected(shop: Shop, tmp_path: P
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     budget = {"metadata": {"name": "web-pdb", "namespace": "default"}, "spec": spec}
     shop.cluster.api.create(PODDISRUPTIONBUDGETS, budget)
-    async with controlled(shop, tmp_path, "mode: act") as controller:
-        await eventually(measured(controller))
+    async with controlled(shop, tmp_path, "mode: act") as live:
+        await eventually(measured(live))
         shop.fail("web")
         await eventually(lambda: "RematchWaits" in shop.said())
 
@@ -110,24 +110,24 @@ async def test_settings_in_a_config_map_are_followed(shop: Shop, tmp_path: Path)
         return {"metadata": {"name": "rematch", "namespace": "default"}, "data": {"settings.yaml": text}}
 
     shop.cluster.api.create(CONFIGMAPS, written("mode: act"))
-    async with controlled(shop, tmp_path, config_map=home) as controller:
-        await eventually(lambda: controller.settings.get().mode is Mode.ACT)
+    async with controlled(shop, tmp_path, config_map=home) as live:
+        await eventually(lambda: live.settings.get().mode is Mode.ACT)
 
         shop.cluster.api.update(CONFIGMAPS, written("mode: fly"))
         await eventually(lambda: "SettingsRefused" in shop.said())
-        assert controller.settings.get().mode is Mode.ACT
+        assert live.settings.get().mode is Mode.ACT
 
         shop.cluster.api.update(CONFIGMAPS, written("mode: observe"))
-        await eventually(lambda: controller.settings.get().mode is Mode.OBSERVE)
+        await eventually(lambda: live.settings.get().mode is Mode.OBSERVE)
 
 
 async def test_the_page_shows_what_the_controller_knows(shop: Shop, tmp_path: Path) -> None:
-    async with controlled(shop, tmp_path) as controller, serve(controller, "127.0.0.1", 0) as url:
-        await eventually(measured(controller))
+    async with controlled(shop, tmp_path) as live, serve(live, "127.0.0.1", 0) as url:
+        await eventually(measured(live))
         shop.fail("web")
-        await eventually(lambda: controller.executor.ongoing().resting)
+        await eventually(lambda: live.controller.memory.cooldowns.backoffs)
         name = shop.pods("web")[0]["metadata"]["name"]
-        await controller.store.flush()
+        await live.controller.store.flush()
 
         async with aiohttp.ClientSession() as session:
             overview = await (await session.get(f"{url}/api/v1/overview")).json()
@@ -149,10 +149,10 @@ async def test_the_page_shows_what_the_controller_knows(shop: Shop, tmp_path: Pa
 
 
 async def test_the_samples_of_the_charts_have_equal_lengths(shop: Shop, tmp_path: Path) -> None:
-    async with controlled(shop, tmp_path) as controller:
-        view = LiveView(controller, "Rematch")
+    async with controlled(shop, tmp_path) as live:
+        view = live_view(live)
         sampling = asyncio.create_task(view.keep_sampling())
-        await eventually(lambda: view.timeline.changes)
+        await eventually(lambda: view.samples.version)
         sampling.cancel()
         await asyncio.gather(sampling, return_exceptions=True)
         series = await view.series()
@@ -163,17 +163,17 @@ async def test_the_samples_of_the_charts_have_equal_lengths(shop: Shop, tmp_path
 
 
 async def test_a_port_that_is_taken_is_one_clear_line(shop: Shop, tmp_path: Path) -> None:
-    async with controlled(shop, tmp_path) as controller, serve(controller, "127.0.0.1", 0) as url:
+    async with controlled(shop, tmp_path) as live, serve(live, "127.0.0.1", 0) as url:
         port = int(url.rpartition(":")[2])
         with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}"):
-            async with serve(controller, "127.0.0.1", port):
+            async with serve(live, "127.0.0.1", port):
                 pass
 
 
 async def test_an_overview_before_the_first_list_says_that_nothing_is_known(shop: Shop, tmp_path: Path) -> None:
     kubeconfig = str(shop.cluster.kubeconfig(tmp_path / "kubeconfig"))
-    async with open_controller(Options(tmp_path / "rematch.db", kubeconfig)) as controller:
-        view = LiveView(controller, "Rematch")
+    async with open_controller(Options(tmp_path / "rematch.db", kubeconfig)) as live:
+        view = live_view(live)
         overview = await view.overview()
 
         assert not overview.synced

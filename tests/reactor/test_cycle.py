@@ -1,4 +1,4 @@
-"""Whole turns: signals in the state, then decision, plan, execution and record."""
+"""Whole cycles: signals in the state, then decision, plan, execution and record."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ def crowd(rig: Rig) -> None:
 
 
 async def evicted(rig: Rig) -> None:
-    await rig.turn()
+    await rig.run_cycle()
     assert rig.writer.evicted == ["web-1"]
 
 
 async def test_a_failing_probe_becomes_a_better_placement(rig: Rig) -> None:
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
     assert outcome.rematch is not None
     assert rig.writer.evicted == ["web-1"]
 
     successor = rig.replace_pod(WEB, "web-2")
-    await rig.turn()
+    await rig.run_cycle()
     assert rig.writer.bound == [("web-2", "n2")]
 
     rig.run_pod(successor, "n2", ready=False)
-    await rig.turn()
+    await rig.run_cycle()
     rig.run_pod(successor, "n2")
-    outcome = await rig.turn()
-    assert [run.state for run in outcome.moves] == [MoveState.DONE]
+    outcome = await rig.run_cycle()
+    assert [move.state for move in outcome.moves] == [MoveState.DONE]
     assert not rig.executor.busy
     assert list(dict.fromkeys(row.state for row in rig.rows.moves)) == ["planned", "evicted", "bound", "done"]
 
 
 async def test_a_move_is_in_the_store_before_its_pod_is_evicted(rig: Rig) -> None:
-    await rig.turn()
+    await rig.run_cycle()
     assert rig.writer.evicted == ["web-1"]
     assert [row.state for row in rig.rows.safe] == ["planned"]
 
@@ -64,7 +64,7 @@ async def test_an_evicted_pods_node_is_held_even_when_another_one_would_be_neare
     rig.put(make_node("n3", cpu=1.2, memory=0.6 * GIB))
 
     rig.replace_pod(WEB, "web-2")
-    await rig.turn()
+    await rig.run_cycle()
 
     assert rig.writer.bound == [("web-2", "n2")]
 
@@ -74,7 +74,7 @@ async def test_a_held_node_that_is_full_by_now_is_given_up(rig: Rig) -> None:
     rig.put(make_pod("x-1", node="n2", requests={"cpu": 3.9, "memory": GIB}), make_node("n3"))
 
     rig.replace_pod(WEB, "web-2")
-    await rig.turn()
+    await rig.run_cycle()
 
     assert [node for name, node in rig.writer.bound if name == "web-2"] != ["n2"]
     assert len(rig.writer.bound) == 1
@@ -86,11 +86,11 @@ async def test_others_do_not_get_the_room_that_is_held(rig: Rig) -> None:
     await evicted(rig)
     rig.put(make_pending("x-1", requests={"cpu": 2.0, "memory": GIB}))
 
-    await rig.turn()
+    await rig.run_cycle()
 
     assert rig.writer.bound == []
     rig.clock.set(NOW + 120)
-    await rig.turn()
+    await rig.run_cycle()
     assert [name for name, _ in rig.writer.bound] == ["x-1"]
 
 
@@ -98,13 +98,13 @@ async def test_in_mode_observe_the_plan_is_recorded_and_nothing_is_touched(rig: 
     rig.settings = make_settings(mode="observe")
     rig.put(make_pending("x-1"))
 
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
 
     assert outcome.rematch is not None
     assert rig.rows.plans[0].mode == "observe"
     assert (rig.writer.evicted, rig.writer.bound) == ([], [])
     assert not rig.executor.busy
-    again = await rig.turn()
+    again = await rig.run_cycle()
     assert again.rematch is None
     assert [wait.reason for wait in again.decision.waits] == [Reason.OBSERVED]
     assert again.decision.waits[0].until == NOW + 60
@@ -115,40 +115,40 @@ async def test_observe_in_the_middle_of_a_plan_stops_what_has_not_started(rig: R
     rig.put(second)
     rig.measure({"web-1": 1.0, "db-1": 1.5, "db-2": 1.4}, {"n1": 3.9, "n2": 0.1})
     rig.fail(second, 20)
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
     assert outcome.rematch is not None
     assert len(outcome.rematch.plan.moves) >= 2
     assert len(rig.writer.evicted) == 1
 
     rig.settings = make_settings(mode="observe")
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
 
-    assert {run.state for run in outcome.moves} == {MoveState.SKIPPED}
-    assert len(rig.executor.ongoing().runs) == 1
-    assert rig.executor.ongoing().runs[0].in_flight
+    assert {move.state for move in outcome.moves} == {MoveState.SKIPPED}
+    assert len(rig.executor.active_moves().moves) == 1
+    assert rig.executor.active_moves().moves[0].in_flight
     assert len(rig.writer.evicted) == 1
 
 
-async def test_a_plan_that_does_not_help_lets_the_pod_rest(rig: Rig) -> None:
+async def test_a_pod_backs_off_when_the_plan_does_not_help(rig: Rig) -> None:
     rig.put(make_node("n2", unschedulable=True))
 
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
 
     assert outcome.rematch is not None
     assert outcome.rematch.plan.moves == ()
-    waits = (await rig.turn()).decision.waits
-    assert [(wait.reason, wait.until) for wait in waits] == [(Reason.NO_BETTER_PLACE, NOW + 60)]
+    waits = (await rig.run_cycle()).decision.waits
+    assert [(wait.reason, wait.until) for wait in waits] == [(Reason.NO_BETTER_NODE, NOW + 60)]
 
 
 async def test_while_a_move_is_in_flight_no_other_rematch_is_made(rig: Rig) -> None:
     await evicted(rig)
     rig.fail(DB, 20)
 
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
 
     assert outcome.rematch is None
     assert Reason.MOVE_IN_FLIGHT in {wait.reason for wait in outcome.decision.waits}
-    assert (await rig.turn(Trigger.INTERVAL)).rematch is None
+    assert (await rig.run_cycle(Trigger.INTERVAL)).rematch is None
 
 
 async def test_a_late_replacement_halts_everything_but_binding(rig: Rig) -> None:
@@ -159,8 +159,8 @@ async def test_a_late_replacement_halts_everything_but_binding(rig: Rig) -> None
     rig.fail(DB, 20)
     rig.put(make_pending("x-1"))
 
-    await rig.turn()
-    outcome = await rig.turn()
+    await rig.run_cycle()
+    outcome = await rig.run_cycle()
 
     assert [wait.reason for wait in outcome.decision.waits] == [Reason.HALTED]
     assert ("x-1", "n2") in rig.writer.bound or ("x-1", "n1") in rig.writer.bound
@@ -171,11 +171,11 @@ async def test_pending_pods_are_placed_without_any_metrics() -> None:
     rig = Rig()
     rig.sync(make_node("n1"), make_pending("web-1"), make_pending("web-2"))
 
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
 
     assert sorted(rig.writer.bound) == [("web-1", "n1"), ("web-2", "n1")]
     assert outcome.rematch is None
-    assert (await rig.turn()).placement is None
+    assert (await rig.run_cycle()).placement is None
 
 
 async def test_a_binding_without_an_answer_is_believed_for_a_while() -> None:
@@ -183,10 +183,10 @@ async def test_a_binding_without_an_answer_is_believed_for_a_while() -> None:
     rig.sync(make_node("n1"), make_pending("web-1"))
     rig.writer.bindings["web-1"] = BindingAnswer(Binding.UNKNOWN)
 
-    await rig.turn()
-    assert (await rig.turn()).placement is None
+    await rig.run_cycle()
+    assert (await rig.run_cycle()).placement is None
     rig.clock.set(NOW + 31)
-    await rig.turn()
+    await rig.run_cycle()
 
     assert rig.writer.bound == [("web-1", "n1")] * 2
 
@@ -194,27 +194,27 @@ async def test_a_binding_without_an_answer_is_believed_for_a_while() -> None:
 async def test_bindings_come_before_the_rematch_which_has_to_see_them(rig: Rig) -> None:
     rig.put(make_pending("x-1"))
 
-    first = await rig.turn()
+    first = await rig.run_cycle()
     assert (first.rematch, rig.writer.evicted) == (None, [])
 
-    assert (await rig.turn()).rematch is not None
+    assert (await rig.run_cycle()).rematch is not None
 
 
 async def test_a_binding_that_always_fails_does_not_stop_the_rematches(rig: Rig) -> None:
     rig.put(make_pending("x-1"))
     rig.writer.bindings["x-1"] = BindingAnswer(Binding.FORBIDDEN, "no pods/binding")
 
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
 
     assert outcome.rematch is not None
     assert rig.writer.evicted == ["web-1"]
 
 
-async def test_a_pod_that_cannot_be_judged_is_not_bound() -> None:
+async def test_a_pod_with_an_unsupported_constraint_is_not_bound() -> None:
     rig = Rig()
-    rig.sync(make_node("n1"), make_pending("web-1", unjudged=("podAntiAffinity",)))
+    rig.sync(make_node("n1"), make_pending("web-1", unsupported=("podAntiAffinity",)))
 
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
 
     assert outcome.placement is not None
     assert outcome.placement.plan is None
@@ -226,7 +226,7 @@ async def test_the_interval_asks_for_a_rematch_of_whoever_may_move() -> None:
     rig.sync(WEB, DB, make_node("n1"), make_node("n2"))
     rig.measure({"web-1": 1.0, "db-1": 2.9}, {"n1": 3.95, "n2": 0.1})
 
-    outcome = await rig.turn(Trigger.INTERVAL)
+    outcome = await rig.run_cycle(Trigger.INTERVAL)
 
     assert outcome.rematch is not None
     assert rig.rows.plans[0].trigger == "interval"
@@ -236,7 +236,7 @@ async def test_without_fresh_metrics_nothing_running_moves_even_on_demand() -> N
     rig = Rig()
     rig.sync(WEB, DB, make_node("n1"), make_node("n2"))
 
-    outcome = await rig.turn(Trigger.DEMAND)
+    outcome = await rig.run_cycle(Trigger.DEMAND)
 
     assert outcome.rematch is not None
     assert outcome.rematch.plan.moves == ()
@@ -245,11 +245,11 @@ async def test_without_fresh_metrics_nothing_running_moves_even_on_demand() -> N
 async def test_moves_are_cooled_down_by_lineage(rig: Rig) -> None:
     await evicted(rig)
     successor = rig.run_pod(rig.replace_pod(WEB, "web-2"), "n2")
-    await rig.turn()
+    await rig.run_cycle()
 
     rig.measure({"web-2": 1.0}, {"n2": 3.9})
     rig.fail(successor, 20)
-    waits = (await rig.turn()).decision.waits
+    waits = (await rig.run_cycle()).decision.waits
 
     assert [(wait.pod, wait.reason, wait.until) for wait in waits] == [("shop/web-2", Reason.COOLDOWN, NOW + 60)]
 
@@ -259,22 +259,22 @@ async def test_a_binding_that_failed_is_not_tried_again_before_the_api_server_wa
     rig.sync(make_node("n1"), make_pending("web-1"), make_pending("db-1"))
     rig.writer.bindings["web-1"] = BindingAnswer(Binding.THROTTLED, "slow down", 20.0)
 
-    await rig.turn()
+    await rig.run_cycle()
     rig.clock.set(NOW + 19)
-    await rig.turn()
+    await rig.run_cycle()
     assert sorted(rig.writer.bound) == [("db-1", "n1"), ("web-1", "n1")]
 
     rig.clock.set(NOW + 20)
-    await rig.turn()
+    await rig.run_cycle()
     assert rig.writer.bound[2:] == [("web-1", "n1")]
 
 
 async def test_observe_in_the_middle_of_a_move_still_brings_it_to_its_end(rig: Rig) -> None:
-    await rig.turn()
+    await rig.run_cycle()
     assert rig.writer.evicted == [WEB.name]
     replacement = rig.replace_pod(WEB, "web-2")
 
     rig.settings = make_settings(mode="observe")
-    await rig.turn()
+    await rig.run_cycle()
 
     assert rig.writer.bound == [(replacement.name, "n2")]

@@ -12,9 +12,18 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Node, Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
 from reactor.decision.decide import Trigger
-from reactor.decision.protection import protection
+from reactor.decision.eligibility import PROTECTED
 from reactor.settings.model import Mode
-from tests.support.cluster import GIB, make_node, make_owner, make_pdb, make_pending, make_pod, make_settings
+from tests.support.cluster import (
+    GIB,
+    make_eligibility,
+    make_node,
+    make_owner,
+    make_pdb,
+    make_pending,
+    make_pod,
+    make_settings,
+)
 from tests.support.rig import Rig
 
 APPS = ("web", "db", "api", "job")
@@ -143,20 +152,20 @@ class Chaos:
                 self.rig.run_pod(pod, bound[pod.name])
         self.rig.clock.set(self.rig.clock.now() + 30)
 
-    async def turn(self) -> None:
+    async def run_cycle(self) -> None:
         rig = self.rig
         evicted, bound = len(rig.writer.evicted), len(rig.writer.bound)
-        before = rig.state.freeze(rig.executor.ongoing())
-        await rig.turn(self.pick.choice([Trigger.UNHAPPY, Trigger.UNHAPPY, Trigger.INTERVAL]))
-        flying = rig.executor.ongoing().in_flight
+        before = rig.snapshot()
+        await rig.run_cycle(self.pick.choice([Trigger.UNHAPPY, Trigger.UNHAPPY, Trigger.INTERVAL]))
+        flying = rig.executor.active_moves().in_flight
         assert len(flying) <= rig.settings.execution.max_moves_in_flight
-        assert len({run.workload for run in flying}) == len(flying)
+        assert len({move.workload for move in flying}) == len(flying)
         by_name = {pod.name: pod for pod in before.cluster.pods.values()}
         for name in rig.writer.evicted[evicted:]:
             assert rig.settings.mode is Mode.ACT
-            assert protection(by_name[name], before.cluster, rig.settings) is None
+            assert make_eligibility(before, rig.settings).why_not(by_name[name], PROTECTED) is None
         taken = {name: self._requested(before.cluster.pods_on(name)) for name in NODES}
-        replacements = {run.replacement for run in flying}
+        replacements = {move.replacement for move in flying}
         for name, node in rig.writer.bound[bound:]:
             assert rig.settings.mode is Mode.ACT or by_name[name].uid in replacements
             assert self.node(node).ready
@@ -176,7 +185,7 @@ async def test_the_limits_hold_whatever_happens(seed: int) -> None:
     for _ in range(30):
         for _ in range(chaos.pick.randint(1, 4)):
             chaos.happen()
-        await chaos.turn()
+        await chaos.run_cycle()
 
     assert chaos.rig.rows.decisions
 
@@ -186,11 +195,11 @@ async def test_after_the_storm_every_move_comes_to_an_end(seed: int) -> None:
     chaos = Chaos(random.Random(seed))
     for _ in range(25):
         chaos.happen()
-        await chaos.turn()
+        await chaos.run_cycle()
 
     chaos.calm_down()
     for _ in range(20):
         chaos.recover()
-        await chaos.rig.turn(Trigger.FINISH)
+        await chaos.rig.run_cycle(Trigger.FINISH)
 
-    assert [(run.move.pod, run.state) for run in chaos.rig.executor.ongoing().runs] == []
+    assert [(move.pod.key, move.state) for move in chaos.rig.executor.active_moves().moves] == []

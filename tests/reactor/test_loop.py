@@ -1,4 +1,4 @@
-"""When a turn is due."""
+"""When a cycle is due."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import asynccontextmanager
 import pytest
 
 from matching.problem import ProblemError
-from reactor.cycle import Stages
+from reactor.cycle import CycleParts
 from reactor.decision.decide import Decision, Trigger, Wait
 from reactor.decision.reasons import Reason
 from reactor.execution.outcome import Outcome
 from reactor.state.moves import Move
 from tests.support.clock import NOW, eventually
 from tests.support.cluster import make_node, make_pod, make_settings
-from tests.support.moves import make_run
+from tests.support.moves import make_move
 from tests.support.rig import Rig
 
 
-class Turns:
-    """Stands in for `turn`: notes when and why, and answers as it was told."""
+class Cycles:
+    """Stands in for `run_cycle`: notes when and why, and returns what the test sets."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
@@ -30,12 +30,12 @@ class Turns:
         self.moves: tuple[Move, ...] = ()
         self.failure: Exception | None = None
 
-    async def __call__(self, stages: Stages, trigger: Trigger) -> Outcome:
+    async def __call__(self, parts: CycleParts, trigger: Trigger) -> Outcome:
         self.seen.append((self._rig.clock.now() - NOW, trigger))
         if self.failure is not None:
             raise self.failure
         waits = () if self.until is None else (Wait("u", "shop/web-1", Reason.COOLDOWN, "", self.until),)
-        return Outcome(None, Decision(self._rig.clock.now(), trigger, waits=waits), None, self.moves)
+        return Outcome(Decision(self._rig.clock.now(), trigger, waits=waits), executed=self.moves)
 
     @property
     def times(self) -> list[float]:
@@ -48,10 +48,10 @@ def rig() -> Rig:
 
 
 @pytest.fixture
-def turns(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Turns:
-    turns = Turns(rig)
-    monkeypatch.setattr("reactor.loop.turn", turns)
-    return turns
+def cycles(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Cycles:
+    cycles = Cycles(rig)
+    monkeypatch.setattr("reactor.loop.run_cycle", cycles)
+    return cycles
 
 
 @asynccontextmanager
@@ -64,119 +64,119 @@ async def running(rig: Rig) -> AsyncIterator[asyncio.Task[None]]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def first_turn(rig: Rig, turns: Turns) -> None:
+async def first_cycle(rig: Rig, cycles: Cycles) -> None:
     """The first list calls for one; from here the time of the test counts."""
     await rig.clock.advance(0.03)
-    assert len(turns.seen) == 1
-    turns.seen.clear()
+    assert len(cycles.seen) == 1
+    cycles.seen.clear()
 
 
-async def test_nothing_is_decided_before_the_first_list(rig: Rig, turns: Turns) -> None:
+async def test_nothing_is_decided_before_the_first_list(rig: Rig, cycles: Cycles) -> None:
     async with running(rig):
         rig.put(make_pod(node=None))
         await rig.clock.advance(35)
-        assert turns.seen == []
+        assert cycles.seen == []
 
         rig.sync()
         await rig.clock.advance(1)
-        assert len(turns.seen) == 1
+        assert len(cycles.seen) == 1
 
 
-async def test_everybody_is_looked_at_again_at_each_evaluation_interval(rig: Rig, turns: Turns) -> None:
+async def test_everybody_is_looked_at_again_at_each_evaluation_interval(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
     async with running(rig):
-        await first_turn(rig, turns)
+        await first_cycle(rig, cycles)
         await rig.clock.advance(35)
 
-    assert turns.times == pytest.approx([10.01, 20.01, 30.01], abs=0.1)
-    assert {trigger for _, trigger in turns.seen} == {Trigger.UNHAPPY}
+    assert cycles.times == pytest.approx([10.01, 20.01, 30.01], abs=0.1)
+    assert {trigger for _, trigger in cycles.seen} == {Trigger.UNHAPPY}
 
 
-async def test_the_end_of_a_wait_calls_for_a_turn(rig: Rig, turns: Turns) -> None:
+async def test_the_end_of_a_wait_calls_for_a_cycle(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
-    turns.until = NOW + 3
+    cycles.until = NOW + 3
     async with running(rig):
-        await first_turn(rig, turns)
-        turns.until = None
+        await first_cycle(rig, cycles)
+        cycles.until = None
         await rig.clock.advance(12)
 
-    assert turns.times == [3.0]
+    assert cycles.times == [3.0]
 
 
-async def test_a_wait_that_is_over_already_does_not_spin(rig: Rig, turns: Turns) -> None:
+async def test_a_wait_that_is_over_already_does_not_spin(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
-    turns.until = NOW - 5
+    cycles.until = NOW - 5
     async with running(rig):
-        await first_turn(rig, turns)
+        await first_cycle(rig, cycles)
         await rig.clock.advance(1)
 
-    assert len(turns.seen) <= 20
+    assert len(cycles.seen) <= 20
 
 
-async def test_a_burst_of_signals_is_one_turn(rig: Rig, turns: Turns) -> None:
+async def test_a_burst_of_signals_is_one_cycle(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
     async with running(rig):
-        await first_turn(rig, turns)
+        await first_cycle(rig, cycles)
         for number in range(100):
             rig.work_queue.add(f"pod-{number % 7}")
         await rig.clock.advance(1)
 
-    assert len(turns.seen) == 1
+    assert len(cycles.seen) == 1
 
 
-async def test_kses_cycle_comes_every_n_seconds_and_only_when_asked_for(rig: Rig, turns: Turns) -> None:
+async def test_kses_cycle_comes_every_n_seconds_and_only_when_asked_for(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
     rig.settings = make_settings(triggers={"evaluation_interval": 10, "rematch_interval": 25})
     async with running(rig):
-        await first_turn(rig, turns)
+        await first_cycle(rig, cycles)
         await rig.clock.advance(56)
 
-    asked = [at for at, trigger in turns.seen if trigger is Trigger.INTERVAL]
+    asked = [at for at, trigger in cycles.seen if trigger is Trigger.INTERVAL]
     assert asked == pytest.approx([25, 50], abs=0.1)
-    assert len(turns.seen) > len(asked)
+    assert len(cycles.seen) > len(asked)
 
 
-async def test_a_new_interval_is_in_force_at_once(rig: Rig, turns: Turns) -> None:
+async def test_a_new_interval_is_in_force_at_once(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
     rig.settings = make_settings(triggers={"evaluation_interval": 10, "rematch_interval": "1h"})
     async with running(rig):
-        await first_turn(rig, turns)
+        await first_cycle(rig, cycles)
         await rig.clock.advance(5)
         rig.settings = make_settings(triggers={"evaluation_interval": 10, "rematch_interval": 20})
         rig.work_queue.add("settings")
         await rig.clock.advance(20)
-        assert [round(at) for at, trigger in turns.seen if trigger is Trigger.INTERVAL] == [20]
+        assert [round(at) for at, trigger in cycles.seen if trigger is Trigger.INTERVAL] == [20]
 
-        turns.seen.clear()
+        cycles.seen.clear()
         rig.settings = make_settings(triggers={"evaluation_interval": 10})
         await rig.clock.advance(60)
-        assert {trigger for _, trigger in turns.seen} == {Trigger.UNHAPPY}
+        assert {trigger for _, trigger in cycles.seen} == {Trigger.UNHAPPY}
 
 
-async def test_a_problem_that_the_planner_refuses_costs_one_turn_only(rig: Rig, turns: Turns) -> None:
+async def test_a_problem_that_the_planner_refuses_costs_one_cycle_only(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
-    turns.failure = ProblemError("pod shop/x: usage of cpu is -1")
+    cycles.failure = ProblemError("pod shop/x: usage of cpu is -1")
     async with running(rig) as task:
-        await first_turn(rig, turns)
-        turns.failure = None
+        await first_cycle(rig, cycles)
+        cycles.failure = None
         await rig.clock.advance(10.1)
         assert not task.done()
 
-    assert len(turns.seen) == 1
-    assert rig.loop.turns == 2
+    assert len(cycles.seen) == 1
+    assert rig.loop.cycles == 2
 
 
-async def test_the_reaction_is_measured_from_the_signal_to_the_eviction(rig: Rig, turns: Turns) -> None:
+async def test_the_reaction_is_measured_from_the_signal_to_the_eviction(rig: Rig, cycles: Cycles) -> None:
     pod = make_pod()
     rig.sync(pod)
-    turns.moves = (make_run(pod, "n2", "evicted", evicted=NOW),)
+    cycles.moves = (make_move(pod, "n2", "evicted", evicted=NOW),)
 
     await rig.loop.step({pod.uid: NOW - 0.25})
 
     assert rig.instruments.registry.get_sample_value("rematch_reaction_duration_seconds_sum") == pytest.approx(0.25)
 
 
-async def test_the_loop_turns_the_real_stages() -> None:
+async def test_the_loop_runs_real_cycles() -> None:
     rig = Rig(make_settings(mode="act"))
     pod = make_pod(node=None, phase="Pending", ready=False)
     rig.sync(pod, make_node("n1"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.limits import Limits
+from storage.database import Limits
 from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, SampleRow
 from storage.store import Store
 
@@ -62,7 +62,7 @@ def plan_row() -> Callable[..., PlanRow]:
 
 @pytest.fixture
 def move_row() -> Callable[..., MoveRow]:
-    def make(move_id: str = "m1", plan_id: str | None = None, ended: float | None = None) -> MoveRow:
+    def make(move_id: str = "m1", plan_id: str | None = None, ended: float | None = None, at: float = 100.0) -> MoveRow:
         return MoveRow(
             move_id,
             plan_id,
@@ -74,6 +74,9 @@ def move_row() -> Callable[..., MoveRow]:
             "evicting",
             100.0,
             ended=ended,
+            cycle="c1",
+            at=at,
+            reasons=("n1 is full", "n2 has room"),
         )
 
     return make

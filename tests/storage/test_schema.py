@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from storage.errors import StorageError
+from storage import StorageError
 from storage.rows import DecisionRow
 from storage.store import Store
 
@@ -54,6 +54,75 @@ async def test_migrations_lead_to_the_tables_that_the_code_uses(store: Store) ->
         assert await connection.run_sync(differences) == []
 
 
+_FIRST = """
+INSERT INTO happiness VALUES ('u1', 'shop', 'web', 5.0, 1.0, 100.0, '{}');
+INSERT INTO decisions VALUES ('a-1', 'a', 100.0, 'wait', 'u1', 'shop/web', 'cooldown', 'moved 3 s ago', 160.0);
+INSERT INTO decisions VALUES ('a-2', 'a', 100.0, 'rematch', 'u1', 'shop/web', 'unhappy', 'n1 is full', NULL);
+INSERT INTO decisions VALUES ('b-1', 'b', 200.0, 'rematch', 'u1', 'shop/web', 'unhappy', 'n1 is full', NULL);
+INSERT INTO decisions VALUES ('b-2', 'b', 200.0, 'rematch', 'u2', 'shop/api', 'unhappy', 'n2 is full', NULL);
+INSERT INTO plans VALUES ('p1', 'a', 100.0, 'stable', 'act', 'unhappy', 1, 0, 1, '{"moves": []}');
+INSERT INTO plans VALUES ('p2', 'b', 200.0, 'stable', 'act', 'unhappy', 0, 0, 1, '{"moves": []}');
+INSERT INTO moves VALUES ('m1', 'p1', 'u1', 'shop/web', 'shop/web', 'n1', 'n2', 'done', 101.0, 101.0, 102.0, 104.0,
+    104.0, 'done', 'is Ready', 'u3');
+INSERT INTO settings_revisions VALUES ('r1', 99.0, 'file', 'abc', 1, '[]', 'mode: act');
+INSERT INTO meta VALUES ('cluster', 'uid of kube-system');
+"""
+
+
+def _make_first_schema(database: Path) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import create_engine
+
+    database.parent.mkdir(parents=True)
+    config = Config()
+    config.set_main_option("script_location", "storage:migrations")
+    engine = create_engine(f"sqlite:///{database}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    engine.dispose()
+    with sqlite3.connect(database) as filled:
+        filled.executescript(_FIRST)
+    filled.close()
+
+
+async def test_a_store_of_the_first_schema_keeps_its_history(database: Path) -> None:
+    _make_first_schema(database)
+    async with await Store.open(database) as store:
+        decisions, plans = await store.decisions(), await store.plans()
+        (move,), (revision,), (happiness,) = await store.moves(), await store.revisions(), await store.happiness()
+        store.add_decisions(DecisionRow("c-1", "c", 300.0, "wait", "u1", "shop/web", "cooldown"))
+    assert [(row.id, row.kind, row.until) for row in decisions] == [("a-1", "wait", 160.0)]
+    assert [(row.id, row.pod_key, row.text) for row in plans] == [
+        ("p2", None, "shop/web: n1 is full; shop/api: n2 is full"),
+        ("p1", "shop/web", "shop/web: n1 is full"),
+    ]
+    assert (move.plan_id, move.at, move.cycle, move.reasons, move.outcome) == ("p1", 104.0, "", (), "done")
+    assert happiness.uid == "u1"
+    order = [revision.seq, decisions[0].seq, plans[1].seq, move.seq, plans[0].seq]
+    assert order == sorted(set(order))
+    assert not any("meta" in line for line in _dump(database))
+
+
+async def test_a_migrated_store_is_like_a_new_one(database: Path, tmp_path: Path) -> None:
+    def schema(path: Path) -> set[tuple[object, ...]]:
+        connection = sqlite3.connect(path)
+        names = [
+            row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'index')")
+        ]
+        columns = {
+            (name, *row[1:4], row[5]) for name in names for row in connection.execute(f"PRAGMA table_info({name})")
+        }
+        connection.close()
+        return columns | {(name,) for name in names}
+
+    _make_first_schema(database)
+    await (await Store.open(database)).close()
+    await (await Store.open(tmp_path / "new.db")).close()
+    assert schema(database) == schema(tmp_path / "new.db")
+
+
 async def test_an_interrupted_migration_leaves_nothing_behind(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from alembic import op
 
@@ -75,7 +144,7 @@ async def test_a_newer_schema_is_refused_with_both_versions_and_the_way_out(data
     connection.commit()
     connection.close()
     before = _dump(database)
-    with pytest.raises(StorageError, match=r"rematch\.db has schema 0042.*up to 0001; run the newer version"):
+    with pytest.raises(StorageError, match=r"rematch\.db has schema 0042.*up to 0002; run the newer version"):
         await Store.open(database)
     assert _dump(database) == before
 

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from storage.limits import Limits
+from storage.database import Limits
 from storage.rows import (
     DecisionRow,
     HappinessRow,
-    MetaRow,
     MoveRow,
     PlanRow,
-    PlanSummary,
+    ProblemRow,
     RevisionRow,
     Row,
     SampleRow,
@@ -38,7 +37,7 @@ async def test_a_restart_keeps_every_kind_of_row(
         store.add_samples(sample_row(1.0))
         store.add_decisions(decision_row(1))
         store.add_revision(REFUSED)
-        store.add_meta(MetaRow("cluster", "uid of kube-system"))
+        store.add_problem(ProblemRow("p1", b"compressed"))
     async with await Store.open(f"sqlite:///{database}") as store:
         assert await store.moves() == [move_row(plan_id="p1")]
         assert await store.plan("p1") == plan_row("p1")
@@ -46,8 +45,8 @@ async def test_a_restart_keeps_every_kind_of_row(
         assert await store.samples(0.0, "pod") == [sample_row(1.0)]
         assert await store.decisions() == [decision_row(1)]
         assert await store.revisions() == [REFUSED]
-        assert await store.meta("cluster") == "uid of kube-system"
-        assert await store.meta("unknown") is None
+        assert await store.problem("p1") == ProblemRow("p1", b"compressed")
+        assert await store.problem("p2") is None
 
 
 async def test_rows_are_written_without_being_asked_within_a_second(
@@ -72,26 +71,80 @@ async def test_the_newest_happiness_of_a_pod_replaces_the_older(
     assert await store.happiness() == [happiness_row(failures=3.0)]
 
 
-async def test_decisions_are_found_newest_first_by_pod_and_time(
-    store: Store, decision_row: Callable[..., DecisionRow]
-) -> None:
+async def test_decisions_are_found_newest_first_by_pod(store: Store, decision_row: Callable[..., DecisionRow]) -> None:
     rows = [decision_row(number, pod=("web", "api")[number % 2]) for number in range(10)]
     store.add_decisions(*rows)
     await store.flush()
     assert await store.decisions(limit=3) == rows[:-4:-1]
     assert await store.decisions(pod="shop/api") == rows[9::-2]
-    assert await store.decisions(pod="uid-web", since=4.0) == [rows[8], rows[6], rows[4]]
+    assert await store.decisions(waits=False) == []
 
 
-async def test_plans_are_listed_without_their_documents(store: Store, plan_row: Callable[..., PlanRow]) -> None:
+async def test_pages_of_history_are_cut_by_a_number_that_grows_with_time(
+    database: Path,
+    decision_row: Callable[..., DecisionRow],
+    plan_row: Callable[..., PlanRow],
+    move_row: Callable[..., MoveRow],
+) -> None:
+    async with await Store.open(database) as store:
+        store.add_revision(dataclasses.replace(REFUSED, at=1.0))
+        store.add_decisions(*(decision_row(number, at=1.0) for number in range(5)))
+        store.add_plan(plan_row("p1", at=1.0))
+        store.add_move(move_row("m1", at=1.0))
+    async with await Store.open(database) as store:
+        store.add_decisions(decision_row(9, at=2.0))
+        store.add_move(move_row("m1", at=2.0))
+        await store.flush()
+        first = await store.decisions(limit=2)
+        rest = await store.decisions(before=first[-1].seq)
+        (plan,), (move,), (revision,) = await store.plans(), await store.moves(), await store.revisions()
+        assert await store.plans(before=plan.seq) == []
+        assert await store.moves(before=move.seq) == []
+        assert await store.revisions(before=revision.seq) == []
+    assert [row.id for row in (*first, *rest)] == ["d9", "d4", "d3", "d2", "d1", "d0"]
+    assert [revision.seq, *(row.seq for row in reversed(rest)), first[1].seq, plan.seq, first[0].seq, move.seq] == [
+        *(1_000_000 + number for number in range(7)),
+        2_000_000,
+        2_000_001,
+    ], "a changed move is the newest again"
+
+
+async def test_plans_are_found_newest_first_by_the_pods_they_name(
+    store: Store, plan_row: Callable[..., PlanRow]
+) -> None:
     store.add_plan(plan_row("p1", at=1.0, pod="shop/web"))
     store.add_plan(plan_row("p2", at=2.0, pod="shop/api"))
     await store.flush()
-    assert await store.plans(limit=1) == [PlanSummary("p2", "c1", 2.0, "stable", "act", "happiness", 1, 0, True)]
-    assert await store.last_plan_for("shop/web") == plan_row("p1", at=1.0, pod="shop/web")
-    assert await store.last_plan_for("uid of shop/api") == plan_row("p2", at=2.0, pod="shop/api")
-    assert await store.last_plan_for("shop/we") is None
+    assert [plan.id for plan in await store.plans()] == ["p2", "p1"]
+    assert await store.plans(limit=1) == [plan_row("p2", at=2.0, pod="shop/api")]
+    assert await store.plans(pod="shop/web") == [plan_row("p1", at=1.0, pod="shop/web")]
+    assert await store.plans(pod="shop/we") == []
+    assert await store.plan_times(2.0) == [2.0]
     assert await store.plan("p3") is None
+
+
+async def test_moves_and_the_plans_they_come_from_are_counted(
+    store: Store, plan_row: Callable[..., PlanRow], move_row: Callable[..., MoveRow]
+) -> None:
+    for number in (1, 2, 3):
+        store.add_plan(plan_row(f"p{number}", at=float(number)))
+    store.add_move(dataclasses.replace(move_row("m1", "p1", ended=9.0), outcome="done"))
+    store.add_move(dataclasses.replace(move_row("m2", "p1", ended=9.0), outcome="failed"))
+    store.add_move(dataclasses.replace(move_row("m3", "p2"), state="planned"))
+    await store.flush()
+    assert (await store.count_moves("done"), await store.count_plans_with_moves()) == (1, 2)
+    assert {move.id for move in await store.moves(begun=True)} == {"m1", "m2"}
+
+
+async def test_readers_learn_that_there_is_more(store: Store, decision_row: Callable[..., DecisionRow]) -> None:
+    before = store.version
+    store.add_decisions(decision_row(1))
+    assert store.version == before
+    await store.flush()
+    assert store.version > before
+    seen = store.version
+    await store.flush()
+    assert store.version == seen
 
 
 async def test_a_move_is_kept_even_when_its_plan_is_not_there(store: Store, move_row: Callable[..., MoveRow]) -> None:
@@ -100,13 +153,13 @@ async def test_a_move_is_kept_even_when_its_plan_is_not_there(store: Store, move
     assert await store.moves() == [move_row(plan_id=None)]
 
 
-async def test_moves_need_not_wait_for_the_samples(
+async def test_the_history_need_not_wait_for_the_samples(
     database: Path, move_row: Callable[..., MoveRow], sample_row: Callable[..., SampleRow]
 ) -> None:
     async with await Store.open(database, Limits(flush_seconds=3600.0)) as store:
         store.add_samples(sample_row(1.0))
         store.add_move(move_row(plan_id=None))
-        assert await store.flush_moves()
+        assert await store.flush_history()
         assert await store.moves() == [move_row(plan_id=None)]
         assert store.health.pending == 1
 
@@ -115,7 +168,7 @@ async def test_open_moves_can_be_abandoned(store: Store, move_row: Callable[...,
     store.add_move(move_row("m1", ended=150.0))
     store.add_move(move_row("m2"))
     assert await store.abandon_open_moves(200.0, "the controller was restarted") == 1
-    assert await store.moves(open_only=True) == []
+    assert await store.open_moves() == []
     assert {move.id: (move.ended, move.outcome, move.text) for move in await store.moves()} == {
         "m1": (150.0, "", ""),
         "m2": (200.0, "abandoned", "the controller was restarted"),
@@ -162,9 +215,9 @@ def test_the_fields_of_a_row_are_the_columns_of_its_table() -> None:
         (SampleRow, tables.usage_samples),
         (DecisionRow, tables.decisions),
         (PlanRow, tables.plans),
+        (ProblemRow, tables.problems),
         (MoveRow, tables.moves),
         (RevisionRow, tables.settings_revisions),
-        (MetaRow, tables.meta),
     ]
     for row_type, table in pairs:
         columns = [column.name for column in tables.metadata.tables[str(table)].columns]

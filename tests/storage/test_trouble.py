@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import StorageError
-from storage.limits import Limits
+from storage import StorageError
+from storage.database import Limits
 from storage.rows import DecisionRow, HappinessRow, SampleRow
 from storage.store import Store
 

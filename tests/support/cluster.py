@@ -11,20 +11,24 @@ from reactor.cluster.records import (
     Event,
     LabelSelector,
     Node,
+    NodeUsageSample,
     Owner,
     Pod,
     PodDisruptionBudget,
+    PodUsageSample,
     Probe,
     Workload,
 )
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
 from reactor.cluster.view import ClusterView
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.eligibility import Eligibility
 from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource
 from reactor.signals.probe_counts import Counts
-from reactor.signals.usage import UsageBook, UsageView
-from reactor.state.happiness import Threshold, ThresholdSource, probability
-from reactor.state.moves import Ongoing
-from reactor.state.snapshot import Needs, PodHappiness, Snapshot
+from reactor.signals.usage import UsageHistory, UsageView
+from reactor.state.happiness import PodHappiness, Threshold, ThresholdSource, probability
+from reactor.state.moves import ActiveMoves
+from reactor.state.snapshot import Needs, Snapshot
 from tests.support.clock import NOW
 
 GIB = 2.0**30
@@ -86,7 +90,7 @@ def make_node(name: str = "n1", cpu: float = 4.0, memory: float = 8 * GIB, **fie
 
 
 def make_workload(owner: Owner, namespace: str = "shop", **fields: Any) -> Workload:
-    ordinary: dict[str, Any] = {"resource_version": "", "replicas": 1, "ready_replicas": 1}
+    ordinary: dict[str, Any] = {"resource_version": "", "replicas": 1}
     return Workload(owner.kind, owner.uid, namespace, owner.name, **(ordinary | fields))
 
 
@@ -107,7 +111,6 @@ def make_event(pod: Pod, count: int = 1, last: float = NOW, **fields: Any) -> Ev
         "reason": "Unhealthy",
         "type": "Warning",
         "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
-        "involved_kind": "Pod",
         "involved_namespace": pod.namespace,
         "involved_name": pod.name,
         "involved_uid": pod.uid,
@@ -139,35 +142,42 @@ def make_usage(
     view: ClusterView, pods: Mapping[str, Use], nodes: Mapping[str, Use], *, now: float, age: float = 0.0
 ) -> UsageView:
     """`pods` by name, all in their own namespace; who is not named was never measured."""
-    book = UsageBook(120.0, 900.0, SigmaOrPercentile())
+    usage = UsageHistory(120.0, 900.0, SigmaOrPercentile())
     for node in view.nodes.values():
-        book.observe_node(node.name, node.addresses)
+        usage.observe_node(node.name, node.addresses)
     for pod in view.pods.values():
-        book.observe_pod(pod)
-    told = [
+        usage.observe_pod(pod)
+    samples = [
         PodUsageSample(pod.namespace, pod.name, *pods[pod.name], now - age)
         for pod in view.pods.values()
         if pod.name in pods
     ]
-    book.record_pods(told, Source.METRICS_API, now - age)
-    book.record_nodes(
-        [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], Source.METRICS_API, now - age
+    usage.record_pods(samples, MetricsSource.METRICS_API, now - age)
+    usage.record_nodes(
+        [NodeUsageSample(name, *use, now - age) for name, use in nodes.items()], MetricsSource.METRICS_API, now - age
     )
-    return book.freeze(now)
+    return usage.freeze(now)
 
 
-def make_mood(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> PodHappiness:
+def make_happiness(failures: float, successes: float = 0.0, threshold: float = 0.8, at: float = NOW) -> PodHappiness:
     counts = Counts(successes, failures, at)
     return PodHappiness(counts, probability(counts, 5.0), Threshold(threshold, ThresholdSource.GLOBAL))
 
 
 def make_snapshot(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Snapshot:
-    """`failures` (by pod name) make moods; `usage` and `node_usage` are fresh unless `age` says how old they are."""
+    """`failures` by pod name. `usage` and `node_usage` are fresh unless `age` says how old they are."""
     now = more.pop("now", NOW)
     failures: Mapping[str, float] = more.pop("failures", {})
     usage: Mapping[str, Use] = more.pop("usage", {})
     node_usage: Mapping[str, Use] = more.pop("node_usage", {})
-    age, needs, ongoing = more.pop("age", 0.0), more.pop("needs", Needs.METRICS), more.pop("ongoing", Ongoing())
+    age, needs, moves = more.pop("age", 0.0), more.pop("needs", Needs.METRICS), more.pop("moves", ActiveMoves())
     view = make_view(pods, nodes, at=now, **more)
-    moods = {pod.uid: make_mood(failures[pod.name], at=now) for pod in view.pods.values() if pod.name in failures}
-    return Snapshot(now, view, make_usage(view, usage, node_usage, now=now, age=age), moods, ongoing, needs)
+    failing = [pod for pod in view.pods.values() if pod.name in failures]
+    happiness = {pod.uid: make_happiness(failures[pod.name], at=now) for pod in failing}
+    return Snapshot(now, view, make_usage(view, usage, node_usage, now=now, age=age), happiness, moves, needs)
+
+
+def make_eligibility(
+    snapshot: Snapshot, settings: Settings | None = None, cooldowns: Cooldowns | None = None
+) -> Eligibility:
+    return Eligibility(snapshot, cooldowns or Cooldowns(), settings or make_settings())

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from loadtests.experiment.design import KUBE_SCHEDULER, STEPS, Arm
-from loadtests.experiment.records import StepRecord
+from loadtests.experiments.stable.design import KUBE_SCHEDULER, STEPS, Arm
+from loadtests.experiments.stable.records import StepRecord
 
 
 def make_record(arm: Arm, seed: int, rate: int, availability: float, **more: Any) -> StepRecord:

@@ -9,13 +9,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from loadtests.controlplane import ControlPlane
-from loadtests.embedded import NodeUsage, PodUsage
+from loadtests.embedded import NodeMetrics, PodMetrics
 from loadtests.kubelet.addresses import AddressPool, port_for_pods
 from loadtests.kubelet.kubelet import KubeletOptions, LabKubelet
-from loadtests.workloads.api import Changed, LabApi, Listed
+from loadtests.workloads.api import Changed, LabApi, Listed, has_condition
 from loadtests.workloads.app_spec import AppSpec
-from loadtests.workloads.conditions import has_condition
-from loadtests.workloads.node_spec import NodeSpec
+from loadtests.workloads.placement import NodeSpec
 from reactor.clock import SystemClock
 from tests.support.clock import eventually
 from tests.support.dump import stamp
@@ -97,17 +96,17 @@ class RealShop:
         }
         await self.api.create(f"/api/v1/namespaces/{self.namespace}/events", event)
 
-    def node_usage(self) -> Iterable[NodeUsage]:
+    def node_usage(self) -> Iterable[NodeMetrics]:
         for node in self.nodes:
             cores = sum(CORES.get(app, 0.1) for app, place in self._placed() if place == node)
-            yield NodeUsage(node, cores + 0.1, _GIB, _CLOCK.now())
+            yield NodeMetrics(node, cores + 0.1, _GIB, _CLOCK.now())
 
-    def pod_usage(self) -> Iterable[PodUsage]:
+    def pod_usage(self) -> Iterable[PodMetrics]:
         for pod in self._pods.values():
             app = pod["metadata"]["labels"].get("app", "")
             if pod["spec"].get("nodeName"):
                 container = (("web", CORES.get(app, 0.1), 0.2 * _GIB),)
-                yield PodUsage(self.namespace, pod["metadata"]["name"], container, _CLOCK.now())
+                yield PodMetrics(self.namespace, pod["metadata"]["name"], container, _CLOCK.now())
 
     async def follow(self) -> None:
         await self.api.follow(f"/api/v1/namespaces/{self.namespace}/pods", {}, self._heard)

@@ -1,4 +1,4 @@
-"""The controller's stages joined as in reactor.controller, on a virtual clock and a cluster that the test writes."""
+"""The controller as `reactor.app` wires it, on a virtual clock and a cluster that the test writes."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from matching.registry import load_planner
+from reactor.app import Borders, wire
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, PodDisruptionBudget, Record, Workload
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Source
-from reactor.cycle import Stages, turn
+from reactor.cluster.records import (
+    ConfigMap,
+    Event,
+    Namespace,
+    Node,
+    NodeUsageSample,
+    Pod,
+    PodDisruptionBudget,
+    PodUsageSample,
+    Record,
+    Workload,
+)
+from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
-from reactor.execution.executor import Executor
 from reactor.execution.outcome import Outcome
-from reactor.loop import Loop
-from reactor.record.history import History
-from reactor.record.metrics import Instruments
-from reactor.record.notes import Notes
-from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
-from reactor.state.live_state import Hooks, State
-from reactor.work_queue import WorkQueue
+from reactor.signals.measurements import MetricsSource
+from reactor.state.snapshot import Snapshot
 from tests.support.clock import VirtualClock
 from tests.support.cluster import GIB, make_event, make_owner, make_pending, make_settings, make_workload
 from tests.support.rows import RowsKept
@@ -43,19 +47,25 @@ class Rig:
         self.settings = settings or make_settings(mode="act")
         self.clock = clock or VirtualClock()
         self.writer, self.announcer, self.rows = FakeWriter(), FakeAnnouncer(), RowsKept()
-        self.instruments = Instruments()
-        self.notes = Notes(self.announcer, self.clock, self.instruments.events_lost.inc)
-        self.work_queue = WorkQueue(self.clock)
-        self.executor = Executor(self.writer.writer)
-        self.config_maps: list[ConfigMap | None] = []
-        self.state = self.new_state()
-        self.recorder = Recorder(History(self.rows.store), self.notes, self.instruments)
-        self.stages = Stages(self.state, load_planner, self.executor, self.recorder, lambda: self.settings)
-        self.loop = Loop(self.stages, self.work_queue, self.clock, self.instruments)
+        self.restart()
 
-    def new_state(self) -> State:
-        hooks = Hooks(lambda: self.executor.busy, self.config_maps.append)
-        return State(CLUSTER_KINDS, self.clock, self.work_queue, lambda: self.settings, hooks)
+    def restart(self) -> None:
+        """A new controller, as after a restart of the process."""
+        borders = Borders(
+            self.clock,
+            self.writer.writer,
+            self.rows.store,
+            lambda: self.settings,
+            event_writer=self.announcer,
+        )
+        self.controller = wire(borders)
+        self.state, self.memory = self.controller.state, self.controller.memory
+        self.executor, self.recorder = self.controller.executor, self.controller.recorder
+        self.loop, self.work_queue = self.controller.loop, self.controller.work_queue
+        self.instruments, self.events = self.controller.instruments, self.controller.events
+
+    def snapshot(self) -> Snapshot:
+        return self.state.freeze(self.executor.active_moves())
 
     def put(self, *records: Record) -> None:
         """Owners of pods are put along with them."""
@@ -82,10 +92,10 @@ class Rig:
         """Cores by pod name and by node name; memory is the same for all."""
         now, known = self.clock.now(), self.state.mirror.records(Kind.PODS).values()
         by_name = {pod.name: pod for pod in known if isinstance(pod, Pod)}
-        told = [PodUsageSample(by_name[name].namespace, name, cpu, memory, now) for name, cpu in pods.items()]
-        self.state.usage.record_pods(told, Source.METRICS_API, now)
+        samples = [PodUsageSample(by_name[name].namespace, name, cpu, memory, now) for name, cpu in pods.items()]
+        self.state.usage.record_pods(samples, MetricsSource.METRICS_API, now)
         shares = [NodeUsageSample(name, cpu, memory, now) for name, cpu in nodes.items()]
-        self.state.usage.record_nodes(shares, Source.METRICS_API, now)
+        self.state.usage.record_nodes(shares, MetricsSource.METRICS_API, now)
 
     def fail(self, pod: Pod, count: int = 10) -> None:
         self.put(make_event(pod, count, self.clock.now()))
@@ -104,5 +114,5 @@ class Rig:
         self.put(running)
         return running
 
-    async def turn(self, trigger: Trigger = Trigger.UNHAPPY) -> Outcome:
-        return await turn(self.stages, trigger)
+    async def run_cycle(self, trigger: Trigger = Trigger.UNHAPPY) -> Outcome:
+        return await run_cycle(self.controller.parts, trigger)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import cast
 
-from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, RevisionRow, SampleRow
+from reactor.record.history_reader import HistoryEntry, history_entries
+from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, ProblemRow, RevisionRow, SampleRow
 from storage.store import Store
 
 
@@ -18,29 +21,41 @@ class RowsKept:
         self.revisions: list[RevisionRow] = []
         self.samples: list[SampleRow] = []
         self.happiness: list[HappinessRow] = []
+        self.problems: list[ProblemRow] = []
+        self._seq = itertools.count(1)
+
+    @property
+    def history(self) -> list[HistoryEntry]:
+        """What the dashboard shows of these rows, newest first. Of each move the latest row."""
+        latest = {row.id: row for row in self.moves}.values()
+        begun = [row for row in latest if row.state != "planned"]
+        return history_entries([*self.decisions, *self.plans, *begun, *self.revisions])
 
     @property
     def store(self) -> Store:
         return cast(Store, self)
 
-    async def flush_moves(self) -> bool:
+    async def flush_history(self) -> bool:
         self.safe = tuple(self.moves)
         return True
 
     def add_decisions(self, *rows: DecisionRow) -> None:
-        self.decisions += rows
+        self.decisions += [replace(row, seq=next(self._seq)) for row in rows]
 
     def add_plan(self, row: PlanRow) -> None:
-        self.plans.append(row)
+        self.plans.append(replace(row, seq=next(self._seq)))
 
     def add_move(self, row: MoveRow) -> None:
-        self.moves.append(row)
+        self.moves.append(replace(row, seq=next(self._seq)))
 
     def add_revision(self, row: RevisionRow) -> None:
-        self.revisions.append(row)
+        self.revisions.append(replace(row, seq=next(self._seq)))
 
     def add_samples(self, *rows: SampleRow) -> None:
         self.samples += rows
 
     def add_happiness(self, *rows: HappinessRow) -> None:
         self.happiness += rows
+
+    def add_problem(self, row: ProblemRow) -> None:
+        self.problems.append(row)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from loadtests.embedded import Change, ClusterOptions, EmbeddedCluster, NodeUsage, PodUsage, changed
+from loadtests.embedded import Change, ClusterOptions, EmbeddedCluster, NodeMetrics, PodMetrics, changed
 from loadtests.embedded.binding import bind
 from loadtests.embedded.deletion import DeleteOptions, delete
 from loadtests.embedded.resources import DEPLOYMENTS, EVENTS, NODES, PODS, Json
@@ -64,17 +64,17 @@ class Shop:
         }
         self.cluster.api.create(EVENTS, event)
 
-    def node_usage(self) -> Iterable[NodeUsage]:
+    def node_usage(self) -> Iterable[NodeMetrics]:
         for node in ("n1", "n2"):
             cores = sum(CORES[app] for app in CORES for place in self.where(app) if place == node)
-            yield NodeUsage(node, cores + 0.1, _GIB, self.clock.now())
+            yield NodeMetrics(node, cores + 0.1, _GIB, self.clock.now())
 
-    def pod_usage(self) -> Iterable[PodUsage]:
+    def pod_usage(self) -> Iterable[PodMetrics]:
         for app, cores in CORES.items():
             for pod in self.pods(app):
                 if pod["spec"].get("nodeName"):
                     name = pod["metadata"]["name"]
-                    yield PodUsage("default", name, (("srv", cores, 0.2 * _GIB),), self.clock.now())
+                    yield PodMetrics("default", name, (("srv", cores, 0.2 * _GIB),), self.clock.now())
 
     def _report(self, change: Change) -> None:
         if change.resource is PODS:

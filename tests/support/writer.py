@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from reactor.cluster.event_writer import Announcement
 from reactor.cluster.kinds import ObjectName
 from reactor.cluster.records import Pod
-from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter, Eviction, EvictionAnswer
+from reactor.cluster.writes import Announcement, Binding, BindingAnswer, ClusterWriter, Eviction, EvictionAnswer
 from reactor.errors import ClusterError, NotFound
 
 

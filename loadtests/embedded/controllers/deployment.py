@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from loadtests.embedded.controllers.owner_index import OwnerIndex
-from loadtests.embedded.controllers.rollout import Count, limits_of, scale_down, scale_up
-from loadtests.embedded.controllers.template_hash import HASH_LABEL, same_template, template_hash
-from loadtests.embedded.controllers.work_queue import WorkQueue
+from loadtests.embedded.controllers.rollout import (
+    HASH_LABEL,
+    Count,
+    limits_of,
+    same_template,
+    scale_down,
+    scale_up,
+    template_hash,
+)
+from loadtests.embedded.controllers.shared import OwnerIndex, WorkQueue
 from loadtests.embedded.deletion import delete
 from loadtests.embedded.event_recorder import EventRecorder
 from loadtests.embedded.object_api import ObjectApi

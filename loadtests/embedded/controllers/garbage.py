@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from loadtests.embedded.controllers.owner_index import Dependent, OwnerIndex
-from loadtests.embedded.controllers.work_queue import WorkQueue
+from loadtests.embedded.controllers.shared import Dependent, OwnerIndex, WorkQueue
 from loadtests.embedded.deletion import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, DeleteOptions, delete
 from loadtests.embedded.object_api import ObjectApi
 from loadtests.embedded.objects import is_deleting, name_of, namespace_of, uid_of, with_metadata

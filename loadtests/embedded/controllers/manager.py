@@ -9,8 +9,8 @@ from loadtests.embedded.controllers.deployment import DeploymentController
 from loadtests.embedded.controllers.disruption import DisruptionController
 from loadtests.embedded.controllers.garbage import GarbageCollector, NamespaceController, PodCollector
 from loadtests.embedded.controllers.node_taints import NodeTaintController
-from loadtests.embedded.controllers.owner_index import OwnerIndex
 from loadtests.embedded.controllers.replicaset import ReplicaSetController
+from loadtests.embedded.controllers.shared import OwnerIndex
 from loadtests.embedded.object_api import ObjectApi
 
 

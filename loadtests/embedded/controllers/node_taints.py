@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtests.embedded.controllers.work_queue import WorkQueue
+from loadtests.embedded.controllers.shared import WorkQueue
 from loadtests.embedded.object_api import ObjectApi
 from loadtests.embedded.objects import changed, condition_of, spec_of
 from loadtests.embedded.resources import NODES, Json

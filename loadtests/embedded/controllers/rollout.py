@@ -1,11 +1,16 @@
-"""How far a rolling update may go in one step: numbers in, numbers out."""
+"""Rolling updates: the hash of a pod template, and how far an update may go in one step."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+import msgspec
+
+from loadtests.embedded.objects import NAME_ALPHABET
 from loadtests.embedded.resources import Json
+
+HASH_LABEL = "pod-template-hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +67,21 @@ def scale_down(new: Count, old: list[Count], replicas: int, limits: Limits) -> d
         targets[count.name] -= gone
         healthy -= gone
     return targets
+
+
+def template_hash(template: Json) -> str:
+    """FNV-1a over the template's JSON in key order. The real one hashes Go's memory layout: only the form agrees."""
+    value = 0x811C9DC5
+    for byte in msgspec.json.encode(template, order="sorted"):
+        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
+    return "".join(NAME_ALPHABET[ord(digit) % len(NAME_ALPHABET)] for digit in str(value))
+
+
+def same_template(replica_set: Json, deployment: Json) -> bool:
+    return _bare(replica_set["spec"]["template"]) == _bare(deployment["spec"]["template"])
+
+
+def _bare(template: Json) -> Json:
+    metadata = template.get("metadata") or {}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
+    return {**template, "metadata": {**metadata, "labels": labels}}

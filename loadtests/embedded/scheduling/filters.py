@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from loadtests.embedded.objects import condition_of, labels_of, name_of, spec_of
 from loadtests.embedded.resources import Json
-from loadtests.embedded.scheduling.occupancy import NodeState
-from loadtests.embedded.scheduling.requests import Amounts
+from loadtests.embedded.scheduling.occupancy import Amounts, NodeState
+from loadtests.embedded.selectors import requirements_of
+from matching.problem import ProblemError
+from matching.selectors import matches
 
 _UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -26,7 +28,7 @@ def refusal(pod: Json, wanted: Amounts, state: NodeState) -> str:
     return _lack(wanted, state)
 
 
-def unjudged(pod: Json) -> str:
+def unsupported(pod: Json) -> str:
     """The first hard constraint that this scheduler does not know; such a pod is left alone, never placed wrongly."""
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}
@@ -88,29 +90,15 @@ def _term_holds(term: Json, node: Json) -> bool:
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
         return False
-    by_label = all(_requirement_holds(entry, labels_of(node)) for entry in expressions)
-    return by_label and all(_requirement_holds(entry, {"metadata.name": name_of(node)}) for entry in fields)
+    return _hold(expressions, labels_of(node)) and _hold(fields, {"metadata.name": name_of(node)})
 
 
-def _requirement_holds(entry: Json, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(entry["key"]), entry.get("values") or [""]
-    checks: Mapping[str, Callable[[], bool]] = {
-        "In": lambda: value in values,
-        "NotIn": lambda: value not in values,
-        "Exists": lambda: value is not None,
-        "DoesNotExist": lambda: value is None,
-        "Gt": lambda: value is not None and _number(value) > _number(values[0]),
-        "Lt": lambda: value is not None and _number(value) < _number(values[0]),
-    }
-    check = checks.get(entry["operator"])
-    return check is not None and check()
-
-
-def _number(text: str) -> float:
+def _hold(expressions: Iterable[Json], labels: Mapping[str, str]) -> bool:
+    """An unknown operator, or a bound that is no number, selects no node."""
     try:
-        return float(int(text))
-    except ValueError:
-        return float("nan")
+        return matches(requirements_of(expressions), labels)
+    except (ProblemError, ValueError, IndexError):
+        return False
 
 
 def _lack(wanted: Amounts, state: NodeState) -> str:

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from loadtests.embedded.objects import controller_of, labels_of
 from loadtests.embedded.resources import Json
 from loadtests.embedded.scheduling.filters import taints_of, tolerated
-from loadtests.embedded.scheduling.occupancy import NodeState
-from loadtests.embedded.scheduling.requests import Amounts, pod_requests
+from loadtests.embedded.scheduling.occupancy import Amounts, NodeState, pod_requests
 
 _BEST = 100
 _AXES = ("cpu", "memory")

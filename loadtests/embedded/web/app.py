@@ -13,12 +13,10 @@ from loadtests.embedded.metrics_api import MetricsProvider
 from loadtests.embedded.object_api import ObjectApi
 from loadtests.embedded.resources import NODE_METRICS, POD_METRICS
 from loadtests.embedded.web import reading, subresources, writing
-from loadtests.embedded.web.access_review import REVIEW_PATH, answer_review
-from loadtests.embedded.web.answers import failure, json_answer
-from loadtests.embedded.web.body import LIMIT
 from loadtests.embedded.web.discovery import HEALTH_PATHS, documents
-from loadtests.embedded.web.metrics import answer_metrics
-from loadtests.embedded.web.target import Target, parse_target
+from loadtests.embedded.web.requests import LIMIT, Target, parse_target
+from loadtests.embedded.web.responses import failure, json_answer
+from loadtests.embedded.web.subresources import REVIEW_PATH, answer_metrics, answer_review
 from loadtests.embedded.web.watching import answer_watch
 
 _PUBLIC = (*HEALTH_PATHS, "/version")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loadtests.embedded.resources import SERVED, Json, Resource
-from loadtests.embedded.web.access_review import REVIEW_GROUP, REVIEW_RESOURCE
+from loadtests.embedded.web.subresources import REVIEW_GROUP, REVIEW_RESOURCE
 
 GIT_VERSION = "v1.36.0+rematch-embedded"
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")

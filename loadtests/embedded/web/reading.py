@@ -14,8 +14,8 @@ from loadtests.embedded.resources import Json, Resource
 from loadtests.embedded.selectors import Predicate, predicate
 from loadtests.embedded.store import Key, ObjectStore, Stored
 from loadtests.embedded.tables import table_of
-from loadtests.embedded.web.answers import json_answer, list_body, raw_answer, wants_table
-from loadtests.embedded.web.target import Target
+from loadtests.embedded.web.requests import Target
+from loadtests.embedded.web.responses import json_answer, list_body, raw_answer, wants_table
 
 _VERSION_TOO_OLD = "The resourceVersion for the provided list is too old."
 _TOKEN_TOO_OLD = (

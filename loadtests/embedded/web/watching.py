@@ -15,9 +15,9 @@ from loadtests.embedded.resources import Json, Resource
 from loadtests.embedded.selectors import Predicate, predicate
 from loadtests.embedded.store import Change, ChangeType, ObjectStore, Stored
 from loadtests.embedded.tables import table_of
-from loadtests.embedded.web.answers import wants_table
 from loadtests.embedded.web.reading import number
-from loadtests.embedded.web.target import Target
+from loadtests.embedded.web.requests import Target
+from loadtests.embedded.web.responses import wants_table
 from reactor.clock import Clock
 
 _encode = msgspec.json.Encoder().encode

@@ -14,10 +14,9 @@ from loadtests.embedded.objects import name_of, with_metadata
 from loadtests.embedded.patching import apply_patch
 from loadtests.embedded.resources import Json, Resource
 from loadtests.embedded.validation import invalid_value
-from loadtests.embedded.web.answers import json_answer, list_body, list_item, raw_answer, success
-from loadtests.embedded.web.body import decode, read_bytes, read_json
 from loadtests.embedded.web.reading import list_options, list_page
-from loadtests.embedded.web.target import Target
+from loadtests.embedded.web.requests import Target, decode, read_bytes, read_json
+from loadtests.embedded.web.responses import json_answer, list_body, list_item, raw_answer, success
 
 
 def is_dry_run(request: web.Request) -> bool:

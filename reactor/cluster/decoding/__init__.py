@@ -1,1 +1,4 @@
-"""From the API's JSON to our records. The only place that knows how Kubernetes spells things; it does no I/O."""
+"""Decoding of the API's JSON into records. Only this package knows the JSON of Kubernetes; it does no I/O.
+
+This is the hot path of the first list of 150,000 pods: msgspec structs, and equal parts are decoded once.
+"""

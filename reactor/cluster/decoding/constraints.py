@@ -1,22 +1,186 @@
-"""What a pod's spec demands of its node and its neighbours, and the names of demands that we cannot judge."""
+"""Scheduling constraints in a pod's spec: selectors, affinity, topology spread, tolerations, host ports.
+
+matchLabelKeys and mismatchLabelKeys refer to labels of the pod itself. The API server writes them into the selector
+when a pod is created; where it has not (an older version, or a file written by hand) it is done here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
-from matching.problem import HostPort, Rules, Toleration
-from reactor.cluster.decoding.parts import WrongField, decode_strings, given, inside
-from reactor.cluster.decoding.pod_affinity import decode_affinity, decode_spreads
-from reactor.cluster.decoding.pod_shape import WirePodSpec, WireVolume
+from matching.problem import HostPort, PodTerm, Preferred, Requirement, Rules, Selector, Spread, Term, Toleration
+from reactor.cluster.decoding.common import WrongField, decode_strings, inside
+from reactor.cluster.decoding.pod_json import WirePodSpec
 
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_CACHE_SIZE = 16384
 V = TypeVar("V")
+Labels = Mapping[str, str]
 
-_MOST_KEPT = 16384
+
+class WireRequirement(Struct, gc=False):
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class WireSelector(Struct, rename="camel", gc=False):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[WireRequirement] | None = None
+
+
+class WireTerm(Struct, rename="camel", gc=False):
+    match_expressions: list[WireRequirement] | None = None
+    match_fields: list[WireRequirement] | None = None
+
+
+class WireNodeSelector(Struct, rename="camel", gc=False):
+    node_selector_terms: list[WireTerm] | None = None
+
+
+def requirements(found: list[WireRequirement] | None) -> tuple[Requirement, ...]:
+    return tuple(Requirement(each.key, each.operator, tuple(each.values or ())) for each in found or ())
+
+
+def selector(wire: WireSelector) -> Selector:
+    labels = (Requirement(key, "In", (value,)) for key, value in sorted((wire.match_labels or {}).items()))
+    return Selector((*labels, *requirements(wire.match_expressions)))
+
+
+def node_term(wire: WireTerm) -> Term:
+    return Term(requirements(wire.match_expressions), requirements(wire.match_fields))
+
+
+def node_terms(wire: WireNodeSelector) -> tuple[Term, ...]:
+    return tuple(node_term(term) for term in wire.node_selector_terms or ())
+
+
+class _WeightedNode(Struct, gc=False):
+    preference: WireTerm | None = None
+    weight: int = 1
+
+
+class _NodeAffinity(Struct, gc=False, rename={"required": _REQUIRED, "preferred": _PREFERRED}):
+    required: WireNodeSelector | None = None
+    preferred: list[_WeightedNode] | None = None
+
+
+class _PodTerm(Struct, rename="camel", gc=False):
+    topology_key: str
+    label_selector: WireSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: WireSelector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class _WeightedPods(Struct, rename="camel", gc=False):
+    pod_affinity_term: _PodTerm | None = None
+    weight: int = 1
+
+
+class _PodAffinity(Struct, gc=False, rename={"required": _REQUIRED, "preferred": _PREFERRED}):
+    required: list[_PodTerm] | None = None
+    preferred: list[_WeightedPods] | None = None
+
+
+class _Affinity(Struct, rename="camel", gc=False):
+    node_affinity: _NodeAffinity | None = None
+    pod_affinity: _PodAffinity | None = None
+    pod_anti_affinity: _PodAffinity | None = None
+
+
+class _Spread(Struct, rename="camel", gc=False):
+    topology_key: str
+    max_skew: int = 1
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: WireSelector | None = None
+    min_domains: int | None = None
+    match_label_keys: list[str] | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+
+
+class Affinity(Struct, frozen=True, gc=False):
+    """The affinity of a pod, by kind."""
+
+    node_affinity: tuple[Term, ...] | None = None
+    pod_affinity: tuple[PodTerm, ...] = ()
+    pod_anti_affinity: tuple[PodTerm, ...] = ()
+    spread: tuple[Spread, ...] = ()
+    preferred: Preferred = Preferred()
+
+
+_AFFINITY = msgspec.json.Decoder(_Affinity | None)
+_SPREADS = msgspec.json.Decoder(list[_Spread] | None)
+
+
+def decode_affinity(text: bytes, labels: Labels) -> Affinity:
+    found = _AFFINITY.decode(text) or _Affinity()
+    node = found.node_affinity or _NodeAffinity()
+    near, apart = found.pod_affinity or _PodAffinity(), found.pod_anti_affinity or _PodAffinity()
+    return Affinity(
+        None if node.required is None else node_terms(node.required),
+        tuple(_pod_term(term, labels) for term in near.required or ()),
+        tuple(_pod_term(term, labels) for term in apart.required or ()),
+        preferred=Preferred(
+            tuple((each.weight, node_term(each.preference)) for each in node.preferred or () if each.preference),
+            _weighted(near.preferred, labels),
+            _weighted(apart.preferred, labels),
+        ),
+    )
+
+
+def decode_spreads(text: bytes, labels: Labels) -> tuple[tuple[Spread, ...], tuple[Spread, ...]]:
+    """The hard ones (DoNotSchedule) and the soft ones (ScheduleAnyway)."""
+    found = _SPREADS.decode(text) or []
+    hard = tuple(_spread(each, labels) for each in found if each.when_unsatisfiable == "DoNotSchedule")
+    return hard, tuple(_spread(each, labels) for each in found if each.when_unsatisfiable != "DoNotSchedule")
+
+
+def _weighted(found: list[_WeightedPods] | None, labels: Labels) -> tuple[tuple[int, PodTerm], ...]:
+    return tuple(
+        (each.weight, _pod_term(each.pod_affinity_term, labels)) for each in found or () if each.pod_affinity_term
+    )
+
+
+def _pod_term(term: _PodTerm, labels: Labels) -> PodTerm:
+    return PodTerm(
+        term.topology_key,
+        _with_keys(term.label_selector, labels, term.match_label_keys or (), term.mismatch_label_keys or ()),
+        tuple(sorted(term.namespaces or ())),
+        None if term.namespace_selector is None else selector(term.namespace_selector),
+    )
+
+
+def _spread(spread: _Spread, labels: Labels) -> Spread:
+    return Spread(
+        spread.topology_key,
+        _with_keys(spread.label_selector, labels, spread.match_label_keys or ()),
+        spread.max_skew,
+        1 if spread.min_domains is None else spread.min_domains,
+        spread.node_affinity_policy != "Ignore",
+        spread.node_taints_policy == "Honor",
+    )
+
+
+def _with_keys(
+    wire: WireSelector | None, labels: Labels, match: Iterable[str], mismatch: Iterable[str] = ()
+) -> Selector | None:
+    """The API forbids a key in both selector and matchLabelKeys, so one that is in both was added by the API server."""
+    if wire is None:
+        return None
+    stated = selector(wire).requirements
+    known = {requirement.key for requirement in stated}
+    merged = [Requirement(key, "In", (labels[key],)) for key in match if key in labels and key not in known]
+    merged += [Requirement(key, "NotIn", (labels[key],)) for key in mismatch if key in labels and key not in known]
+    return Selector((*stated, *merged))
 
 
 class _Toleration(Struct, gc=False):
@@ -31,57 +195,33 @@ _NO_RULES = Rules()
 
 
 class ConstraintsDecoder:
-    """Pods with the same statements share one Rules value, and so do pods whose rules come out equal."""
+    """Pods with equal constraints share one Rules value."""
 
     def __init__(self) -> None:
-        self._stated: dict[tuple[object, ...], Rules] = {}
+        self._by_key: dict[tuple[object, ...], Rules] = {}
         self._equal: dict[Rules, Rules] = {_NO_RULES: _NO_RULES}
 
     def rules(self, spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
-        statements = _statements(spec, labels)
-        known = self._stated.get(statements)
+        key = _rules_key(spec, labels)
+        known = self._by_key.get(key)
         if known is None:
-            if len(self._stated) >= _MOST_KEPT:
-                self._stated.clear()
+            if len(self._by_key) >= _CACHE_SIZE:
+                self._by_key.clear()
                 self._equal.clear()
             rules = _rules(spec, labels)
-            known = self._stated[statements] = self._equal.setdefault(rules, rules)
+            known = self._by_key[key] = self._equal.setdefault(rules, rules)
         return known
 
 
-def unjudged(spec: WirePodSpec) -> Iterator[str]:
-    """Demands that nobody here can judge, whatever else is known of the cluster."""
-    if any(_is_foreign(volume) for volume in spec.volumes or ()):
-        yield "volumes"
-    if spec.resource_claims:
-        yield "resourceClaims"
-
-
-def claims(spec: WirePodSpec, pod: str) -> tuple[str, ...]:
-    """Names of the PersistentVolumeClaims that the pod uses; an ephemeral volume's is made of the pod's name."""
-    found = [
-        volume.persistent_volume_claim.claim_name for volume in spec.volumes or () if volume.persistent_volume_claim
-    ]
-    found += [f"{pod}-{volume.name}" for volume in spec.volumes or () if given(volume.ephemeral)]
-    return tuple(found)
-
-
-def local_data(spec: WirePodSpec) -> tuple[str, ...]:
-    """Volumes whose data stays behind on the node."""
-    found = [f"emptyDir:{volume.name}" for volume in spec.volumes or () if given(volume.empty_dir)]
-    found += [f"hostPath:{volume.name}" for volume in spec.volumes or () if given(volume.host_path)]
-    return tuple(found)
-
-
-def _statements(spec: WirePodSpec, labels: Mapping[str, str]) -> tuple[object, ...]:
-    """All that the rules depend on. The pod's own labels do only where its rules refer to them."""
+def _rules_key(spec: WirePodSpec, labels: Mapping[str, str]) -> tuple[object, ...]:
+    """All that the rules depend on: the pod's own labels only where its rules refer to them."""
     affinity, spreads = bytes(spec.affinity), bytes(spec.topology_spread_constraints)
     own = tuple(sorted(labels.items())) if b"LabelKeys" in affinity or b"LabelKeys" in spreads else ()
     return bytes(spec.tolerations), bytes(spec.node_selector), affinity, spreads, own, _host_ports(spec)
 
 
 def _rules(spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
-    demands = _part(spec.affinity, "spec.affinity", lambda text: decode_affinity(text, labels))
+    affinity = _part(spec.affinity, "spec.affinity", lambda text: decode_affinity(text, labels))
     hard, soft = _part(
         spec.topology_spread_constraints,
         "spec.topologySpreadConstraints",
@@ -90,12 +230,12 @@ def _rules(spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
     return Rules(
         tolerations=_part(spec.tolerations, "spec.tolerations", _decode_tolerations),
         node_selector=_part(spec.node_selector, "spec.nodeSelector", _decode_node_selector),
-        node_affinity=demands.node_affinity,
-        pod_affinity=demands.pod_affinity,
-        pod_anti_affinity=demands.pod_anti_affinity,
+        node_affinity=affinity.node_affinity,
+        pod_affinity=affinity.pod_affinity,
+        pod_anti_affinity=affinity.pod_anti_affinity,
         spread=hard,
         ports=_host_ports(spec),
-        preferred=replace(demands.preferred, spread=soft),
+        preferred=replace(affinity.preferred, spread=soft),
     )
 
 
@@ -118,7 +258,7 @@ def _decode_tolerations(text: bytes) -> tuple[Toleration, ...]:
 
 
 def _host_ports(spec: WirePodSpec) -> tuple[HostPort, ...]:
-    """Of containers that run with the pod. On the host's network every port is a host port, stated or not."""
+    """Ports of containers that run with the pod. On the host's network every port is a host port."""
     running = (*spec.containers, *(each for each in spec.init_containers or () if each.sidecar))
     ports = []
     for container in running:
@@ -127,20 +267,3 @@ def _host_ports(spec: WirePodSpec) -> tuple[HostPort, ...]:
             if number:
                 ports.append(HostPort(number, port.protocol or "TCP", port.host_ip or "0.0.0.0"))
     return tuple(ports)
-
-
-def _is_foreign(volume: WireVolume) -> bool:
-    """A source that may bind the pod to some nodes in ways that we do not read."""
-    known = (
-        volume.empty_dir,
-        volume.host_path,
-        volume.config_map,
-        volume.secret,
-        volume.projected,
-        volume.downward_api,
-        volume.image,
-        volume.nfs,
-        volume.csi,
-        volume.ephemeral,
-    )
-    return volume.persistent_volume_claim is None and not any(map(given, known))

@@ -1,4 +1,4 @@
-"""One entry to all decoders: by kind, with a wrong object turned into a report instead of a stop."""
+"""The decoder of all kinds. An object that cannot be decoded becomes a MalformedObject, not an exception."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import msgspec
 from msgspec import Raw, Struct
 
 from reactor.cluster.decoding import objects
+from reactor.cluster.decoding.common import MetaDecoder, WrongField, wrong_field
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.decoding.nodes import NodeDecoder
-from reactor.cluster.decoding.parts import MetaDecoder, WrongField, wrong_field
 from reactor.cluster.decoding.pods import PodDecoder
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
-    """An object that could not be read: which one, as far as it is legible, and what is wrong with it."""
+class MalformedObject:
+    """An object that could not be decoded: which one, as far as it can be read, and what is wrong with it."""
 
     kind: Kind
     key: str
-    """As `key_of` of the record it would have been; empty when its name is not legible, either."""
+    """As `key_of` for its record would be; empty when it cannot be read, either."""
     name: str
     path: str
     problem: str
 
     def __str__(self) -> str:
-        place = f" {self.path}:" if self.path else ""
-        return f"{self.kind.object_kind} {self.name}:{place} {self.problem}"
+        path = f" {self.path}:" if self.path else ""
+        return f"{self.kind.object_kind} {self.name}:{path} {self.problem}"
 
 
-class _LegibleMeta(Struct, gc=False):
+class _NameMeta(Struct, gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -43,20 +43,20 @@ class _LegibleMeta(Struct, gc=False):
         return f"{self.namespace}/{self.name}" if self.namespace and self.name else self.name
 
 
-class _Legible(Struct, gc=False):
-    metadata: _LegibleMeta
+class _Named(Struct, gc=False):
+    metadata: _NameMeta
 
 
-_LEGIBLE = msgspec.json.Decoder(_Legible)
+_NAMED = msgspec.json.Decoder(_Named)
 
 
 def key_of(kind: Kind, record: Record) -> str:
-    """What identifies a record among its kind: the UID where a name can come again as another object."""
+    """Identifies a record among its kind: the UID where another object can get the same name."""
     return record.uid if kind.namespaced else record.name
 
 
 class Decoder:
-    """Holds what records have in common, so use one for all objects of one cluster."""
+    """Shares equal parts of records, so use one for all objects of a cluster."""
 
     def __init__(self) -> None:
         metas = MetaDecoder()
@@ -65,16 +65,15 @@ class Decoder:
             Kind.NODES: NodeDecoder(metas).decode,
             Kind.EVENTS: decode_event,
             **{kind: objects.workload_decoder(kind.object_kind, metas) for kind in WORKLOAD_KINDS},
-            Kind.PDBS: objects.decode_budget,
+            Kind.PDBS: objects.decode_pdb,
             Kind.NAMESPACES: objects.namespace_decoder(metas),
-            Kind.PVCS: objects.decode_claim,
-            Kind.PVS: objects.decode_volume,
-            Kind.PRIORITY_CLASSES: objects.decode_priority_class,
+            Kind.PVCS: objects.decode_pvc,
+            Kind.PVS: objects.decode_pv,
             Kind.CONFIG_MAPS: objects.decode_config_map,
         }
 
-    def decode(self, kind: Kind, text: bytes | Raw) -> Record | Malformed:
-        """Never raises for what `text` holds: one wrong object must not stop the others."""
+    def decode(self, kind: Kind, text: bytes | Raw) -> Record | MalformedObject:
+        """Never raises: one malformed object must not stop the others."""
         try:
             return self._decoders[kind](text)
         except WrongField as error:
@@ -85,21 +84,21 @@ class Decoder:
             return self._report(kind, text, WrongField("", "is not valid UTF-8"))
 
     def key(self, kind: Kind, text: bytes | Raw) -> str:
-        """The key of an object of which nothing else matters; empty when not legible."""
-        meta = _legible(text)
+        """The key of an object without decoding the rest; empty when it cannot be read."""
+        meta = _name_of(text)
         return meta.uid or meta.full_name if kind.namespaced else meta.name
 
-    def _report(self, kind: Kind, text: bytes | Raw, wrong: WrongField) -> Malformed:
-        return Malformed(kind, self.key(kind, text), legible_name(text), wrong.path, wrong.problem)
+    def _report(self, kind: Kind, text: bytes | Raw, wrong: WrongField) -> MalformedObject:
+        return MalformedObject(kind, self.key(kind, text), readable_name(text), wrong.path, wrong.problem)
 
 
-def legible_name(text: bytes | Raw) -> str:
-    """`namespace/name` of any object, or as much of it as can be read."""
-    return _legible(text).full_name or "(name not legible)"
+def readable_name(text: bytes | Raw) -> str:
+    """`namespace/name` of any object, as far as it can be read."""
+    return _name_of(text).full_name or "(unreadable name)"
 
 
-def _legible(text: bytes | Raw) -> _LegibleMeta:
+def _name_of(text: bytes | Raw) -> _NameMeta:
     try:
-        return _LEGIBLE.decode(text).metadata
+        return _NAMED.decode(text).metadata
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _LegibleMeta()
+        return _NameMeta()

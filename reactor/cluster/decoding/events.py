@@ -7,12 +7,11 @@ import sys
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.parts import Time, WireMeta, created, seconds, uid_of
+from reactor.cluster.decoding.common import Time, WireMeta, created, seconds, uid_of
 from reactor.cluster.records import Event
 
 
 class _Involved(Struct, rename="camel", gc=False):
-    kind: str = ""
     namespace: str = ""
     name: str = ""
     uid: str = ""
@@ -51,7 +50,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 def decode_event(text: bytes | Raw) -> Event:
-    """Both spellings: core/v1 (involvedObject, message) and events.k8s.io/v1 (regarding, note)."""
+    """Both formats: core/v1 (involvedObject, message) and events.k8s.io/v1 (regarding, note)."""
     wire = _EVENT.decode(text)
     meta = wire.metadata
     involved = wire.involved_object or wire.regarding or _Involved()
@@ -65,7 +64,6 @@ def decode_event(text: bytes | Raw) -> Event:
         reason=sys.intern(wire.reason or ""),
         type=sys.intern(wire.type or ""),
         message=sys.intern(wire.message or wire.note or ""),
-        involved_kind=sys.intern(involved.kind),
         involved_namespace=sys.intern(involved.namespace),
         involved_name=involved.name,
         involved_uid=involved.uid,

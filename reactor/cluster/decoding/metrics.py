@@ -1,13 +1,13 @@
-"""metrics.k8s.io objects: what PodMetrics and NodeMetrics say was used."""
+"""PodMetrics and NodeMetrics of metrics.k8s.io."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.parts import Time, WrongField, inside
+from reactor.cluster.decoding.common import Time, WrongField, inside
 from reactor.cluster.decoding.quantity import parse_quantity
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 
 
 class _Meta(Struct, gc=False):
@@ -41,7 +41,7 @@ _NODE = msgspec.json.Decoder(_NodeMetrics)
 
 
 def decode_pod_metrics(text: bytes | Raw) -> PodUsageSample:
-    """The sum of the containers; an axis that one of them does not tell is not told."""
+    """The sum of the containers; None where the value of one is missing."""
     wire = _POD.decode(text)
     usages = [container.usage for container in wire.containers or ()]
     return PodUsageSample(

@@ -6,28 +6,27 @@ import msgspec
 from msgspec import Raw, Struct
 
 from matching.problem import Taint
-from reactor.cluster.decoding.parts import (
+from reactor.cluster.decoding.common import (
     Memo,
     MetaDecoder,
     Time,
     WireMeta,
     created,
     decode_amounts,
-    given,
+    is_given,
     seconds,
     uid_of,
 )
-from reactor.cluster.decoding.pod_shape import WireCondition
+from reactor.cluster.decoding.pod_json import WireCondition
 from reactor.cluster.records import Node
 
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-class _Taint(Struct, rename="camel", gc=False):
+class _Taint(Struct, gc=False):
     key: str
     effect: str
     value: str | None = None
-    time_added: Time | None = None
 
 
 class _Spec(Struct, gc=False):
@@ -71,7 +70,7 @@ _BEAT_NODE = msgspec.json.Decoder(_BeatNode)
 
 
 def last_heartbeat(text: bytes | Raw) -> float:
-    """When the kubelet last wrote the node's status; 0 when it never did, or when that is not legible."""
+    """When the kubelet last wrote the node's status; 0 when it never did, or when that cannot be decoded."""
     try:
         status = _BEAT_NODE.decode(text).status
     except msgspec.ValidationError:
@@ -89,7 +88,7 @@ class NodeDecoder:
         wire = _NODE.decode(text)
         meta, spec, status = wire.metadata, wire.spec or _Spec(), wire.status or _Status()
         capacity = self._amounts.of(status.capacity, "status.capacity")
-        stated = given(status.allocatable)
+        stated = is_given(status.allocatable)
         trues = {condition.type for condition in status.conditions or () if condition.status == "True"}
         return Node(
             name=meta.name,

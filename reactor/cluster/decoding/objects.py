@@ -1,4 +1,4 @@
-"""The kinds that need little of their object: workloads, budgets, namespaces, storage, priorities, settings."""
+"""Workloads, PodDisruptionBudgets, namespaces, PVCs, PVs and ConfigMaps."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from matching.feasibility import ZONE_LABELS
-from reactor.cluster.decoding.parts import MetaDecoder, WireMeta, decode_strings, uid_of
-from reactor.cluster.decoding.selectors import WireNodeSelector, WireSelector, node_terms
-from reactor.cluster.decoding.selectors import selector as label_selector
+from reactor.cluster.decoding.common import MetaDecoder, WireMeta, decode_strings, uid_of
+from reactor.cluster.decoding.constraints import WireNodeSelector, WireSelector, node_terms
+from reactor.cluster.decoding.constraints import selector as label_selector
 from reactor.cluster.records import (
     ConfigMap,
     LabelSelector,
@@ -19,7 +19,6 @@ from reactor.cluster.records import (
     PersistentVolume,
     PersistentVolumeClaim,
     PodDisruptionBudget,
-    PriorityClass,
     Workload,
 )
 
@@ -30,10 +29,7 @@ class _WorkloadSpec(Struct, gc=False):
 
 
 class _WorkloadStatus(Struct, rename="camel", gc=False):
-    ready_replicas: int | None = None
-    number_ready: int | None = None
     desired_number_scheduled: int | None = None
-    ready: int | None = None
 
 
 class _Workload(Struct, gc=False):
@@ -56,40 +52,39 @@ def workload_decoder(kind: str, metas: MetaDecoder) -> Callable[[bytes | Raw], W
             name=meta.name,
             resource_version=meta.resource_version,
             owner=metas.owner(meta),
-            replicas=_wanted(kind, spec, status),
-            ready_replicas=status.ready_replicas or status.number_ready or status.ready or 0,
+            replicas=_replicas(kind, spec, status),
         )
 
     return decode
 
 
-def _wanted(kind: str, spec: _WorkloadSpec, status: _WorkloadStatus) -> int:
-    """An omitted number means one; a DaemonSet wants what its status says."""
+def _replicas(kind: str, spec: _WorkloadSpec, status: _WorkloadStatus) -> int:
+    """An omitted number means one; a DaemonSet's number is in its status."""
     if kind == "DaemonSet":
         return status.desired_number_scheduled or 0
     stated = spec.parallelism if kind == "Job" else spec.replicas
     return 1 if stated is None else stated
 
 
-class _BudgetSpec(Struct, gc=False):
+class _PdbSpec(Struct, gc=False):
     selector: WireSelector | None = None
 
 
-class _BudgetStatus(Struct, rename="camel", gc=False):
+class _PdbStatus(Struct, rename="camel", gc=False):
     disruptions_allowed: int = 0
 
 
-class _Budget(Struct, gc=False):
+class _Pdb(Struct, gc=False):
     metadata: WireMeta
-    spec: _BudgetSpec | None = None
-    status: _BudgetStatus | None = None
+    spec: _PdbSpec | None = None
+    status: _PdbStatus | None = None
 
 
-_BUDGET = msgspec.json.Decoder(_Budget)
+_PDB = msgspec.json.Decoder(_Pdb)
 
 
-def decode_budget(text: bytes | Raw) -> PodDisruptionBudget:
-    wire = _BUDGET.decode(text)
+def decode_pdb(text: bytes | Raw) -> PodDisruptionBudget:
+    wire = _PDB.decode(text)
     meta = wire.metadata
     selector = wire.spec.selector if wire.spec else None
     return PodDisruptionBudget(
@@ -102,71 +97,69 @@ def decode_budget(text: bytes | Raw) -> PodDisruptionBudget:
     )
 
 
-class _Bare(Struct, gc=False):
+class _MetaOnly(Struct, gc=False):
     metadata: WireMeta
 
 
-_BARE = msgspec.json.Decoder(_Bare)
+_META_ONLY = msgspec.json.Decoder(_MetaOnly)
 
 
 def namespace_decoder(metas: MetaDecoder) -> Callable[[bytes | Raw], Namespace]:
     def decode(text: bytes | Raw) -> Namespace:
-        meta = _BARE.decode(text).metadata
+        meta = _META_ONLY.decode(text).metadata
         return Namespace(meta.name, uid_of(meta), meta.resource_version, metas.labels(meta), metas.annotations(meta))
 
     return decode
 
 
-class _ClaimSpec(Struct, rename="camel", gc=False):
+class _PvcSpec(Struct, rename="camel", gc=False):
     volume_name: str | None = None
-    storage_class_name: str | None = None
     access_modes: list[str] | None = None
 
 
-class _Claim(Struct, gc=False):
+class _Pvc(Struct, gc=False):
     metadata: WireMeta
-    spec: _ClaimSpec | None = None
+    spec: _PvcSpec | None = None
 
 
-_CLAIM = msgspec.json.Decoder(_Claim)
+_PVC = msgspec.json.Decoder(_Pvc)
 
 
-def decode_claim(text: bytes | Raw) -> PersistentVolumeClaim:
-    wire = _CLAIM.decode(text)
-    meta, spec = wire.metadata, wire.spec or _ClaimSpec()
+def decode_pvc(text: bytes | Raw) -> PersistentVolumeClaim:
+    wire = _PVC.decode(text)
+    meta, spec = wire.metadata, wire.spec or _PvcSpec()
     return PersistentVolumeClaim(
         uid=uid_of(meta),
         namespace=sys.intern(meta.namespace),
         name=meta.name,
         resource_version=meta.resource_version,
         volume=spec.volume_name or "",
-        storage_class=sys.intern(spec.storage_class_name or ""),
         exclusive="ReadWriteOncePod" in (spec.access_modes or ()),
         deleting=meta.deletion_timestamp is not None,
     )
 
 
-class _VolumeAffinity(Struct, gc=False):
+class _PvAffinity(Struct, gc=False):
     required: WireNodeSelector | None = None
 
 
-class _VolumeSpec(Struct, rename="camel", gc=False):
-    node_affinity: _VolumeAffinity | None = None
+class _PvSpec(Struct, rename="camel", gc=False):
+    node_affinity: _PvAffinity | None = None
     local: dict[str, Raw] | None = None
     host_path: dict[str, Raw] | None = None
 
 
-class _Volume(Struct, gc=False):
+class _Pv(Struct, gc=False):
     metadata: WireMeta
-    spec: _VolumeSpec | None = None
+    spec: _PvSpec | None = None
 
 
-_VOLUME = msgspec.json.Decoder(_Volume)
+_PV = msgspec.json.Decoder(_Pv)
 
 
-def decode_volume(text: bytes | Raw) -> PersistentVolume:
-    wire = _VOLUME.decode(text)
-    meta, spec = wire.metadata, wire.spec or _VolumeSpec()
+def decode_pv(text: bytes | Raw) -> PersistentVolume:
+    wire = _PV.decode(text)
+    meta, spec = wire.metadata, wire.spec or _PvSpec()
     affinity = spec.node_affinity.required if spec.node_affinity else None
     return PersistentVolume(
         name=meta.name,
@@ -179,23 +172,9 @@ def decode_volume(text: bytes | Raw) -> PersistentVolume:
 
 
 def _zones(labels: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Several zones are written as one value, `a__b`; a value with an empty one in it is not looked at."""
+    """Several zones are one value, `a__b`; a value with an empty part is ignored."""
     found = ((key, tuple(part.strip() for part in labels[key].split("__"))) for key in ZONE_LABELS if key in labels)
     return tuple((key, values) for key, values in found if all(values))
-
-
-class _PriorityClass(Struct, gc=False):
-    metadata: WireMeta
-    value: int = 0
-
-
-_PRIORITY_CLASS = msgspec.json.Decoder(_PriorityClass)
-
-
-def decode_priority_class(text: bytes | Raw) -> PriorityClass:
-    wire = _PRIORITY_CLASS.decode(text)
-    meta = wire.metadata
-    return PriorityClass(meta.name, uid_of(meta), meta.resource_version, wire.value)
 
 
 class _ConfigMap(Struct, gc=False):

@@ -8,15 +8,16 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding.constraints import ConstraintsDecoder, claims, local_data, unjudged
-from reactor.cluster.decoding.parts import Memo, MetaDecoder, created, given, seconds, uid_of
-from reactor.cluster.decoding.pod_shape import (
+from reactor.cluster.decoding.common import Memo, MetaDecoder, created, is_given, seconds, uid_of
+from reactor.cluster.decoding.constraints import ConstraintsDecoder
+from reactor.cluster.decoding.pod_json import (
     WireCondition,
     WireContainer,
     WireContainerStatus,
     WirePod,
     WirePodSpec,
     WirePodStatus,
+    WireVolume,
 )
 from reactor.cluster.decoding.requests import RequestsDecoder
 from reactor.cluster.records import Container, Pod, Probe
@@ -38,7 +39,7 @@ _PROBE = msgspec.json.Decoder(_Probe)
 
 
 def _decode_probe(text: bytes) -> Probe:
-    """Zero means "not stated", as it does to the API server."""
+    """Zero means "not given", as for the API server."""
     found = _PROBE.decode(text)
     return Probe(
         found.period_seconds or 10.0,
@@ -49,7 +50,7 @@ def _decode_probe(text: bytes) -> Probe:
 
 
 class PodDecoder:
-    """Keeps what pods have in common; one per source of pods."""
+    """Shares equal parts of pods, so use one for all pods of a cluster."""
 
     def __init__(self, metas: MetaDecoder) -> None:
         self._metas = metas
@@ -83,11 +84,10 @@ class PodDecoder:
             requests=self._requests.effective(spec),
             rules=self._constraints.rules(spec, labels),
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
-            unjudged=self._shared(tuple(unjudged(spec))),
-            pvcs=claims(spec, meta.name),
-            local_data=self._shared(local_data(spec)),
+            unsupported=self._shared(tuple(_unsupported(spec))),
+            pvcs=_pvcs(spec, meta.name),
+            local_data=self._shared(_local_data(spec)),
             containers=tuple(self._containers(spec, status)),
-            ip=status.pod_ip or "",
             started=seconds(status.start_time),
             ready_since=seconds(ready.last_transition_time) if ready is not None and is_ready else None,
             mirror=MIRROR in annotations,
@@ -95,17 +95,17 @@ class PodDecoder:
 
     def _containers(self, spec: WirePodSpec, status: WirePodStatus) -> Iterator[Container]:
         running = _by_name(status.container_statuses)
-        for place, container in enumerate(spec.containers):
-            yield self._container(container, running.get(container.name), f"spec.containers[{place}]")
+        for index, container in enumerate(spec.containers):
+            yield self._container(container, running.get(container.name), f"spec.containers[{index}]")
         if spec.init_containers:
             running = _by_name(status.init_container_statuses)
-            for place, container in enumerate(spec.init_containers):
+            for index, container in enumerate(spec.init_containers):
                 if container.sidecar:
-                    yield self._container(container, running.get(container.name), f"spec.initContainers[{place}]")
+                    yield self._container(container, running.get(container.name), f"spec.initContainers[{index}]")
 
     def _container(self, container: WireContainer, status: WireContainerStatus | None, path: str) -> Container:
         probe = container.liveness_probe
-        liveness = self._probes.of(probe, f"{path}.livenessProbe") if given(probe) else None
+        liveness = self._probes.of(probe, f"{path}.livenessProbe") if is_given(probe) else None
         name = sys.intern(container.name)
         if status is None:
             return Container(name, liveness)
@@ -129,3 +129,44 @@ def _condition(status: WirePodStatus, name: str) -> WireCondition | None:
         if condition.type == name:
             return condition
     return None
+
+
+def _unsupported(spec: WirePodSpec) -> Iterator[str]:
+    """Constraints that are never supported, whatever other objects exist."""
+    if any(_is_unsupported(volume) for volume in spec.volumes or ()):
+        yield "volumes"
+    if spec.resource_claims:
+        yield "resourceClaims"
+
+
+def _pvcs(spec: WirePodSpec, pod: str) -> tuple[str, ...]:
+    """Names of the PersistentVolumeClaims of the pod. That of an ephemeral volume starts with the pod's name."""
+    found = [
+        volume.persistent_volume_claim.claim_name for volume in spec.volumes or () if volume.persistent_volume_claim
+    ]
+    found += [f"{pod}-{volume.name}" for volume in spec.volumes or () if is_given(volume.ephemeral)]
+    return tuple(found)
+
+
+def _local_data(spec: WirePodSpec) -> tuple[str, ...]:
+    """Volumes whose data stays on the node."""
+    found = [f"emptyDir:{volume.name}" for volume in spec.volumes or () if is_given(volume.empty_dir)]
+    found += [f"hostPath:{volume.name}" for volume in spec.volumes or () if is_given(volume.host_path)]
+    return tuple(found)
+
+
+def _is_unsupported(volume: WireVolume) -> bool:
+    """A source that may restrict the pod to some nodes in a way that is not decoded."""
+    known = (
+        volume.empty_dir,
+        volume.host_path,
+        volume.config_map,
+        volume.secret,
+        volume.projected,
+        volume.downward_api,
+        volume.image,
+        volume.nfs,
+        volume.csi,
+        volume.ephemeral,
+    )
+    return volume.persistent_volume_claim is None and not any(map(is_given, known))

@@ -1,4 +1,4 @@
-// Questions to the controller, each with a deadline.
+// Requests to the controller, each with a deadline.
 
 import { apiUrl, podPath } from "./links.js";
 

@@ -1,4 +1,4 @@
-// The page: which view is shown, when it is asked for again, and what the reader's clicks do.
+// The page: which view is shown, when it is fetched again, and what clicks do.
 
 import { askDecisions, askOverview, askPod, askSeries, PAGE_OF_DECISIONS } from "./api.js";
 import { showBanners } from "./banners.js";
@@ -34,7 +34,7 @@ const state = {
 let rounds = null;
 let wanted = false;
 
-/** One round of questions at a time; whatever happens meanwhile is one more round. */
+/** One round of requests at a time. Changes during a round cause one more round. */
 function refresh() {
   if (document.hidden) return Promise.resolve();
   wanted = true;
@@ -83,7 +83,7 @@ async function loadDecisions() {
   announce(newest);
 }
 
-/** What is there at first is not news; what comes too fast is told together. */
+/** The first decisions are not announced. Decisions that arrive together are announced together. */
 function announce(newest) {
   const fresh = newest.filter(({ id }) => id > (state.newest ?? Infinity));
   if (state.newest !== null && performance.now() - state.announced < ANNOUNCE_EVERY_MS) return;
@@ -149,7 +149,7 @@ function expand(event) {
 }
 
 function install() {
-  // Written relative to the first address; a pod's page lies deeper than the overview.
+  // Relative to the first URL. The page of a pod is deeper than the overview.
   byId("brand").href = homeHref;
   byId("icon").href = new URL("icon.svg", import.meta.url);
   show(byId("legend"), legend());

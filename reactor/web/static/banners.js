@@ -1,4 +1,4 @@
-// Notices above everything else: what a reader must know before trusting the numbers.
+// Notices at the top of the page: what to know before trusting the numbers.
 
 import { el, show } from "./dom.js";
 import { timeOfDay } from "./format.js";
@@ -8,23 +8,23 @@ export function showBanners(parent, { overview, lost, trouble }) {
 }
 
 function connection(overview, lost, trouble) {
-  const since = overview ? ` What you see is the state of ${timeOfDay(overview.at)}.` : "";
-  if (lost) return [banner("lost", "bad", "Connection lost.", `Trying again by itself.${since}`)];
+  const since = overview ? ` This page shows the state of ${timeOfDay(overview.at)}.` : "";
+  if (lost) return [banner("lost", "bad", "Connection lost.", `Reconnecting.${since}`)];
   if (trouble) return [banner("trouble", "bad", "The controller did not answer.", `${trouble}.${since}`)];
   return [];
 }
 
 function condition({ mode, synced, halted, settings, problems }) {
   const notices = [];
-  if (halted !== null) notices.push(banner("halted", "bad", "Halted: nothing more is moved.", halted));
+  if (halted !== null) notices.push(banner("halted", "bad", "Halted: no further pod is moved.", halted));
   if (settings.refused.length) notices.push(refused(settings));
   if (!synced) {
-    const why = "Nothing is decided before every watched kind was listed once.";
+    const why = "Decisions start when every watched kind is listed.";
     notices.push(banner("synced", "warn", "Not synced yet.", why));
   }
   notices.push(...problems.map((problem) => banner(`problem-${problem}`, "warn", "Problem:", problem)));
   if (mode === "observe") {
-    const how = "Plans and records, touches nothing. Set mode: act in the settings to let it move pods.";
+    const how = "Mode observe plans and records, and touches nothing. Set mode: act in the settings to move pods.";
     notices.push(banner("observe", "info", "Observing.", how));
   }
   return notices;

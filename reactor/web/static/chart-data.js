@@ -1,10 +1,10 @@
-// What the charts show, as data: lines for drawing, a sentence and a table for reading.
+// The data of the charts: lines to draw, a sentence and a table to read.
 
 import * as format from "./format.js";
 
 const TABLE_ROWS = 24;
 
-/** Name, how to print a value, and the lines of every chart; `order` numbers a line's colour and dash. */
+/** Title, number format and lines of every chart. `order` selects the colour and dash of a line. */
 export function charts(series, threshold) {
   const line = (name, values, order = 0) => ({ name, values, order });
   const nodes = (axis) => series.nodes.map((node, order) => line(node.name, node[axis], order));
@@ -19,7 +19,7 @@ export function charts(series, threshold) {
   ];
 }
 
-/** The chart in one sentence: now, and the worst it has been. */
+/** The chart in one sentence: the value now and the worst value. */
 export function summary({ lines, print, id }, times) {
   const parts = lines.map((line) => describe(line, print, times, lines.length > 1, id)).filter(Boolean);
   return parts.length ? parts.join("; ") : "no data yet";
@@ -42,7 +42,7 @@ function worstOf(values, lowIsBad) {
   return worst;
 }
 
-/** At most a screenful of rows, evenly taken, the newest first. */
+/** A bounded number of rows at even distances, newest first. */
 export function rows({ lines, print }, times) {
   const step = Math.max(1, Math.ceil(times.length / TABLE_ROWS));
   const chosen = [];

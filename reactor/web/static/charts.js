@@ -1,4 +1,4 @@
-// Charts as figures: a sentence at once, the drawing when plotly.js has arrived, a table for who wants numbers.
+// Charts as figures: a sentence at once, the drawing when plotly.js is loaded, and a table.
 
 import { charts, rows, summary } from "./chart-data.js";
 import { el, show } from "./dom.js";

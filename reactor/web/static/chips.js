@@ -19,7 +19,7 @@ export function chip(pod) {
       el("span", { class: "value" }, pod.managed ? probability(pod.happiness) : "")));
 }
 
-/** What tells pods of one template apart is at the end of the name, so it is the middle that may be cut. */
+/** Pods of one template differ at the end of their names, so the middle is cut. */
 function parts(name) {
   const characters = [...name];
   const cut = characters.length > SHORT ? characters.length - TAIL : characters.length;

@@ -1,12 +1,12 @@
-// The list of decisions, newest first. A decision keeps its place and its open details while others arrive.
+// The list of decisions, newest first. Details that are open stay open while others arrive.
 
 import { el, show } from "./dom.js";
 import * as format from "./format.js";
 import { podHref } from "./links.js";
 
 const SHOWN_MOVES = 4;
-const NO_DECISIONS = "No decisions yet: they appear as soon as a pod falls below its threshold, waits or is placed.";
-const NO_OTHERS = "Nothing but waits so far: untick “Hide waits” to see them.";
+const NO_DECISIONS = "No decisions yet. There will be one when a pod falls below its threshold, waits or is placed.";
+const NO_OTHERS = "Only waits so far. Untick “Hide waits” to see them.";
 
 export function showDecisions(page, { decisions, waits, complete, overview }) {
   show(page.decisions, decisions.map((decision) => entry(decision, overview.at)));
@@ -15,7 +15,7 @@ export function showDecisions(page, { decisions, waits, complete, overview }) {
   page.more.hidden = complete || !decisions.length;
 }
 
-/** Newest page and what was there before, one entry each; a gap drops the old ones, "load older" brings them back. */
+/** The newest page and the known entries, each once. After a gap the known ones are dropped; "load older" loads them. */
 export function merge(known, newest) {
   const last = newest.at(-1);
   const meets = !last || known.some(({ id }) => id >= last.id);
@@ -23,7 +23,7 @@ export function merge(known, newest) {
   return { decisions: [...newest, ...older], gap: known.length > 0 && !meets };
 }
 
-/** `about` is the pod whose page this is on: there its name needs no repeating. */
+/** `about` is the pod whose page this is: its name is not repeated. */
 export function entry(decision, now, about = null) {
   const named = decision.pod !== null && decision.pod !== about;
   return el("li", { class: "decision", "data-key": decision.id, "data-kind": decision.kind },
@@ -60,10 +60,10 @@ function podLink(key) {
   return el("a", { class: "pod-link", href: podHref(key), title: key }, name);
 }
 
-/** What a screen reader is told about decisions that were not there before; waits are only counted. */
+/** The text for screen readers about new decisions. Waits are only counted. */
 export function announcement(fresh) {
   const waits = fresh.filter(({ kind }) => kind === "wait").length;
-  const told = fresh.filter(({ kind }) => kind !== "wait").slice(0, 2).map(({ kind, text }) => `${kind}: ${text}`);
-  if (waits) told.push(`${format.counted(waits, "new wait")}`);
-  return told.join(". ");
+  const texts = fresh.filter(({ kind }) => kind !== "wait").slice(0, 2).map(({ kind, text }) => `${kind}: ${text}`);
+  if (waits) texts.push(`${format.counted(waits, "new wait")}`);
+  return texts.join(". ");
 }

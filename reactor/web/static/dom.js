@@ -1,6 +1,6 @@
-// Builds elements and patches them in place. Text only ever becomes text nodes: names from the cluster are hostile.
+// Creates elements and patches them in place. Text only becomes text nodes, because names from the cluster may be hostile.
 
-/** An element; attributes that are null, undefined or false are left out, true is an empty attribute. */
+/** An element. Attributes that are null, undefined or false are left out; true is an empty attribute. */
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -31,7 +31,7 @@ function morph(current, wanted) {
 
 function morphAttributes(current, wanted) {
   for (const { name } of [...current.attributes]) {
-    // Whether details are open is the reader's, not the data's.
+    // The reader decides whether details are open, not the data.
     if (!wanted.hasAttribute(name) && name !== "open") current.removeAttribute(name);
   }
   for (const { name, value } of wanted.attributes) {
@@ -76,7 +76,7 @@ function keyOf(node) {
   return node.dataset?.key ?? "";
 }
 
-/** A reader whose focused element disappears goes on at its neighbour, not at the top of the page. */
+/** If the focused element is removed, the next one gets the focus, not the top of the page. */
 function remove(node) {
   if (node.contains(document.activeElement)) {
     const neighbour = node.nextElementSibling ?? node.previousElementSibling;

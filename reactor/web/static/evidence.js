@@ -1,4 +1,4 @@
-// Where a pod's happiness comes from, worked out with its numbers.
+// How the happiness of a pod is computed, with its numbers.
 
 import { el } from "./dom.js";
 import * as format from "./format.js";
@@ -12,13 +12,13 @@ const SOURCES = {
 
 export function evidence(pod, now) {
   const found = pod.happiness;
-  if (!found) return [el("p", { class: "empty" }, pod.managed ? "No liveness probe was seen yet." : "Not managed, so not judged.")];
-  const judged = { happiness: found.value, threshold: found.threshold, happy: found.happy, managed: true };
+  if (!found) return [el("p", { class: "empty" }, pod.managed ? "No result of a liveness probe yet." : "This pod is not managed.")];
+  const values = { happiness: found.value, threshold: found.threshold, happy: found.happy, managed: true };
   return [
     el("div", { class: "verdict" },
-      el("span", { class: "chip big", "data-level": level(judged) },
+      el("span", { class: "chip big", "data-level": level(values) },
         el("span", { class: "mark", "aria-hidden": "true" }), el("span", { class: "value" }, format.probability(found.value))),
-      el("p", {}, `${inWords(judged)} (${found.thresholdSource}).`)),
+      el("p", {}, `${inWords(values)} (${found.thresholdSource}).`)),
     formula(found),
     sources(found),
     messages(found, now),
@@ -30,8 +30,8 @@ function formula({ goodwill, successes, failures, halfLife, value }) {
   return el("figure", { class: "formula" },
     el("code", {}, `Pr = (m + S) / (m + S + F) = (${m} + ${s}) / (${m} + ${s} + ${f}) = ${format.probability(value)}`),
     el("figcaption", { class: "hint" },
-      `m: ${m} pseudo-probes of goodwill; S: ${s} successful and F: ${f} failed probes remembered; `
-      + `each counts half after ${format.span(halfLife)}.`));
+      `m: ${m} pseudo-probes of goodwill; S: ${s} successful and F: ${f} failed probes; `
+      + `both counts halve every ${format.span(halfLife)}.`));
 }
 
 function sources({ sources: counts }) {
@@ -44,10 +44,10 @@ function sources({ sources: counts }) {
       el("td", { class: "number" }, format.plain(failures))))));
 }
 
-function messages({ messages: told, lastFailure }, now) {
-  if (lastFailure === null && !told.length) return el("p", { class: "hint" }, "No failed probe is known.");
+function messages({ messages: failures, lastFailure }, now) {
+  if (lastFailure === null && !failures.length) return el("p", { class: "hint" }, "No failed probes.");
   const last = lastFailure === null ? null
     : el("p", { class: "hint" }, `Last failure ${format.readableTime(lastFailure, now)} (${format.ago(lastFailure, now)}).`);
-  return el("div", {}, last, el("ul", { class: "messages" }, told.map(({ at, count, text }) => el("li", {},
+  return el("div", {}, last, el("ul", { class: "messages" }, failures.map(({ at, count, text }) => el("li", {},
     el("time", { datetime: format.isoTime(at) }, format.readableTime(at, now)), ` ×${count} `, el("span", {}, text)))));
 }

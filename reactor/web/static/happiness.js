@@ -1,4 +1,4 @@
-// One scale for happiness: a level has a colour, a shape and a word, so that no one depends on colour alone.
+// Levels of happiness. Each has a colour, a shape and a word, so that nobody depends on colour alone.
 
 import { probability } from "./format.js";
 

@@ -1,4 +1,4 @@
-// Addresses: everything is relative to where the page's scripts come from, so a proxy's path prefix does no harm.
+// URLs, relative to the URL of the scripts, so that the page works behind the path prefix of a proxy.
 
 const BASE = new URL("../", import.meta.url);
 

@@ -1,4 +1,4 @@
-// Moving between the overview and a pod's page without loading the shell again; focus and scroll go with the reader.
+// Navigation between the overview and the page of a pod without a reload. Focus and scroll position are kept.
 
 import { homeHref } from "./links.js";
 
@@ -22,7 +22,7 @@ function ours(link, event) {
     && (link.pathname === homeHref || link.pathname.startsWith(`${homeHref}pods/`));
 }
 
-/** Where the reader was, kept with the page that is left. */
+/** Saves scroll position and focus with the page that is left. */
 function remember(link) {
   history.replaceState({ scroll: scrollY, href: link.getAttribute("href") }, "");
 }

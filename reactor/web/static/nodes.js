@@ -1,4 +1,4 @@
-// Nodes as cards with their pods as chips. A card whose data did not change is not touched.
+// Nodes as cards with their pods as chips. A card is updated only if its data changes.
 
 import { chip } from "./chips.js";
 import { el, show } from "./dom.js";
@@ -41,7 +41,7 @@ function content(node, expanded) {
     el("div", { class: "gauges" }, gauge("CPU", node.cpu), gauge("Memory", node.memory)),
     node.pods.length
       ? el("ul", { class: "chips" }, node.pods.map(chip))
-      : el("p", { class: "hint" }, "No pods run here."),
+      : el("p", { class: "hint" }, "No pods."),
     more(node.name, hidden, expanded),
   ];
 }
@@ -64,11 +64,11 @@ function gauge(name, measured) {
   }
   const share = measured.capacity > 0 ? measured.used / measured.capacity : 0;
   const requested = measured.requested === null || !measured.capacity ? null : measured.requested / measured.capacity;
-  const asked = requested === null ? "" : `, requested ${format.percent(requested)}`;
+  const requests = requested === null ? "" : `, requested ${format.percent(requested)}`;
   return el("div", { class: "gauge", "data-crowded": share >= CROWDED },
     el("span", { class: "name" }, name),
-    el("span", { class: "track", role: "img", "aria-label": `${name} used ${format.percent(share)}${asked}`,
-      title: `used ${format.percent(share)}${asked}` },
+    el("span", { class: "track", role: "img", "aria-label": `${name} used ${format.percent(share)}${requests}`,
+      title: `used ${format.percent(share)}${requests}` },
       el("span", { class: "fill", style: `width: ${bounded(share)}%` }),
       requested === null ? null : el("span", { class: "tick", style: `left: ${bounded(requested)}%` })),
     el("span", { class: "numbers" },
@@ -80,7 +80,7 @@ const bounded = (share) => (Math.min(1, Math.max(0, share)) * 100).toFixed(1);
 
 function empty({ nodes, totals }) {
   if (nodes.length) return null;
-  const text = totals.nodes ? "No node and no pod has this in its name." : "No nodes yet: the cluster has not told of any.";
+  const text = totals.nodes ? "No node and no pod matches the filter." : "No nodes yet.";
   return el("p", { class: "empty", "data-key": "(empty)" }, text);
 }
 
@@ -88,5 +88,5 @@ function rest({ nodes, totals }) {
   const hidden = totals.matchingNodes - nodes.length;
   if (hidden <= 0) return null;
   return el("button", { class: "wide", type: "button", "data-key": "(more)", "data-more-nodes": true },
-    `Show more: ${format.counted(hidden, "node")} not shown, those with unhappy pods come first`);
+    `Show more: ${format.counted(hidden, "node")} not shown; nodes with unhappy pods come first`);
 }

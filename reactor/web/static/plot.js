@@ -1,8 +1,8 @@
-// Draws one chart by plotly.js, which is fetched once, after the page is already useful.
+// Draws a chart with plotly.js, which is loaded once, after the rest of the page.
 
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const COLOURS = 6;
-// Seconds while the ticks are closer than a minute, else the time of day would repeat along the axis.
+// With seconds if ticks are less than a minute apart.
 const TICKS = [
   { dtickrange: [null, 59999], value: "%H:%M:%S" },
   { dtickrange: [60000, null], value: "%H:%M" },
@@ -10,7 +10,7 @@ const TICKS = [
 const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
 let arriving;
 
-/** Resolves to plotly.js, or to null where it cannot be had: the sentences and tables remain. */
+/** Resolves to plotly.js, or to null if it cannot be loaded: then there are only sentences and tables. */
 function plotly() {
   arriving ??= new Promise((resolve) => {
     const version = document.querySelector('meta[name="plotly"]').content;
@@ -62,7 +62,7 @@ function layout({ share, floor, ceiling, level, lines, id }, { times, rematches 
   };
 }
 
-/** A fixed floor shows shares honestly; the top follows the data but never cuts it. */
+/** The range starts at a fixed value for shares, and ends above the data. */
 function bounds(lines, floor, ceiling) {
   const values = lines.flatMap((line) => line.values).filter((value) => value !== null);
   if (!values.length) return { range: [0, 1] };
@@ -83,7 +83,7 @@ const inert = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").re
 
 const probe = document.createElement("span");
 
-/** The colour a custom property has in the theme that is shown now. */
+/** The colour of a custom property in the current theme. */
 function colour(property) {
   probe.hidden = true;
   probe.style.color = `var(${property})`;

@@ -1,4 +1,4 @@
-// A pod's page: what it is, how happy and by which evidence, why it is here and why not elsewhere.
+// The page of a pod: identity, happiness with its evidence, why it is on its node and not on others.
 
 import { entry } from "./decisions.js";
 import { el, show } from "./dom.js";
@@ -14,7 +14,7 @@ export function showPod(parent, pod, now) {
 function missing({ namespace, name }) {
   return [
     el("h1", { tabindex: "-1" }, `${namespace}/${name}`),
-    el("p", { class: "empty" }, "There is no such pod now. A moved pod goes on under a new name: the decisions tell which."),
+    el("p", { class: "empty" }, "There is no such pod now. The replacement of a moved pod has another name; see the decisions."),
   ];
 }
 
@@ -47,17 +47,17 @@ function pills({ phase, ready, managed, fixed, node }) {
 }
 
 function placement({ placement: plan, node }, now) {
-  if (!plan) return [el("p", { class: "empty" }, "No plan has looked at this pod yet.")];
+  if (!plan) return [el("p", { class: "empty" }, "This pod is in no plan yet.")];
   return [
     el("h3", {}, node ? `Why ${node}` : "Why no node"),
-    list(plan.whyHere, "The plan gives no reason."),
+    list(plan.whyHere, "No reason is given."),
     el("h3", {}, "Why not the others"),
     plan.whyNot.length
       ? el("table", { class: "facts-table" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Node"), el("th", { scope: "col" }, "Reason"))),
         el("tbody", {}, plan.whyNot.map((other) => el("tr", { "data-key": other.node },
           el("th", { scope: "row" }, other.node), el("td", {}, other.reason)))))
-      : el("p", { class: "hint" }, "No other node was judged."),
+      : el("p", { class: "hint" }, "There are no other nodes."),
     el("p", { class: "hint" }, `Plan ${plan.plan} by ${plan.planner}, ${format.readableTime(plan.at, now)} (${format.ago(plan.at, now)}).`),
   ];
 }
@@ -67,8 +67,8 @@ function list(items, none) {
 }
 
 function inForce({ decision }, now) {
-  if (!decision) return [el("p", { class: "empty" }, "None: nothing calls for one.")];
-  const until = decision.until === null ? "" : ` Looked at again ${format.ago(decision.until, now)}.`;
+  if (!decision) return [el("p", { class: "empty" }, "None.")];
+  const until = decision.until === null ? "" : ` Evaluated again ${format.ago(decision.until, now)}.`;
   return [
     el("p", { class: "decision", "data-kind": decision.kind },
       el("span", { class: "kind" }, decision.kind), " ", el("code", { class: "reason" }, decision.reason)),
@@ -78,7 +78,7 @@ function inForce({ decision }, now) {
 }
 
 function resources(axes) {
-  if (!axes.length) return [el("p", { class: "empty" }, "Nothing is measured or requested.")];
+  if (!axes.length) return [el("p", { class: "empty" }, "No usage and no requests.")];
   const head = ["", "Usage", "Request", "Peak", "Node"].map((name) => el("th", { scope: "col" }, name));
   const row = ({ axis, unit, usage, request, peak, capacity }) => el("tr", { "data-key": axis },
     el("th", { scope: "row" }, unit === "bytes" ? axis : `${axis} (${unit})`),
@@ -99,6 +99,6 @@ function identity(pod, now) {
 }
 
 function history({ history: decisions, namespace, name }, now) {
-  if (!decisions.length) return [el("p", { class: "empty" }, "No decision was about this pod yet.")];
+  if (!decisions.length) return [el("p", { class: "empty" }, "No decisions about this pod yet.")];
   return [el("ol", { class: "decisions" }, decisions.map((decision) => entry(decision, now, `${namespace}/${name}`)))];
 }

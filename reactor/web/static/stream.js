@@ -1,4 +1,4 @@
-// The live connection: says when something changed, notices when it went silent, and comes back by itself.
+// The live connection: reports changes, notices when it is silent, and reconnects.
 
 import { apiUrl } from "./links.js";
 

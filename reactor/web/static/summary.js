@@ -1,4 +1,4 @@
-// The line of figures at the top, and what belongs to the whole page: title, mode, connection.
+// The key figures at the top of the page, the mode and the connection.
 
 import { el, show } from "./dom.js";
 import * as format from "./format.js";
@@ -21,7 +21,7 @@ function figures({ totals, threshold, rematches, moves }, series) {
     figure("Availability", format.availability(latest(series?.availability)), "of requests succeed"),
     figure("Latency p95", format.duration(latest(series?.latencyP95)), "response time"),
     figure("Pending pods", totals.pending.toLocaleString(), "without a node", totals.pending ? "bad" : ""),
-    figure("Rematches", rematches.toLocaleString(), `${format.counted(moves, "move")} in all`),
+    figure("Rematches", rematches.toLocaleString(), `${format.counted(moves, "move")} done`),
   ];
 }
 

@@ -1,7 +1,7 @@
-// Runs before the first paint, so that a remembered theme does not flash in the other one.
+// Runs before the first paint, so that the page does not flash in another theme.
 try {
   const theme = localStorage.getItem("rematch-theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 } catch {
-  // Storage is switched off in this browser: the system's preference holds.
+  // Storage is disabled in this browser: the theme of the system applies.
 }

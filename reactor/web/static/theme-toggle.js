@@ -1,4 +1,4 @@
-// The theme button: system, light or dark, remembered in this browser.
+// The theme button: system, light or dark, stored in this browser.
 
 const ORDER = ["system", "light", "dark"];
 const root = document.documentElement;
@@ -30,6 +30,6 @@ function choose(theme) {
     if (theme === "system") localStorage.removeItem("rematch-theme");
     else localStorage.setItem("rematch-theme", theme);
   } catch {
-    // Not remembered where storage is switched off; it holds until the page is left.
+    // Storage is disabled: the choice lasts until the page is closed.
   }
 }

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from loadtests.benchmarks.cluster_imbalance import Moment, reached, spread_of, thinned
+from loadtests.benchmarks.cluster_setup import Moment, reached, spread_of, thinned
 
 NODES = ("a", "b", "c", "d")
 

@@ -19,7 +19,7 @@ def cluster() -> Problem:
     return realistic(Mix(pods=3000, nodes=200, unhappy=10))
 
 
-def test_the_mix_is_as_told(cluster: Problem) -> None:
+def test_the_mix_is_as_specified(cluster: Problem) -> None:
     rules = {pod.workload: pod.rules for pod in cluster.pods}
     assert len(rules) == 150
     assert all(each.node_selector for each in rules.values())
@@ -43,11 +43,11 @@ def test_selectors_taints_and_anti_affinity_hold_at_the_start(cluster: Problem) 
     nodes = {node.name: node for node in cluster.nodes}
     apart: Counter[tuple[str, str]] = Counter()
     for pod in cluster.pods:
-        home = nodes[str(pod.node)]
-        assert set(pod.rules.node_selector) <= set(home.labels.items())
-        assert not home.taints or pod.rules.tolerations
+        node = nodes[str(pod.node)]
+        assert set(pod.rules.node_selector) <= set(node.labels.items())
+        assert not node.taints or pod.rules.tolerations
         if pod.rules.pod_anti_affinity:
-            apart[pod.workload, home.labels[HOSTNAME]] += 1
+            apart[pod.workload, node.labels[HOSTNAME]] += 1
     assert set(apart.values()) == {1}
 
 

@@ -12,15 +12,20 @@ import msgspec
 import pytest
 import yaml
 
+from loadtests.controlplane.credentials import Credentials, Pair, write_kubeconfig, write_tokens
 from loadtests.controlplane.flags import Layout, Ports
-from loadtests.controlplane.kubeconfigs import write_kubeconfig
-from loadtests.controlplane.leftovers import Identity, check_folder, identity_of, remember, remove_leftovers
 from loadtests.controlplane.options import Component, ControlPlaneOptions, User
-from loadtests.controlplane.pki import Credentials, Pair, write_tokens
 from loadtests.controlplane.plane import ControlPlane, control_plane
-from loadtests.controlplane.ports import free_ports
-from loadtests.controlplane.process import ComponentProcess
+from loadtests.controlplane.process import (
+    ComponentProcess,
+    Identity,
+    check_folder,
+    identity_of,
+    remember,
+    remove_leftovers,
+)
 from loadtests.demo.state_folder import claimed
+from loadtests.tools.ports import free_ports
 from reactor.errors import ClusterError, InputError
 from tests.support.clock import eventually
 

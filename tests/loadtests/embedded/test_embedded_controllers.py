@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadtests.embedded import EmbeddedCluster, changed
-from loadtests.embedded.controllers.pod_ranking import DELETION_COST, in_deletion_order
-from loadtests.embedded.controllers.rollout import Count, Limits, limits_of, scale_down, scale_up
-from loadtests.embedded.controllers.template_hash import template_hash
+from loadtests.embedded.controllers.replicaset import DELETION_COST, in_deletion_order
+from loadtests.embedded.controllers.rollout import Count, Limits, limits_of, scale_down, scale_up, template_hash
 from loadtests.embedded.deletion import DeleteOptions, delete
 from loadtests.embedded.objects import NAME_ALPHABET, is_deleting, name_of, timestamp
 from loadtests.embedded.resources import (

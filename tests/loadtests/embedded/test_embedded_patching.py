@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from loadtests.embedded import ApiError
 from loadtests.embedded.patching import json_patch, merge_patch
-from loadtests.embedded.quantities import parse_quantity
 from loadtests.embedded.scale import selector_text
 from loadtests.embedded.selectors import parse_label_selector, selector_of
 from loadtests.embedded.strategic_merge import strategic_merge
@@ -116,20 +115,6 @@ def test_selector_objects_and_their_text() -> None:
     assert parse_label_selector(text)(labels)
     assert not selector_of({})(labels)
     assert not selector_of(None)(labels)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("250m", 0.25), ("1Gi", 2**30), ("2", 2.0), (3, 3.0), ("1e3", 1000.0), ("1.5k", 1500.0), ("100n", 1e-7)],
-)
-def test_quantities(text: str | int, value: float) -> None:
-    assert parse_quantity(text) == pytest.approx(value)
-
-
-@pytest.mark.parametrize("text", ["", "x", "1Q", "1 Gi", "--1", "1.2.3"])
-def test_what_is_no_quantity(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a quantity"):
-        parse_quantity(text)
 
 
 def test_a_selector_with_an_unknown_operator_is_refused() -> None:

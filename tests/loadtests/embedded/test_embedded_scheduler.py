@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from loadtests.embedded import ClusterOptions, EmbeddedCluster, choose_node
 from loadtests.embedded.resources import EVENTS, NODES, PODS
-from loadtests.embedded.scheduling.occupancy import NodeState
-from loadtests.embedded.scheduling.requests import pod_requests
+from loadtests.embedded.scheduling.occupancy import NodeState, pod_requests
 from loadtests.embedded.scheduling.scores import balanced_allocation, least_allocated
 
 Obj = dict[str, Any]

@@ -13,20 +13,20 @@ from pathlib import Path
 import aiohttp
 import yaml
 
-from loadtests.embedded import ClusterOptions, EmbeddedCluster, NodeUsage, PodUsage, changed
+from loadtests.embedded import ClusterOptions, EmbeddedCluster, NodeMetrics, PodMetrics, changed
 from loadtests.embedded.plain_client import PlainClient
 from loadtests.embedded.resources import NODES, PODS
 
 
 class _Metrics:
-    def node_usage(self) -> Iterable[NodeUsage]:
-        return [NodeUsage("n1", 1.5, 2**31, at=1_800_000_000.0)]
+    def node_usage(self) -> Iterable[NodeMetrics]:
+        return [NodeMetrics("n1", 1.5, 2**31, at=1_800_000_000.0)]
 
-    def pod_usage(self) -> Iterable[PodUsage]:
+    def pod_usage(self) -> Iterable[PodMetrics]:
         containers = (("c", 0.25, 2**26),)
         return [
-            PodUsage("default", "p", containers, at=1_800_000_000.0, labels=(("app", "web"),)),
-            PodUsage("other", "q", containers, at=1_800_000_000.0),
+            PodMetrics("default", "p", containers, at=1_800_000_000.0, labels=(("app", "web"),)),
+            PodMetrics("other", "q", containers, at=1_800_000_000.0),
         ]
 
 

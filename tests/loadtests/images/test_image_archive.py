@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.images import controller_image as controller
+from loadtests.images import build
 from loadtests.images.archive import File, Image, write_image, write_layer
-from loadtests.images.controller_image import CONTROLLER_IMAGE
+from loadtests.images.build import CONTROLLER_IMAGE
 from loadtests.images.python_tree import HOME, PACKAGES, interpreter, packages
 from loadtests.nodes.in_cluster import manifests
 from loadtests.tools.cache import Cache
@@ -76,14 +76,14 @@ async def test_only_the_newest_image_is_kept(tmp_path: Path, monkeypatch: pytest
     async def pack_nothing(tar: Path) -> None:
         write_layer(tar, [])
 
-    monkeypatch.setattr(controller, "_pack_dependencies", pack_nothing)
+    monkeypatch.setattr(build, "_pack_dependencies", pack_nothing)
     (tmp_path / "requirements.lock").write_text("")
     source = tmp_path / "reactor" / "loop.py"
     source.parent.mkdir()
     built = []
     for text in ("before", "after", "after"):
         source.write_text(text)
-        built.append(await controller.controller_image(tmp_path, Cache(tmp_path / "cache"), print))
+        built.append(await build.controller_image(tmp_path, Cache(tmp_path / "cache"), print))
     assert built[0] != built[1] == built[2]
     assert list(built[2].parent.glob("rematch-*.tar")) == [built[2]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from loadtests.kubelet.event_correlator import Create, EventCorrelator, Happening, Subject, Update
+from loadtests.kubelet.events import Create, EventCorrelator, Happening, Subject, Update
 
 RECORDED = Path(__file__).parent / "recorded-events.jsonl"
 """Watch events of real kubelets 1.36.3, recorded on our own lab nodes: the first of each kind we write."""

@@ -13,14 +13,12 @@ from loadtests.embedded import ClusterOptions, EmbeddedCluster
 from loadtests.kubelet.addresses import AddressPool
 from loadtests.kubelet.kubelet import KubeletOptions, LabKubelet
 from loadtests.kubelet.usage import ProbeKind
-from loadtests.metrics.metrics_api import LabMetrics
-from loadtests.metrics.rates import UsageSampler
+from loadtests.metrics.rates import LabMetrics, UsageSampler
 from loadtests.workloads.api import LabApi
 from loadtests.workloads.app_spec import AppSpec
-from loadtests.workloads.arrivals import AppLoad, RateStep
-from loadtests.workloads.load import LoadGenerator, LoadPlan
-from loadtests.workloads.load_summary import LoadLog, summarise_by_app
-from loadtests.workloads.node_spec import NodeSpec
+from loadtests.workloads.load_generator import AppLoad, LoadGenerator, LoadPlan, RateStep
+from loadtests.workloads.placement import NodeSpec
+from loadtests.workloads.samples import LoadLog, summarise_by_app
 from loadtests.workloads.targets import WatchedTargets
 from reactor.clock import SystemClock
 

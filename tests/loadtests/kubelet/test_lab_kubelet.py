@@ -13,7 +13,7 @@ from loadtests.kubelet.kubelet import KubeletOptions, LabKubelet
 from loadtests.kubelet.usage import ProbeKind
 from loadtests.workloads.api import LabApi
 from loadtests.workloads.http_client import Ending, http_get
-from loadtests.workloads.node_spec import NodeSpec
+from loadtests.workloads.placement import NodeSpec
 from reactor.clock import SystemClock
 
 FAST = {"lab.rematch.io/startup-ms": "1", "lab.rematch.io/drain-ms": "20", "lab.rematch.io/work-ms": "1"}

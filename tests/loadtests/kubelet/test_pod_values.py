@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from loadtests.kubelet.addresses import AddressPool, NoAddressError, port_for_pods
-from loadtests.kubelet.backoff import RestartBackoff
+from loadtests.kubelet.container import RestartBackoff
 from loadtests.kubelet.pod_spec import PodSpecError, ProbeSpec, parse_pod
 from loadtests.kubelet.pod_status import PodStatus, Running, Terminated, Waiting, render
 from reactor.clock import SystemClock

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loadtests.kwok import Fleet, PodChange, PodObserver, observed_pods, observing
+from loadtests.kwok import Fleet, PodChange, PodObserver, observed_pods
+from loadtests.kwok import observer as observer_module
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import Pod
@@ -80,13 +81,13 @@ class _Blind:
         raise AssertionError("unreadable")
 
 
-async def test_who_waits_for_a_referee_that_went_blind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_fails_when_the_watch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     async def connect(_kubeconfig: str) -> _Connection:
         return _Connection()
 
-    monkeypatch.setattr(observing, "open_connection", connect)
-    monkeypatch.setattr(observing, "Gateway", lambda connection: connection)
-    monkeypatch.setattr(observing, "Watcher", _Blind)
+    monkeypatch.setattr(observer_module, "open_connection", connect)
+    monkeypatch.setattr(observer_module, "ClusterReader", lambda connection: connection)
+    monkeypatch.setattr(observer_module, "Watcher", _Blind)
     with pytest.raises(ExceptionGroup) as failed:
         async with observed_pods(Path("kubeconfig")) as observer:
             await observer.until(lambda: False, 10.0)

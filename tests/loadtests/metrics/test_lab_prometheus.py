@@ -10,7 +10,7 @@ from loadtests.kubelet.usage import ProbeKind
 from loadtests.metrics.prometheus import LabPrometheus
 from loadtests.metrics.rates import UsageSampler
 from loadtests.metrics.series import LabSeries
-from loadtests.workloads.load_summary import LoadSummary
+from loadtests.workloads.samples import LoadSummary
 
 
 class Load:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from loadtests.embedded.metrics_api import node_metrics, pod_metrics
-from loadtests.metrics.metrics_api import LabMetrics
-from loadtests.metrics.rates import UsageSampler
+from loadtests.metrics.rates import LabMetrics, UsageSampler
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from loadtests.nodes.cgroups import Cgroups
-from loadtests.nodes.errors import LabError
+from loadtests.nodes.spec import LabError
 
 
 def version_1(root: Path) -> Cgroups:

@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loadtests.controlplane.leftovers import identity_of
-from loadtests.nodes import command, traces
-from loadtests.nodes.addresses import SLOTS, Addresses
+from loadtests.controlplane.process import identity_of
+from loadtests.nodes import claims, command
 from loadtests.nodes.cgroups import Cgroups, Hierarchy
 from loadtests.nodes.claims import Claim, claimed_slot, is_living, living, sweep
-from loadtests.nodes.errors import LabError
-from loadtests.tools.commands import CommandFailed
+from loadtests.nodes.network import SLOTS, Addresses
+from loadtests.nodes.spec import LabError
+from loadtests.tools.processes import CommandFailed
 
 
 @dataclass(slots=True)
@@ -73,13 +73,13 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made.claims.mkdir()
     (tmp_path / "cgroup").mkdir()
     monkeypatch.setattr(Cgroups, "of_this_machine", made.cgroups)
-    monkeypatch.setattr(traces, "remove_network", made.remove_network)
-    monkeypatch.setattr(traces, "network_traces", made.network_traces)
+    monkeypatch.setattr(claims, "remove_network", made.remove_network)
+    monkeypatch.setattr(claims, "network_traces", made.network_traces)
     return made
 
 
 async def claimed(machine: Machine) -> Claim:
-    async with claimed_slot(machine.root, ("node1",), say=machine.said.append, claims=machine.claims) as claim:
+    async with claimed_slot(machine.root, ("node1",), progress=machine.said.append, claims=machine.claims) as claim:
         assert machine.is_claimed(claim)
     assert not machine.is_claimed(claim)
     assert not machine.has_traces(claim)
@@ -153,10 +153,10 @@ async def test_down_sweeps_even_when_a_lab_does_not_end(machine: Machine, monkey
     stuck, left = machine.leave(0, for_people=True), machine.leave(1)
     monkeypatch.setattr(command, "_STOP_SECONDS", 0.01)
     monkeypatch.setattr(command, "identity_of", lambda pid: None)
-    monkeypatch.setattr(command, "living", lambda say: [stuck])
+    monkeypatch.setattr(command, "living", lambda progress: [stuck])
     monkeypatch.setattr(command, "is_living", lambda claim: True)
     (machine.claims / "0").write_text("")
-    monkeypatch.setattr(command, "sweep", lambda say: sweep(say, machine.claims))
+    monkeypatch.setattr(command, "sweep", lambda progress: sweep(progress, machine.claims))
     with pytest.raises(LabError, match=f"process {os.getpid()}"):
         await command._down()
     assert not machine.has_traces(left)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from loadtests.images.app_image import APP_IMAGE
-from loadtests.nodes.apps import App, ProbeTimes, deployment
-from loadtests.nodes.command import EXAMPLE, settings_for, tell_controller
-from loadtests.nodes.errors import LabError
+from loadtests.images.build import APP_IMAGE
+from loadtests.nodes.apps import LabApp, ProbeTimes, deployment
+from loadtests.nodes.command import EXAMPLE, lab_settings, print_controller
 from loadtests.nodes.in_cluster import controller_url
+from loadtests.nodes.spec import LabError
 from loadtests.workloads.api import LabApi
 from reactor.settings.load import parse_settings
 
@@ -36,7 +36,7 @@ def _pod(ready: str) -> dict[str, Any]:
 
 
 def test_the_settings_act_on_what_the_labs_prometheus_tells() -> None:
-    settings = parse_settings(yaml.safe_dump(settings_for(URL)), "settings.yaml")
+    settings = parse_settings(yaml.safe_dump(lab_settings(URL)), "settings.yaml")
     assert settings.mode == "act"
     assert settings.metrics.prometheus.url == URL
     assert "[15s]" in settings.metrics.prometheus.queries.pod_cpu
@@ -44,7 +44,7 @@ def test_the_settings_act_on_what_the_labs_prometheus_tells() -> None:
 
 def test_the_example_is_an_app_of_the_lab_with_a_neighbour_on_every_node() -> None:
     web, hog = yaml.safe_load_all(EXAMPLE.read_text())
-    app = App("web", cpu="5m", environment={"PROBE_ITERATIONS": "20000000"}, probe=ProbeTimes(failures=10))
+    app = LabApp("web", cpu="5m", environment={"PROBE_ITERATIONS": "20000000"}, probe=ProbeTimes(failures=10))
     made = deployment(app, "default")["spec"]["template"]["spec"]
     ours = web["spec"]["template"]["spec"]
     assert ours == {name: made[name] for name in ours}
@@ -66,6 +66,6 @@ async def test_a_controller_that_does_not_become_ready_is_told_with_its_reason()
     [("", "run --kubeconfig k --settings s"), ("http://10.200.5.2:8080", "status --server http://10.200.5.2:8080")],
 )
 def test_how_to_start_or_reach_a_controller_is_told(url: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    tell_controller(Path("k"), Path("s"), url)
+    print_controller(Path("k"), Path("s"), url)
     assert told in (said := capsys.readouterr().out)
     assert ("mode: act" in said) is bool(url)

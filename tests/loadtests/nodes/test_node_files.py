@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loadtests.nodes.addresses import SLOTS, Addresses
 from loadtests.nodes.cgroups import Cgroups, Hierarchy
-from loadtests.nodes.mounts import mount_script
-from loadtests.nodes.node_files import KubeletPace, NodePlace, write_node_files
-from loadtests.nodes.spec import NodeSpec, check_nodes, parse_nodes
+from loadtests.nodes.network import SLOTS, Addresses
+from loadtests.nodes.node_files import KubeletPace, NodePlace, mount_script, write_node_files
+from loadtests.nodes.spec import LabNodeSpec, check_nodes, parse_nodes
 from reactor.errors import InputError
 
 
@@ -37,11 +36,11 @@ def test_a_node_that_is_too_small_is_told_the_minimum(text: str, least: str) -> 
 
 
 def test_impossible_nodes_are_refused() -> None:
-    for spec in (NodeSpec("Node", 100), NodeSpec("n", 100, 300), NodeSpec("n", 10_000_000)):
+    for spec in (LabNodeSpec("Node", 100), LabNodeSpec("n", 100, 300), LabNodeSpec("n", 10_000_000)):
         with pytest.raises(InputError):
             check_nodes([spec])
     with pytest.raises(InputError, match="same name"):
-        check_nodes([NodeSpec("n", 100), NodeSpec("n", 100)])
+        check_nodes([LabNodeSpec("n", 100), LabNodeSpec("n", 100)])
 
 
 def test_labs_do_not_share_addresses_or_names() -> None:
@@ -60,7 +59,7 @@ def place(folder: Path) -> NodePlace:
 
 
 def test_a_kubelet_keeps_for_itself_what_its_pods_may_not_use(tmp_path: Path) -> None:
-    spec = NodeSpec("node1", 600, 1024, eviction_mib=100, taint="lab/x=y:NoSchedule")
+    spec = LabNodeSpec("node1", 600, 1024, eviction_mib=100, taint="lab/x=y:NoSchedule")
     write_node_files(place(tmp_path), spec, KubeletPace(lease=8), Path("/usr/lib/cni"))
     config = yaml.safe_load((tmp_path / "kubelet.yaml").read_text())
     assert config["kubeReserved"]["cpu"] == f"{1000 * (os.cpu_count() or 1) - 600}m"
@@ -79,7 +78,7 @@ def test_a_node_writes_only_into_the_lab(tmp_path: Path) -> None:
     closing = script.index("mount -o remount,bind,ro /")
     assert f"mount --bind {tmp_path} {tmp_path}" in script[:closing]
     assert not any(line.startswith("mkdir") or "overlay" in line for line in script[closing:])
-    write_node_files(place(folder), NodeSpec("node1", 100), KubeletPace(), Path("/usr/lib/cni"))
+    write_node_files(place(folder), LabNodeSpec("node1", 100), KubeletPace(), Path("/usr/lib/cni"))
     config = yaml.safe_load((folder / "kubelet.yaml").read_text())
     assert config["volumePluginDir"].startswith("/var/lib/kubelet/")
     assert 'path = "/var/lib/containerd/opt"' in (folder / "containerd.toml").read_text()

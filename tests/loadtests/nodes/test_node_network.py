@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from loadtests.nodes import network
-from loadtests.nodes.addresses import Addresses
-from loadtests.tools.commands import CommandFailed
+from loadtests.nodes.network import Addresses
+from loadtests.tools.processes import CommandFailed
 
 LINKS = """\
 1: lo: <LOOPBACK,UP> mtu 65536

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadtests.nodes.apps import App, AppKind, ProbeTimes, deployment
+from loadtests.nodes.apps import AppKind, LabApp, ProbeTimes, deployment
 from loadtests.nodes.event_clock import deadline_of, shifted
 from loadtests.nodes.kubelet_usage import KubeletRates, KubeletUsage, parse_resource_metrics
 from loadtests.nodes.prometheus import scrape_config
@@ -102,7 +102,7 @@ def test_prometheus_looks_at_three_paths_of_every_kubelet() -> None:
 
 
 def test_an_app_is_a_deployment_that_our_scheduler_places() -> None:
-    app = App("shop", AppKind.MEMORY, environment={"HASHES": "10"}, probe=ProbeTimes(period=2, failures=5))
+    app = LabApp("shop", AppKind.MEMORY, environment={"HASHES": "10"}, probe=ProbeTimes(period=2, failures=5))
     pod = deployment(app, "lab")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["schedulerName"] == "rematch"

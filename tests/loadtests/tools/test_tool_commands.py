@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.tools.commands import CommandFailed, run
+from loadtests.tools.processes import CommandFailed, run
 from tests.support.clock import eventually
 
 PROGRAM = """
 import asyncio
-from loadtests.tools.commands import run
+from loadtests.tools.processes import run
 asyncio.run(run(["sh", "-c", "echo $$ > {pid}; exec sleep 60"], deadline=60.0))
 """
 

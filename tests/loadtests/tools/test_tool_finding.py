@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from loadtests.commands import lab
 from loadtests.tools import Found, Group, Missing, ToolMissing, ensure, names, survey
 from loadtests.tools.cache import Cache
-from loadtests.tools.catalogue import CATALOGUE
-from loadtests.tools.versions import first_version, is_suitable
+from loadtests.tools.catalogue import CATALOGUE, first_version, is_suitable
 
 Put = Callable[[str, str], Path]
 
@@ -103,7 +102,7 @@ async def test_what_the_package_manager_brought_is_used(
     words = f"printf '#!/bin/sh\\necho runc version 1.1.5\\n' > {target}; /bin/chmod 755 {target}"
     put_on_path("apt-get", f'#!/bin/sh\n[ "$1" = install ] && {{ {words}; }}\nexit 0\n')
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert await ensure(["runc"], cache=cache, say=lambda _: None) == {"runc": target}
+    assert await ensure(["runc"], cache=cache, progress=lambda _: None) == {"runc": target}
 
 
 async def test_what_is_still_missing_after_the_installation_is_an_error(
@@ -113,7 +112,7 @@ async def test_what_is_still_missing_after_the_installation_is_an_error(
     put_on_path("runc", "#!/bin/sh\necho runc version 0.9.1\n")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(ToolMissing, match=r"runc 1.1 or newer is needed .* 0.9.1"):
-        await ensure(["runc"], cache=cache, say=lambda _: None)
+        await ensure(["runc"], cache=cache, progress=lambda _: None)
 
 
 def test_the_cache_is_outside_the_clone_and_can_be_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

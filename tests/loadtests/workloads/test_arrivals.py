@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from loadtests.workloads.arrivals import AppLoad, Arrival, RateStep, arrival_times
-from loadtests.workloads.load import LoadPlan
+from loadtests.workloads.load_generator import AppLoad, Arrival, LoadPlan, RateStep, arrival_times
 
 
 def times(load: AppLoad, arrival: Arrival = Arrival.POISSON, seed: int = 1, duration: float = 100) -> list[float]:

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from loadtests.workloads.app_spec import AppSpec
-from loadtests.workloads.arrivals import AppLoad, Arrival, RateStep
 from loadtests.workloads.http_server import AppServer
 from loadtests.workloads.live_cpu import LiveCpu
-from loadtests.workloads.load import LoadGenerator, LoadPlan
-from loadtests.workloads.load_summary import LoadLog, Outcome, Sample, summarise, summarise_by_app
+from loadtests.workloads.load_generator import AppLoad, Arrival, LoadGenerator, LoadPlan, RateStep
+from loadtests.workloads.samples import LoadLog, RequestOutcome, Sample, summarise, summarise_by_app
 from loadtests.workloads.targets import FixedTargets, ForeignAddressError, Target
 from loadtests.workloads.webapp import WebApp
 from reactor.clock import SystemClock
@@ -47,7 +46,7 @@ async def test_every_planned_request_is_counted_once() -> None:
         "c": (20, 20),
     }
     outcomes = {app: {sample.outcome for sample in log.samples if sample.app == app} for app in "abc"}
-    assert outcomes == {"a": {Outcome.OK}, "b": {Outcome.REFUSED}, "c": {Outcome.NO_READY_POD}}
+    assert outcomes == {"a": {RequestOutcome.OK}, "b": {RequestOutcome.REFUSED}, "c": {RequestOutcome.NO_READY_POD}}
 
 
 async def test_a_failure_counts_with_its_timeout() -> None:
@@ -58,13 +57,13 @@ async def test_a_failure_counts_with_its_timeout() -> None:
 
 async def test_slow_answers_do_not_slow_the_requests_down() -> None:
     log = await run(plan("a", timeout=0.2), {"a": [TARGET]}, AppSpec(work_ms=60_000, workers=64))
-    assert [sample.outcome for sample in log.samples] == [Outcome.TIMEOUT] * 20
+    assert [sample.outcome for sample in log.samples] == [RequestOutcome.TIMEOUT] * 20
 
 
 async def test_requests_in_flight_are_bounded() -> None:
     log = await run(plan("a", timeout=0.3, most=3), {"a": [TARGET]}, AppSpec(work_ms=60_000, workers=64))
     outcomes = [sample.outcome for sample in log.samples]
-    assert outcomes.count(Outcome.TOO_MANY_IN_FLIGHT) >= 10
+    assert outcomes.count(RequestOutcome.TOO_MANY_IN_FLIGHT) >= 10
     assert len(outcomes) == 20
 
 
@@ -88,8 +87,8 @@ def test_load_goes_to_loopback_only(address: str) -> None:
 
 
 def test_summary_of_known_samples() -> None:
-    samples = [Sample("a", 0, index / 1000, Outcome.OK) for index in range(1, 100)]
-    samples.append(Sample("a", 0, 2.0, Outcome.TIMEOUT))
+    samples = [Sample("a", 0, index / 1000, RequestOutcome.OK) for index in range(1, 100)]
+    samples.append(Sample("a", 0, 2.0, RequestOutcome.TIMEOUT))
     summary = summarise(samples)
     assert (summary.requests, summary.failures) == (100, 1)
     assert summary.availability == pytest.approx(0.99)
@@ -103,9 +102,9 @@ def test_no_requests_are_no_availability() -> None:
 
 def test_the_window_forgets(manual_clock: Any) -> None:
     log = LoadLog(manual_clock, window=10)
-    log.add(Sample("a", 0, 1, Outcome.TIMEOUT))
+    log.add(Sample("a", 0, 1, RequestOutcome.TIMEOUT))
     manual_clock.time += 8
-    log.add(Sample("a", 8, 0.1, Outcome.OK))
+    log.add(Sample("a", 8, 0.1, RequestOutcome.OK))
     assert log.recent().availability == 0.5
     manual_clock.time += 5
     assert log.recent().availability == 1

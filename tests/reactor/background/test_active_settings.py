@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reactor.background.active_settings import SettingsInForce, Surroundings
+from reactor.background.active_settings import ActiveSettings, RevisionReport
 from reactor.cluster.records import ConfigMap
 from reactor.errors import SettingsError
-from reactor.record.history import History
 from reactor.settings.model import Mode
 from tests.support.rig import Rig
 
@@ -19,9 +18,10 @@ def rig() -> Rig:
     return Rig()
 
 
-def in_force(rig: Rig, file: Path | None = None, mode: Mode | None = None) -> SettingsInForce:
-    around = Surroundings(History(rig.rows.store), rig.notes, rig.instruments, rig.work_queue)
-    return SettingsInForce(file, mode, rig.clock, around)
+def in_force(rig: Rig, file: Path | None = None, mode: Mode | None = None) -> ActiveSettings:
+    settings = ActiveSettings(file, mode, rig.clock)
+    settings.report_to(RevisionReport(rig.controller.history, rig.events, rig.instruments, rig.work_queue))
+    return settings
 
 
 def config_map(text: str | None, version: str = "1") -> ConfigMap:
@@ -34,8 +34,8 @@ def revisions(rig: Rig, result: str) -> float | None:
 
 
 def said(rig: Rig) -> list[str]:
-    notes = [rig.notes._queue.get_nowait() for _ in range(rig.notes._queue.qsize())]
-    return [f"{note.type} {note.object_kind}/{note.name} {note.reason}: {note.message}" for note in notes]
+    events = [rig.events._queue.get_nowait() for _ in range(rig.events._queue.qsize())]
+    return [f"{event.type} {event.object_kind}/{event.name} {event.reason}: {event.message}" for event in events]
 
 
 def test_without_a_source_the_defaults_only_observe(rig: Rig) -> None:
@@ -63,8 +63,6 @@ async def test_a_config_map_is_in_force_when_it_comes_and_when_it_changes(rig: R
 
 def test_a_bad_revision_is_refused_as_a_whole_and_reported_everywhere(rig: Rig) -> None:
     settings = in_force(rig)
-    heard: list[tuple[str, str]] = []
-    settings.listen(lambda _at, result, text: heard.append((result, text)))
     settings.config_map_changed(config_map("mode: act"))
 
     settings.config_map_changed(config_map("mode: fly\nhappiness: {threshold: 7}\nplanner: {name: stable}"))
@@ -79,7 +77,7 @@ def test_a_bad_revision_is_refused_as_a_whole_and_reported_everywhere(rig: Rig) 
     assert event.startswith("Warning ConfigMap/settings SettingsRefused: the last good settings stay in force")
     assert "mode:" in event
     assert "happiness.threshold:" in event
-    assert [result for result, _ in heard] == ["accepted", "refused"]
+    assert [entry.reason for entry in rig.rows.history] == ["refused", "accepted", "accepted"]
 
 
 def test_the_same_bad_revision_is_reported_once(rig: Rig) -> None:

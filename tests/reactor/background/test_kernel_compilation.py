@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from reactor.background import kernel_compilation as warming
-from reactor.background.kernel_compilation import LOOK_AGAIN, Warming
+from reactor.background import start_up
+from reactor.background.start_up import CHECK_EVERY, KernelCompilation
 from tests.support.clock import eventually
 from tests.support.cluster import make_node, make_pod
 from tests.support.rig import Rig
@@ -21,28 +21,28 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         times.append(1.0)
         return 1.0
 
-    monkeypatch.setattr(warming, "warm_up", warm_up)
-    monkeypatch.setattr(warming, "LARGE", 2)
+    monkeypatch.setattr(start_up, "warm_up", warm_up)
+    monkeypatch.setattr(start_up, "LARGE", 2)
     return times
 
 
 async def test_a_cluster_that_grows_is_compiled_for_once(compiled: list[float]) -> None:
     rig = Rig()
     rig.sync(make_pod("web-1"), make_node())
-    warm = Warming(rig.state, rig.clock)
-    running = asyncio.create_task(warm.run())
-    await rig.clock.advance(LOOK_AGAIN)
+    compilation = KernelCompilation(rig.state, rig.clock)
+    running = asyncio.create_task(compilation.run())
+    await rig.clock.advance(CHECK_EVERY)
     assert compiled == []
 
     rig.put(make_pod("web-2"))
-    await rig.clock.advance(LOOK_AGAIN)
+    await rig.clock.advance(CHECK_EVERY)
     await eventually(running.done)
-    await warm.look()
+    await compilation.compile_if_large()
     assert compiled == [1.0]
 
 
 async def test_a_large_cluster_is_compiled_for_before_the_first_decision(compiled: list[float]) -> None:
     rig = Rig()
     rig.sync(make_pod("web-1"), make_pod("web-2"), make_node())
-    await Warming(rig.state, rig.clock).look()
+    await KernelCompilation(rig.state, rig.clock).compile_if_large()
     assert compiled == [1.0]

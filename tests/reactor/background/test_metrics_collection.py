@@ -1,4 +1,4 @@
-"""What the metric sources told, as it reaches the state, the store and people."""
+"""Samples of the metrics sources reach the state and the store; problems are reported."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import cast
 
 import pytest
 
-from reactor.background.metrics_collection import Measuring
-from reactor.cluster.gateway import Gateway
-from reactor.cluster.samples import Source
+from reactor.background.metrics_collection import MetricsCollector
+from reactor.cluster.reads import ClusterReader
 from reactor.errors import NotFound, Unreachable
-from reactor.state.moves import Ongoing
+from reactor.signals.measurements import MetricsSource
 from tests.support.clock import NOW
 from tests.support.cluster import make_node, make_pod, make_settings
 from tests.support.dump import Json, list_of, node_metrics, pod_metrics
 from tests.support.rig import Rig
 
 
-class FakeGateway:
+class FakeReader:
     """metrics.k8s.io as it answers now: objects, or an error."""
 
     def __init__(self) -> None:
@@ -36,8 +35,8 @@ class FakeGateway:
 
 
 @pytest.fixture
-def gateway() -> FakeGateway:
-    return FakeGateway()
+def reader() -> FakeReader:
+    return FakeReader()
 
 
 @pytest.fixture
@@ -48,9 +47,9 @@ def rig() -> Rig:
 
 
 @pytest.fixture
-def measuring(rig: Rig, gateway: FakeGateway) -> Measuring:
-    return Measuring(
-        rig.state, cast(Gateway, gateway), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
+def collector(rig: Rig, reader: FakeReader) -> MetricsCollector:
+    return MetricsCollector(
+        rig.state, cast(ClusterReader, reader), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
     )
 
 
@@ -58,10 +57,10 @@ def up(rig: Rig) -> float | None:
     return rig.instruments.registry.get_sample_value("rematch_metrics_source_up", {"source": "metrics.k8s.io"})
 
 
-async def test_a_round_reaches_the_state_and_the_store(rig: Rig, measuring: Measuring) -> None:
-    await measuring.once()
+async def test_a_round_reaches_the_state_and_the_store(rig: Rig, collector: MetricsCollector) -> None:
+    await collector.once()
 
-    usage = rig.state.freeze(Ongoing()).usage
+    usage = rig.snapshot().usage
     assert usage.usage("uid-web-1").cpu.fresh == 0.25
     assert usage.node_usage("n1").cpu.fresh == 2.0
     assert {(row.kind, row.subject, row.cpu) for row in rig.rows.samples} == {
@@ -69,30 +68,30 @@ async def test_a_round_reaches_the_state_and_the_store(rig: Rig, measuring: Meas
         ("node", "n1", 2.0),
     }
     assert up(rig) == 1
-    assert not measuring.problems[Source.METRICS_API]
+    assert not collector.problems[MetricsSource.METRICS_API]
 
 
-async def test_pods_that_nobody_knows_are_not_stored(rig: Rig, measuring: Measuring, gateway: FakeGateway) -> None:
-    gateway.pods = [pod_metrics("stranger-1", "1")]
+async def test_unknown_pods_are_not_stored(rig: Rig, collector: MetricsCollector, reader: FakeReader) -> None:
+    reader.pods = [pod_metrics("stranger-1", "1")]
 
-    await measuring.once()
+    await collector.once()
 
     assert [row.subject for row in rig.rows.samples] == ["n1"]
 
 
 async def test_a_source_that_fails_is_told_and_counted_until_it_works(
-    rig: Rig, measuring: Measuring, gateway: FakeGateway
+    rig: Rig, collector: MetricsCollector, reader: FakeReader
 ) -> None:
-    gateway.error = Unreachable("connection reset")
-    await measuring.once()
+    reader.error = Unreachable("connection reset")
+    await collector.once()
     assert up(rig) == 0
-    assert "connection reset" in measuring.problems[Source.METRICS_API]
+    assert "connection reset" in collector.problems[MetricsSource.METRICS_API]
 
-    gateway.error = None
-    await measuring.once()
+    reader.error = None
+    await collector.once()
 
     assert up(rig) == 1
-    assert not measuring.problems[Source.METRICS_API]
+    assert not collector.problems[MetricsSource.METRICS_API]
     errors = rig.instruments.registry.get_sample_value(
         "rematch_metrics_source_errors_total", {"source": "metrics.k8s.io"}
     )
@@ -100,72 +99,72 @@ async def test_a_source_that_fails_is_told_and_counted_until_it_works(
 
 
 async def test_a_source_that_is_not_there_does_not_read_as_working(
-    rig: Rig, measuring: Measuring, gateway: FakeGateway
+    rig: Rig, collector: MetricsCollector, reader: FakeReader
 ) -> None:
-    gateway.error = NotFound("no such API", status=404)
+    reader.error = NotFound("no such API", status=404)
 
     for _ in range(3):
-        await measuring.once()
+        await collector.once()
 
     assert up(rig) == 0
-    assert "metrics-server" in measuring.problems[Source.METRICS_API]
+    assert "metrics-server" in collector.problems[MetricsSource.METRICS_API]
 
 
-async def test_nodes_that_are_none_of_ours_are_told(rig: Rig, measuring: Measuring, gateway: FakeGateway) -> None:
+async def test_unknown_nodes_are_reported(rig: Rig, collector: MetricsCollector, reader: FakeReader) -> None:
     """Else nobody would know why no node is ever measured."""
-    gateway.nodes = [node_metrics("10.1.2.3:9100", "2")]
-    await measuring.once()
-    assert "10.1.2.3:9100" in measuring.problems[Source.METRICS_API]
+    reader.nodes = [node_metrics("10.1.2.3:9100", "2")]
+    await collector.once()
+    assert "10.1.2.3:9100" in collector.problems[MetricsSource.METRICS_API]
 
-    gateway.nodes = [node_metrics("10.1.2.3:9100", "2"), node_metrics("n1", "2")]
-    await measuring.once()
-    assert not measuring.problems[Source.METRICS_API]
+    reader.nodes = [node_metrics("10.1.2.3:9100", "2"), node_metrics("n1", "2")]
+    await collector.once()
+    assert not collector.problems[MetricsSource.METRICS_API]
 
 
-async def test_sources_are_asked_at_their_interval_and_not_before_the_first_list(gateway: FakeGateway) -> None:
+async def test_sources_are_asked_at_their_interval_and_not_before_the_first_list(reader: FakeReader) -> None:
     rig = Rig(make_settings(metrics={"metrics_api": {"interval": 5}}))
-    measuring = Measuring(
-        rig.state, cast(Gateway, gateway), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
+    collector = MetricsCollector(
+        rig.state, cast(ClusterReader, reader), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
     )
-    task = asyncio.create_task(measuring.run())
+    task = asyncio.create_task(collector.run())
     await rig.clock.advance(20)
-    assert gateway.asked == 0
+    assert reader.asked == 0
 
     rig.sync(make_pod(), make_node())
     await rig.clock.advance(11)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    assert gateway.asked in (4, 6)
+    assert reader.asked in (4, 6)
 
 
 async def test_a_source_that_is_switched_off_is_not_asked_and_has_no_problems(
-    rig: Rig, measuring: Measuring, gateway: FakeGateway
+    rig: Rig, collector: MetricsCollector, reader: FakeReader
 ) -> None:
-    gateway.error = Unreachable("connection reset")
-    task = asyncio.create_task(measuring.run())
+    reader.error = Unreachable("connection reset")
+    task = asyncio.create_task(collector.run())
     await rig.clock.advance(1)
-    assert measuring.problems[Source.METRICS_API]
+    assert collector.problems[MetricsSource.METRICS_API]
 
     rig.settings = make_settings(metrics={"metrics_api": {"enabled": False}})
     await rig.clock.advance(20)
-    asked = gateway.asked
+    asked = reader.asked
     await rig.clock.advance(60)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    await measuring.once()
+    await collector.once()
 
-    assert gateway.asked == asked
-    assert not measuring.problems.get(Source.METRICS_API)
+    assert reader.asked == asked
+    assert not collector.problems.get(MetricsSource.METRICS_API)
 
 
-async def test_fresh_measurements_wake_the_controller_for_whoever_fails(rig: Rig, measuring: Measuring) -> None:
+async def test_fresh_measurements_wake_the_controller_for_whoever_fails(rig: Rig, collector: MetricsCollector) -> None:
     rig.fail(make_pod(), 1)
     waiting = asyncio.create_task(rig.work_queue.next(0.0))
     await rig.clock.advance(0.1)
     await waiting
 
-    await measuring.once()
+    await collector.once()
     again = asyncio.create_task(rig.work_queue.next(0.0))
     await rig.clock.advance(0.1)
 

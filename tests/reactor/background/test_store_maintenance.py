@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reactor.background.store_maintenance import Housekeeping
+from reactor.background.store_maintenance import StoreMaintenance
 from storage.store import Store
 from tests.support.cluster import make_event, make_node, make_pod
 from tests.support.rig import Rig
@@ -32,8 +32,8 @@ def value(rig: Rig, name: str, **labels: str) -> float | None:
 
 
 async def test_failures_are_stored_soon_and_everything_at_the_end(rig: Rig, store: Store) -> None:
-    keeping = Housekeeping(rig.state, store, lambda: rig.settings, rig.clock, rig.instruments)
-    task = asyncio.create_task(keeping.run())
+    maintenance = StoreMaintenance(rig.state, store, lambda: rig.settings, rig.clock, rig.instruments)
+    task = asyncio.create_task(maintenance.run())
     rig.fail(make_pod("web-1"), 7)
 
     await rig.clock.advance(5)
@@ -51,26 +51,26 @@ async def test_failures_are_stored_soon_and_everything_at_the_end(rig: Rig, stor
 async def test_what_is_stored_restores_the_same_counts(rig: Rig, store: Store) -> None:
     pod = make_pod("web-1")
     rig.fail(pod, 7)
-    keeping = Housekeeping(rig.state, store, lambda: rig.settings, rig.clock, rig.instruments)
-    task = asyncio.create_task(keeping.run())
+    maintenance = StoreMaintenance(rig.state, store, lambda: rig.settings, rig.clock, rig.instruments)
+    task = asyncio.create_task(maintenance.run())
     await rig.clock.settle()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await store.flush()
-    before = rig.state.ledger.counts(pod.uid, rig.clock.now())
+    before = rig.state.probes.counts(pod.uid, rig.clock.now())
 
-    rig.state = rig.new_state()
+    rig.restart()
     rig.state.restore(await store.happiness())
     rig.sync(pod, make_event(pod, 7))
 
-    after = rig.state.ledger.counts(pod.uid, rig.clock.now())
+    after = rig.state.probes.counts(pod.uid, rig.clock.now())
     assert after.failures == pytest.approx(before.failures)
     assert after.successes == pytest.approx(before.successes)
 
 
 async def test_the_state_shows_in_metrics_from_the_start(rig: Rig, store: Store) -> None:
-    keeping = Housekeeping(rig.state, store, lambda: rig.settings, rig.clock, rig.instruments)
-    task = asyncio.create_task(keeping.run())
+    maintenance = StoreMaintenance(rig.state, store, lambda: rig.settings, rig.clock, rig.instruments)
+    task = asyncio.create_task(maintenance.run())
     await rig.clock.settle()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

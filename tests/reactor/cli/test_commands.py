@@ -10,11 +10,13 @@ from typing import Any
 import click
 import pytest
 
+from reactor.cli.history import HistoryRequest, history_rows
 from reactor.cli.main import cli
-from reactor.cli.showing import history_from_server, render_status
-from reactor.cli.tables import table
-from reactor.web.view import DecisionKind, DecisionView, Gauge, NodeView, Overview, PodChip, Refusal, SettingsView
-from storage.rows import DecisionRow, MoveRow
+from reactor.cli.output import table
+from reactor.cli.status import render_status
+from reactor.record.history_reader import HistoryEntry, HistoryKind
+from reactor.web.view import Gauge, NodeView, Overview, PodChip, Refusal, SettingsView
+from storage.rows import DecisionRow, MoveRow, PlanRow
 from storage.store import Store
 from tests.support.clock import NOW
 from tests.support.command import Command
@@ -48,7 +50,7 @@ def test_every_option_is_explained_or_named_as_kubectl_does() -> None:
         assert made.help
 
 
-def test_the_version_is_told(rematch: Command) -> None:
+def test_the_version_is_printed(rematch: Command) -> None:
     assert rematch("--version").out.startswith("rematch")
 
 
@@ -91,7 +93,7 @@ def test_a_config_map_is_named_with_its_namespace(rematch: Command, name: str) -
     assert "NAMESPACE/NAME" in result.err
 
 
-def test_the_settings_have_one_home(rematch: Command, tmp_path: Path) -> None:
+def test_the_settings_come_from_one_place(rematch: Command, tmp_path: Path) -> None:
     result = rematch("run", "--configmap", "rematch/settings", "--settings", tmp_path / "s.yaml")
 
     assert result.code == 2
@@ -100,12 +102,13 @@ def test_the_settings_have_one_home(rematch: Command, tmp_path: Path) -> None:
 
 async def _fill(path: Path, waits: int) -> None:
     async with await Store.open(path) as store:
-        store.add_decisions(DecisionRow("r", "c", NOW, "rematch", "u", "shop/web-1", "unhappy", "n1 is crowded"))
+        store.add_plan(
+            PlanRow("p", "c", NOW, "stable", "act", "unhappy", 1, 0, True, "{}", "shop/web-1", "n1 is crowded")
+        )
+        move = MoveRow("m", None, "u", "shop/web-1", "w", "n1", "n2", "done", NOW, ended=NOW, text="is Ready", at=NOW)
+        store.add_move(move)
         store.add_decisions(
             *(DecisionRow(f"w{at}", "c", NOW + at, "wait", "u", "shop/db-1", "cooldown") for at in range(1, waits + 1))
-        )
-        store.add_move(
-            MoveRow("m", None, "u", "shop/web-1", "w", "n1", "n2", "done", NOW + 1, ended=NOW + 4, text="is Ready")
         )
 
 
@@ -145,7 +148,7 @@ def test_a_store_that_is_none_gets_one_line(rematch: Command, tmp_path: Path) ->
     assert str(broken) in result.err
 
 
-def test_status_tells_what_is_wrong_first() -> None:
+def test_status_shows_problems_first() -> None:
     chip = PodChip("u", "shop/web-1", 0.4, 0.8, False)
     gib = 2.0**30
     node = NodeView("n1", False, False, Gauge(3.0, 4.0, "cores"), Gauge(None, 8 * gib, "bytes"), (chip,))
@@ -185,10 +188,15 @@ def test_a_long_history_is_asked_for_page_by_page(monkeypatch: pytest.MonkeyPatc
         asked.append(query)
         newest = int(query.get("before", "451")) - 1
         ids = range(newest, max(newest - int(query["limit"]), 0), -1)
-        return kind(tuple(DecisionView(each, NOW, "c", DecisionKind.WAIT, None, "", "") for each in ids))
+        return kind(tuple(HistoryEntry(each, NOW, "c", HistoryKind.WAIT, None, "", "") for each in ids))
 
-    monkeypatch.setattr("reactor.cli.showing.ask", answer)
+    monkeypatch.setattr("reactor.cli.history.fetch", answer)
 
-    assert len(history_from_server("http://there", 420, waits=True)) == 420
+    def asked_for(limit: int) -> HistoryRequest:
+        return HistoryRequest(
+            None, limit, waits=True, plan_id=None, problem_id=None, output="table", server="http://there"
+        )
+
+    assert len(history_rows(asked_for(420))) == 420
     assert [query["limit"] for query in asked] == ["200", "200", "20"]
-    assert len(history_from_server("http://there", 1000, waits=True)) == 450
+    assert len(history_rows(asked_for(1000))) == 450

@@ -82,7 +82,7 @@ def test_the_schema_knows_keys_bounds_and_durations() -> None:
     schema = json.loads(CliRunner().invoke(config, ["schema"]).output)
     happiness = schema["$defs"]["Happiness"]
     assert (happiness["properties"]["threshold"]["maximum"], happiness["additionalProperties"]) == (1, False)
-    assert happiness["properties"]["halfLife"]["description"].startswith("After this long")
+    assert happiness["properties"]["halfLife"]["description"].startswith("After this time")
     assert [choice["type"] for choice in happiness["properties"]["halfLife"]["anyOf"]] == ["number", "string"]
 
 

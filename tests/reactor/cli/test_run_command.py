@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from reactor.cli.client import ask
-from reactor.cli.explaining import from_server, render
-from reactor.cli.showing import history_from_server, render_history, render_status
+from reactor.cli.client import fetch
+from reactor.cli.explain import explain_from_server, render
+from reactor.cli.history import HistoryRequest, HistoryRow, history_rows, render_history
+from reactor.cli.status import render_status
 from reactor.errors import InputError
 from reactor.web.view import Overview
 from tests.support.shop import Shop, open_shop
@@ -57,10 +58,10 @@ async def test_it_answers_and_ends_cleanly_when_told_to(shop: Shop, tmp_path: Pa
     name = shop.pods("web")[0]["metadata"]["name"]
     async with running(shop, tmp_path) as (process, url):
         overview = await asyncio.to_thread(_synced, url)
-        pod = await asyncio.to_thread(from_server, ("default", name), url)
-        history = await asyncio.to_thread(history_from_server, url, 10, waits=True)
+        pod = await asyncio.to_thread(explain_from_server, ("default", name), url)
+        history = await asyncio.to_thread(_history, url)
         with pytest.raises(InputError, match="no pod default/nobody"):
-            await asyncio.to_thread(from_server, ("default", "nobody"), url)
+            await asyncio.to_thread(explain_from_server, ("default", "nobody"), url)
 
         process.send_signal(signal.SIGINT)
         code = await asyncio.wait_for(process.wait(), 10)
@@ -73,9 +74,18 @@ async def test_it_answers_and_ends_cleanly_when_told_to(shop: Shop, tmp_path: Pa
     assert sorted(os.listdir(tmp_path)) == ["kubeconfig", "state"]
 
 
+def _history(url: str) -> list[HistoryRow]:
+    request = HistoryRequest(None, 10, waits=True, plan_id=None, problem_id=None, output="table", server=url)
+    for _ in range(100):
+        rows = history_rows(request)
+        if any(row.pod for row in rows):
+            return rows
+    raise AssertionError("nothing was recorded")
+
+
 def _synced(url: str) -> Overview:
     for _ in range(200):
-        overview = ask(url, "overview", Overview)
+        overview = fetch(url, "overview", Overview)
         assert overview is not None
         if overview.synced:
             return overview

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from reactor.cluster.exchange import Answer, Call, Query
-from reactor.cluster.status import error_of, status_of
+from reactor.cluster.api import ApiRequest, ApiResponse, Query, error_of, status_of
 from reactor.errors import Unreachable
 from tests.reactor.cluster.misbehaving import Fault
 from tests.reactor.cluster.truth import Truth, status_json
@@ -24,16 +23,16 @@ class FaultyConnection:
 
     truth: Truth
     page_size: int | None = None
-    answers: list[Answer | Exception] = field(default_factory=list)
+    answers: list[ApiResponse | Exception] = field(default_factory=list)
     page_expiries: list[bool] = field(default_factory=list)
     faults: deque[Fault] = field(default_factory=deque)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ApiRequest] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
 
     async def close(self) -> None:
         pass
 
-    async def exchange(self, call: Call) -> Answer:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         self.calls.append(call)
         if self.answers:
             answer = self.answers.pop(0)
@@ -45,13 +44,13 @@ class FaultyConnection:
             raise Unreachable(f"GET {call.path}: {fault.name}")
         query = call.query or {}
         if fault is Fault.EXPIRED or ("continue" in query and self.page_expiries and self.page_expiries.pop()):
-            return Answer(410, status_json(410, "expired"))
+            return ApiResponse(410, status_json(410, "expired"))
         if fault in (Fault.BROKEN, Fault.UNAVAILABLE):
-            return Answer(503, b"")
+            return ApiResponse(503, b"")
         if fault is Fault.THROTTLED:
-            return Answer(429, b"", 7.0)
+            return ApiResponse(429, b"", 7.0)
         page = self.truth.page(int(query.get("continue", "0")), self.page_size or int(query["limit"]))
-        return Answer(200, page[:-5] if fault is Fault.CUT_BODY else page)
+        return ApiResponse(200, page[:-5] if fault is Fault.CUT_BODY else page)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Query, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -62,7 +61,7 @@ class FaultyConnection:
         if version < self.truth.compacted:
             code = 410
         if code:
-            raise error_of(status_of(Answer(code, status_json(code, "as ordered"))), f"GET {path}")
+            raise error_of(status_of(ApiResponse(code, status_json(code, "as ordered"))), f"GET {path}")
         if fault in (Fault.RESET, Fault.SILENT):
             raise Unreachable(f"GET {path}: {fault.name}")
         yield self._lines(version, fault)

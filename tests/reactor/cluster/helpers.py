@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reactor.cluster.decoding.decoder import Malformed
+from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.errors import ClusterError
 
@@ -35,10 +35,10 @@ class FakeClock:
 class Reports:
     """Collects what a watcher reports."""
 
-    objects: list[Malformed] = field(default_factory=list)
+    objects: list[MalformedObject] = field(default_factory=list)
     troubles: list[tuple[ClusterError, float]] = field(default_factory=list)
 
-    def malformed(self, malformed: Malformed) -> None:
+    def malformed(self, malformed: MalformedObject) -> None:
         self.objects.append(malformed)
 
     def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None:

@@ -63,9 +63,9 @@ class MisbehavingServer:
     list_faults: deque[Fault] = field(default_factory=deque)
     watch_faults: deque[Fault] = field(default_factory=deque)
     token: str | None = None
-    """When set, other tokens are told 401."""
+    """When set, other tokens get 401."""
     close_after_lines: bool = False
-    """Every watch ends as soon as it has told what there is."""
+    """Every watch ends as soon as it has sent all changes."""
     seen: list[Seen] = field(default_factory=list)
     url: str = ""
 
@@ -164,14 +164,14 @@ async def _misbehave_before(request: web.Request, fault: Fault | None) -> None:
 
 async def _misbehave_within(request: web.Request, response: web.StreamResponse, fault: Fault) -> bool:
     """True when the watch ends here."""
-    last_words = {
+    log_tail = {
         Fault.EXPIRED_IN_STREAM: b'{"type":"ERROR","object":' + status_json(410, "too old resource version") + b"}\n",
         Fault.ERROR_IN_STREAM: b'{"type":"ERROR","object":' + status_json(500, "unable to decode an event") + b"}\n",
         Fault.CUT_LINE: b'{"type":"MODIFIED","object":{"metadata":{"na',
-        Fault.GARBAGE_LINE: b"<html>502 Bad Gateway</html>\n",
+        Fault.GARBAGE_LINE: b"<html>502 Bad ClusterReader</html>\n",
     }
-    if fault in last_words:
-        await response.write(last_words[fault])
+    if fault in log_tail:
+        await response.write(log_tail[fault])
         return True
     if fault is Fault.RESET_IN_STREAM:
         _reset(request)

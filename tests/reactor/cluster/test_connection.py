@@ -10,15 +10,14 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client import ApiException
 
+from reactor.cluster.api import MERGE_PATCH, ApiRequest, ApiResponse, checked
 from reactor.cluster.connection import KubernetesConnection, _mapped, open_connection
-from reactor.cluster.exchange import MERGE_PATCH, Answer, Call
-from reactor.cluster.status import checked
 from reactor.errors import Conflict, Expired, Forbidden, InputError, NotFound, Refused, Throttled, Unreachable
 from tests.reactor.cluster.helpers import kubeconfig
 from tests.reactor.cluster.misbehaving import Fault, MisbehavingServer
 from tests.reactor.cluster.truth import status_json
 
-PODS = Call("GET", "/api/v1/pods", {"limit": "10"})
+PODS = ApiRequest("GET", "/api/v1/pods", {"limit": "10"})
 WATCH = {"watch": "true", "resourceVersion": "0", "timeoutSeconds": "60"}
 
 
@@ -29,7 +28,7 @@ async def read(connection: KubernetesConnection, idle_timeout: float = 5.0) -> l
 
 async def test_a_request_comes_back_whole(server: MisbehavingServer, connection: KubernetesConnection) -> None:
     server.truth.put("a")
-    answer = await connection.exchange(PODS)
+    answer = await connection.send(PODS)
     assert answer.code == 200
     assert b'"uid-a"' in answer.body
     assert server.seen[0].query == {"limit": "10"}
@@ -49,7 +48,7 @@ async def test_a_body_is_sent_as_json_with_its_content_type(connection: Kubernet
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     connection._client.configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await connection.exchange(Call("PATCH", "/x", body={"count": 2}, content_type=MERGE_PATCH))
+    await connection.send(ApiRequest("PATCH", "/x", body={"count": 2}, content_type=MERGE_PATCH))
     await runner.cleanup()
     assert got == [(MERGE_PATCH, b'{"count": 2}')]
 
@@ -61,21 +60,21 @@ async def test_a_reset_is_unreachable(
     server.truth.put("a")
     server.list_faults.extend([fault, fault])  # aiohttp itself repeats a GET once
     with pytest.raises(Unreachable, match=r"GET /api/v1/pods: ") as caught:
-        await connection.exchange(PODS)
+        await connection.send(PODS)
     assert caught.value.__cause__ is not None
     assert caught.value.status is None
 
 
 async def test_a_silent_server_meets_the_deadline(server: MisbehavingServer, connection: KubernetesConnection) -> None:
     server.list_faults.append(Fault.SILENT)
-    with pytest.raises(Unreachable, match=r"no answer within 0\.05 s"):
-        await connection.exchange(Call("GET", "/api/v1/pods", {"limit": "1"}, deadline=0.05))
+    with pytest.raises(Unreachable, match=r"no response within 0\.05 s"):
+        await connection.send(ApiRequest("GET", "/api/v1/pods", {"limit": "1"}, deadline=0.05))
 
 
 async def test_nobody_listens(connection: KubernetesConnection) -> None:
     connection._client.configuration.host = "http://127.0.0.1:1"
     with pytest.raises(Unreachable, match="GET /api/v1/pods"):
-        await connection.exchange(PODS)
+        await connection.send(PODS)
 
 
 @pytest.mark.parametrize("fault", [Fault.SILENT, Fault.SILENT_IN_STREAM])
@@ -109,9 +108,7 @@ async def test_an_end_within_a_line_is_no_end(server: MisbehavingServer, connect
         await read(connection)
 
 
-async def test_a_refused_stream_raises_what_it_was_told(
-    server: MisbehavingServer, connection: KubernetesConnection
-) -> None:
+async def test_a_refused_stream_raises_the_status(server: MisbehavingServer, connection: KubernetesConnection) -> None:
     server.watch_faults.extend([Fault.EXPIRED, Fault.THROTTLED, Fault.UNAVAILABLE])
     with pytest.raises(Expired):
         await read(connection)
@@ -136,15 +133,15 @@ async def test_a_refused_stream_raises_what_it_was_told(
 )
 def test_codes_have_their_errors(code: int, error: type[Exception]) -> None:
     with pytest.raises(error, match=f"GET /x: {code} because"):
-        checked(Answer(code, status_json(code, "because")), "GET /x")
+        checked(ApiResponse(code, status_json(code, "because")), "GET /x")
 
 
 def test_retry_after_from_the_body_and_plain_text_bodies() -> None:
     with pytest.raises(Throttled) as throttled:
-        checked(Answer(429, status_json(429, "slow down", retryAfterSeconds=3)), "GET /x")
+        checked(ApiResponse(429, status_json(429, "slow down", retryAfterSeconds=3)), "GET /x")
     assert throttled.value.retry_after == 3
-    with pytest.raises(Unreachable, match="502 Bad Gateway"):
-        checked(Answer(502, b"Bad Gateway\n"), "GET /x")
+    with pytest.raises(Unreachable, match="502 Bad ClusterReader"):
+        checked(ApiResponse(502, b"Bad ClusterReader\n"), "GET /x")
 
 
 @pytest.mark.parametrize(
@@ -172,10 +169,10 @@ async def test_a_changed_token_file_is_read_at_once(server: MisbehavingServer, t
     token.write_text("one\n")
     server.token = "one"
     connection = await open_connection(kubeconfig(tmp_path, server.url, "{tokenFile: token}"))
-    assert (await connection.exchange(PODS)).code == 200
+    assert (await connection.send(PODS)).code == 200
     token.write_text("another\n")
     server.token = "another"
-    assert (await connection.exchange(PODS)).code == 200
+    assert (await connection.send(PODS)).code == 200
     assert [seen.authorization for seen in server.seen] == ["Bearer one", "Bearer another"]
     await connection.close()
 
@@ -187,7 +184,7 @@ async def test_after_401_the_token_is_read_again_and_the_request_repeated_once(
     token.write_text("old")
     connection = await open_connection(kubeconfig(tmp_path, server.url, "{tokenFile: token}"))
     server.token = "new"
-    assert (await connection.exchange(PODS)).code == 401
+    assert (await connection.send(PODS)).code == 401
     assert len(server.seen) == 1, "the file still says the same"
     server.watch_faults.append(Fault.UNAUTHORIZED)
     server.close_after_lines = True
@@ -203,11 +200,11 @@ async def test_an_empty_token_file_leaves_the_last_token(server: MisbehavingServ
     token.write_text("good")
     server.token = "good"
     connection = await open_connection(kubeconfig(tmp_path, server.url, "{tokenFile: token}"))
-    assert (await connection.exchange(PODS)).code == 200
+    assert (await connection.send(PODS)).code == 200
     token.write_text("")
-    assert (await connection.exchange(PODS)).code == 200
+    assert (await connection.send(PODS)).code == 200
     token.unlink()
-    assert (await connection.exchange(PODS)).code == 200
+    assert (await connection.send(PODS)).code == 200
     await connection.close()
 
 
@@ -219,7 +216,7 @@ async def test_an_exec_plugin_is_run_again_after_401(server: MisbehavingServer, 
     connection = await open_connection(kubeconfig(tmp_path, server.url, plugin))
     server.token = "second"
     credential.write_text(status % "second")
-    assert (await connection.exchange(PODS)).code == 200
+    assert (await connection.send(PODS)).code == 200
     assert [seen.authorization for seen in server.seen] == ["Bearer first", "Bearer second"]
     await connection.close()
 

@@ -7,11 +7,11 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactor.cluster.gateway import Gateway
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
+from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Record
-from reactor.cluster.watcher import Pace, Watcher
+from reactor.cluster.watch import Pace, Watcher
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.helpers import FakeClock, Reports
 from tests.reactor.cluster.misbehaving import Fault
@@ -61,7 +61,7 @@ async def _replay(steps: list[tuple[str, str]], page_size: int) -> None:
             heard[new.uid] = new.resource_version
 
     mirror = ClusterMirror({Kind.PODS}, listen)
-    watcher = Watcher(Kind.PODS, Gateway(connection), mirror, reports, Pace(clock))
+    watcher = Watcher(Kind.PODS, ClusterReader(connection), mirror, reports, Pace(clock))
     task = asyncio.create_task(watcher.run())
     for step in steps:
         await _take(step, connection)

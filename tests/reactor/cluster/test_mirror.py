@@ -18,7 +18,6 @@ from reactor.cluster.records import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
-    PriorityClass,
     Record,
     Workload,
 )
@@ -131,14 +130,12 @@ def test_every_kind_comes_into_the_view() -> None:
     mirror.upsert(Kind.NAMESPACES, Namespace("ns", "n", "1"))
     mirror.upsert(Kind.PVCS, PersistentVolumeClaim("c", "ns", "c", "1"))
     mirror.upsert(Kind.PVS, PersistentVolume("v", "v", "1"))
-    mirror.upsert(Kind.PRIORITY_CLASSES, PriorityClass("p", "p", "1", 5))
     mirror.upsert(Kind.CONFIG_MAPS, ConfigMap("cm", "ns", "settings", "1", {"a": "b"}))
     view = mirror.freeze(0.0)
     assert [budget.name for budget in view.pdbs] == ["b"]
     assert list(view.namespaces) == ["ns"]
     assert [claim.name for claim in view.pvcs] == ["c"]
     assert list(view.pvs) == ["v"]
-    assert view.priority_classes["p"].value == 5
     ours = mirror.config_map()
     assert ours is not None
     assert ours.data == {"a": "b"}

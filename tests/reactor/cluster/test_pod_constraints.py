@@ -1,4 +1,4 @@
-"""What the cluster adds to a pod's own rules, and what it leaves unjudged."""
+"""What the cluster adds to a pod's own rules, and what it leaves unsupported."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from matching.problem import PodTerm, Requirement, Rules, Selector, Term
-from reactor.cluster.pod_constraints import cannot_judge, namespace_labels, rules_of
-from reactor.cluster.records import Namespace, Owner, PersistentVolume, PersistentVolumeClaim, Pod, Workload
+from reactor.cluster.pod_constraints import namespace_labels, rules_of, unsupported_constraints
+from reactor.cluster.records import Namespace, Owner, PersistentVolume, PersistentVolumeClaim, Pod
 from reactor.cluster.view import ClusterView
-from reactor.decision.protection import Veto, protection
-from reactor.settings.model import Settings
 
 HERE = (Term((Requirement("host", "In", ("n1",)),)),)
 
@@ -34,7 +32,7 @@ def test_the_rules_of_bound_volumes_are_added() -> None:
     volume = PersistentVolume("pv", "v", "1", HERE, zones=(("zone", ("a",)),))
     cluster = view(using, pvcs=(claim(),), pvs={"pv": volume})
     assert rules_of(using, cluster) == Rules(volumes=(HERE,), volume_zones=(("zone", ("a",)),))
-    assert cannot_judge(using, cluster) == ()
+    assert unsupported_constraints(using, cluster) == ()
 
 
 def test_pods_without_claims_keep_the_shared_rules() -> None:
@@ -51,12 +49,12 @@ def test_pods_without_claims_keep_the_shared_rules() -> None:
         ((claim(deleting=True),), {"pv": PersistentVolume("pv", "v", "1")}, "it is being deleted"),
     ],
 )
-def test_claims_that_cannot_be_judged(
+def test_pvcs_that_cannot_be_used(
     found: tuple[PersistentVolumeClaim, ...], volumes: dict[str, PersistentVolume], why: str
 ) -> None:
-    using = pod(pvcs=("data",), unjudged=("resourceClaims",))
+    using = pod(pvcs=("data",), unsupported=("resourceClaims",))
     cluster = view(using, pvcs=found, pvs=volumes)
-    assert cannot_judge(using, cluster) == ("resourceClaims", f"claim shop/data ({why})")
+    assert unsupported_constraints(using, cluster) == ("resourceClaims", f"claim shop/data ({why})")
 
 
 def test_an_exclusive_claim_is_fine_for_its_only_user() -> None:
@@ -64,8 +62,8 @@ def test_an_exclusive_claim_is_fine_for_its_only_user() -> None:
     volumes = {"pv": PersistentVolume("pv", "v", "1")}
     alone = view(one, pvcs=(claim(exclusive=True),), pvs=volumes)
     both = view(one, other, pvcs=(claim(exclusive=True),), pvs=volumes)
-    assert cannot_judge(one, alone) == ()
-    assert cannot_judge(one, both) == ("claim shop/data (for one pod at a time, and another one uses it)",)
+    assert unsupported_constraints(one, alone) == ()
+    assert unsupported_constraints(one, both) == ("claim shop/data (for one pod at a time, and another one uses it)",)
 
 
 def test_selectors_of_namespaces_need_their_labels() -> None:
@@ -73,23 +71,11 @@ def test_selectors_of_namespaces_need_their_labels() -> None:
     named = Selector((Requirement("kubernetes.io/metadata.name", "In", ("bank",)),))
     asking = pod(rules=Rules(pod_affinity=(PodTerm("zone", Selector(), (), team),)))
     modest = pod("modest", rules=Rules(pod_anti_affinity=(PodTerm("zone", Selector(), (), named),)))
-    stranger = pod("stranger", namespace="bank")
-    cluster = view(asking, modest, stranger)
-    assert cannot_judge(asking, cluster) == ("namespaceSelector (namespace bank was not read)",)
-    assert cannot_judge(modest, cluster) == ()
-    assert cannot_judge(stranger, cluster) == ("other pods' namespaceSelector (namespace bank was not read)",)
-    known = view(asking, modest, stranger, namespaces=("shop", "bank"))
-    assert not any(cannot_judge(each, known) for each in (asking, modest, stranger))
+    other = pod("other", namespace="bank")
+    cluster = view(asking, modest, other)
+    assert unsupported_constraints(asking, cluster) == ("namespaceSelector (namespace bank was not read)",)
+    assert unsupported_constraints(modest, cluster) == ()
+    assert unsupported_constraints(other, cluster) == ("other pods' namespaceSelector (namespace bank was not read)",)
+    known = view(asking, modest, other, namespaces=("shop", "bank"))
+    assert not any(unsupported_constraints(each, known) for each in (asking, modest, other))
     assert namespace_labels(cluster) == {"shop": {"team": "shop"}, "bank": {"kubernetes.io/metadata.name": "bank"}}
-
-
-def test_data_on_a_local_volume_is_protected() -> None:
-    using = pod(pvcs=("data",))
-    workloads = {"rs": Workload("ReplicaSet", "rs", "shop", "db", "1")}
-    local = PersistentVolume("pv", "v", "1", HERE, local=True)
-    cluster = view(using, pvcs=(claim(),), pvs={"pv": local}, workloads=workloads)
-    found = protection(using, cluster, Settings())
-    assert found is not None
-    assert found.veto is Veto.LOCAL_DATA
-    remote = view(using, pvcs=(claim(),), pvs={"pv": PersistentVolume("pv", "v", "1")}, workloads=workloads)
-    assert protection(using, remote, Settings()) is None

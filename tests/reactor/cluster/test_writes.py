@@ -3,30 +3,29 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from reactor.cluster.event_writer import Announcement, Announcer
-from reactor.cluster.exchange import MERGE_PATCH, Answer
+from reactor.cluster.api import MERGE_PATCH, ApiResponse
 from reactor.cluster.records import Pod
-from reactor.cluster.writes import Binding, ClusterWriter, Eviction
+from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter, Eviction
 from reactor.errors import Forbidden, NotFound, Unreachable
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.helpers import FakeClock
 from tests.reactor.cluster.truth import Truth, status_json
 
 POD = Pod("uid-1", "ns", "web-1", "1", {}, {}, 0.0)
-LATE = Unreachable("no answer within 15 s")
+LATE = Unreachable("no response within 15 s")
 
 
-def pod_now(uid: str, node: str | None = None) -> Answer:
-    return Answer(200, msgspec.json.encode({"metadata": {"uid": uid}, "spec": {"nodeName": node}}))
+def pod_now(uid: str, node: str | None = None) -> ApiResponse:
+    return ApiResponse(200, msgspec.json.encode({"metadata": {"uid": uid}, "spec": {"nodeName": node}}))
 
 
-def writer(*answers: Answer | Exception) -> tuple[ClusterWriter, FaultyConnection]:
+def writer(*answers: ApiResponse | Exception) -> tuple[ClusterWriter, FaultyConnection]:
     connection = FaultyConnection(Truth(), answers=list(answers))
     return ClusterWriter(connection, FakeClock()), connection
 
 
 async def test_an_eviction_names_the_uid_it_means() -> None:
-    writing, connection = writer(Answer(201, b"{}"))
+    writing, connection = writer(ApiResponse(201, b"{}"))
     answer = await writing.evict(POD)
     assert answer.outcome is Eviction.ACCEPTED
     [call] = connection.calls
@@ -43,21 +42,23 @@ async def test_an_eviction_names_the_uid_it_means() -> None:
     ("answer", "outcome"),
     [
         (
-            Answer(429, status_json(429, "budget", causes=[{"reason": "DisruptionBudget", "message": "m"}])),
+            ApiResponse(429, status_json(429, "budget", causes=[{"reason": "DisruptionBudget", "message": "m"}])),
             Eviction.PDB,
         ),
-        (Answer(429, status_json(429, "too many requests", retryAfterSeconds=4)), Eviction.THROTTLED),
+        (ApiResponse(429, status_json(429, "too many requests", retryAfterSeconds=4)), Eviction.THROTTLED),
         (
-            Answer(500, status_json(500, "This pod has more than one PodDisruptionBudget, which the eviction ...")),
+            ApiResponse(
+                500, status_json(500, "This pod has more than one PodDisruptionBudget, which the eviction ...")
+            ),
             Eviction.SEVERAL_PDBS,
         ),
-        (Answer(500, status_json(500, "etcd")), Eviction.FAILED),
-        (Answer(404, status_json(404, "not found")), Eviction.GONE),
-        (Answer(403, status_json(403, "cannot create pods/eviction")), Eviction.FORBIDDEN),
-        (Answer(422, status_json(422, "invalid")), Eviction.FAILED),
+        (ApiResponse(500, status_json(500, "etcd")), Eviction.FAILED),
+        (ApiResponse(404, status_json(404, "not found")), Eviction.GONE),
+        (ApiResponse(403, status_json(403, "cannot create pods/eviction")), Eviction.FORBIDDEN),
+        (ApiResponse(422, status_json(422, "invalid")), Eviction.FAILED),
     ],
 )
-async def test_refused_evictions_are_told_apart(answer: Answer, outcome: Eviction) -> None:
+async def test_refused_evictions_are_distinguished(answer: ApiResponse, outcome: Eviction) -> None:
     writing, connection = writer(answer)
     got = await writing.evict(POD)
     assert got.outcome is outcome
@@ -66,7 +67,7 @@ async def test_refused_evictions_are_told_apart(answer: Answer, outcome: Evictio
 
 
 async def test_retry_after_comes_along() -> None:
-    writing, _ = writer(Answer(429, b"", 3.0))
+    writing, _ = writer(ApiResponse(429, b"", 3.0))
     answer = await writing.evict(POD)
     assert (answer.outcome, answer.retry_after) == (Eviction.THROTTLED, 3.0)
 
@@ -76,30 +77,30 @@ async def test_retry_after_comes_along() -> None:
     [
         (pod_now("uid-2"), Eviction.REPLACED),
         (pod_now("uid-1"), Eviction.FAILED),
-        (Answer(404, b""), Eviction.GONE),
-        (Answer(403, status_json(403, "cannot get pods")), Eviction.FORBIDDEN),
-        (Answer(503, b""), Eviction.UNKNOWN),
-        (Answer(200, b"nonsense"), Eviction.UNKNOWN),
+        (ApiResponse(404, b""), Eviction.GONE),
+        (ApiResponse(403, status_json(403, "cannot get pods")), Eviction.FORBIDDEN),
+        (ApiResponse(503, b""), Eviction.UNKNOWN),
+        (ApiResponse(200, b"nonsense"), Eviction.UNKNOWN),
     ],
 )
-async def test_a_conflict_is_cleared_up_by_looking(now: Answer, outcome: Eviction) -> None:
-    writing, _ = writer(Answer(409, status_json(409, "precondition")), now)
+async def test_a_conflict_is_cleared_up_by_looking(now: ApiResponse, outcome: Eviction) -> None:
+    writing, _ = writer(ApiResponse(409, status_json(409, "precondition")), now)
     assert (await writing.evict(POD)).outcome is outcome
 
 
 async def test_an_eviction_that_timed_out_is_repeated_with_its_precondition_a_few_times() -> None:
-    writing, connection = writer(LATE, Answer(503, b""), Answer(201, b"{}"))
+    writing, connection = writer(LATE, ApiResponse(503, b""), ApiResponse(201, b"{}"))
     assert (await writing.evict(POD)).outcome is Eviction.ACCEPTED
     assert connection.calls[0] == connection.calls[1] == connection.calls[2]
-    writing, connection = writer(LATE, LATE, LATE, Answer(201, b"{}"))
+    writing, connection = writer(LATE, LATE, LATE, ApiResponse(201, b"{}"))
     assert (await writing.evict(POD)).outcome is Eviction.UNKNOWN
     assert len(connection.calls) == 3
-    writing, _ = writer(*[Answer(504, b"")] * 3)
+    writing, _ = writer(*[ApiResponse(504, b"")] * 3)
     assert (await writing.evict(POD)).outcome is Eviction.UNKNOWN
 
 
 async def test_a_binding_names_pod_uid_and_node() -> None:
-    writing, connection = writer(Answer(201, b"{}"))
+    writing, connection = writer(ApiResponse(201, b"{}"))
     assert (await writing.bind(POD, "node1")).outcome is Binding.BOUND
     [call] = connection.calls
     assert call.path == "/api/v1/namespaces/ns/pods/web-1/binding"
@@ -111,27 +112,29 @@ async def test_a_binding_names_pod_uid_and_node() -> None:
 @pytest.mark.parametrize(
     ("answers", "outcome"),
     [
-        ([Answer(409, b"{}"), pod_now("uid-1", "node2")], Binding.ALREADY_BOUND),
-        ([LATE, Answer(409, b"{}"), pod_now("uid-1", "node1")], Binding.BOUND),
-        ([Answer(409, b"{}"), pod_now("uid-1")], Binding.FAILED),
-        ([Answer(409, b"{}"), pod_now("uid-9", "node1")], Binding.REPLACED),
-        ([Answer(409, b"{}"), Answer(404, b"")], Binding.GONE),
-        ([Answer(409, b"{}"), Answer(403, b"")], Binding.FORBIDDEN),
-        ([Answer(404, b"")], Binding.GONE),
-        ([Answer(403, b"")], Binding.FORBIDDEN),
-        ([Answer(429, b"", 1.0)], Binding.THROTTLED),
-        ([Answer(422, b"")], Binding.FAILED),
+        ([ApiResponse(409, b"{}"), pod_now("uid-1", "node2")], Binding.ALREADY_BOUND),
+        ([LATE, ApiResponse(409, b"{}"), pod_now("uid-1", "node1")], Binding.BOUND),
+        ([ApiResponse(409, b"{}"), pod_now("uid-1")], Binding.FAILED),
+        ([ApiResponse(409, b"{}"), pod_now("uid-9", "node1")], Binding.REPLACED),
+        ([ApiResponse(409, b"{}"), ApiResponse(404, b"")], Binding.GONE),
+        ([ApiResponse(409, b"{}"), ApiResponse(403, b"")], Binding.FORBIDDEN),
+        ([ApiResponse(404, b"")], Binding.GONE),
+        ([ApiResponse(403, b"")], Binding.FORBIDDEN),
+        ([ApiResponse(429, b"", 1.0)], Binding.THROTTLED),
+        ([ApiResponse(422, b"")], Binding.FAILED),
         ([LATE, LATE, LATE], Binding.UNKNOWN),
     ],
 )
-async def test_bindings_are_told_apart(answers: list[Answer | Exception], outcome: Binding) -> None:
+async def test_bindings_are_distinguished(answers: list[ApiResponse | Exception], outcome: Binding) -> None:
     writing, _ = writer(*answers)
     assert (await writing.bind(POD, "node1")).outcome is outcome
 
 
 async def test_our_events() -> None:
-    connection = FaultyConnection(Truth(), answers=[Answer(201, b"{}"), Answer(200, b"{}"), Answer(404, b"")])
-    announcer = Announcer(connection, FakeClock(time=1794790178.0))
+    connection = FaultyConnection(
+        Truth(), answers=[ApiResponse(201, b"{}"), ApiResponse(200, b"{}"), ApiResponse(404, b"")]
+    )
+    announcer = EventWriter(connection, FakeClock(time=1794790178.0))
     name = await announcer.create_event(Announcement("Pod", "ns", "web-1", "uid-1", "RematchWait", "because"))
     await announcer.count_event(name, 2)
     created, counted = connection.calls
@@ -154,8 +157,10 @@ async def test_our_events() -> None:
 
 
 async def test_events_about_objects_without_a_namespace_live_in_default() -> None:
-    connection = FaultyConnection(Truth(), answers=[Answer(201, b"{}"), Answer(403, status_json(403, "events"))])
-    announcer = Announcer(connection, FakeClock())
+    connection = FaultyConnection(
+        Truth(), answers=[ApiResponse(201, b"{}"), ApiResponse(403, status_json(403, "events"))]
+    )
+    announcer = EventWriter(connection, FakeClock())
     about = Announcement("Node", "", "node1", "u", "Full", "m")
     assert (await announcer.create_event(about)).namespace == "default"
     with pytest.raises(Forbidden, match="POST /api/v1/namespaces/default/events: 403"):

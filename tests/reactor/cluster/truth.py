@@ -35,7 +35,7 @@ class Truth:
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     version: int = 1
     compacted: int = 0
-    """Watches from an older version than this are told 410."""
+    """Watches from an older version than this get 410."""
     history: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 

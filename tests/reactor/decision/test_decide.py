@@ -7,28 +7,29 @@ from typing import Any
 import pytest
 
 from reactor.cluster.records import Pod
+from reactor.decision.cooldowns import Backoff, Cooldowns, Lineage
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait, decide
 from reactor.decision.reasons import Reason
 from reactor.settings.model import Settings
-from reactor.state.moves import Lineage, Ongoing, Rest
 from reactor.state.snapshot import Needs
 from tests.support.clock import NOW
-from tests.support.cluster import GIB, make_node, make_pdb, make_pod, make_settings, make_snapshot
-from tests.support.moves import make_run
+from tests.support.cluster import GIB, make_eligibility, make_node, make_pdb, make_pod, make_settings, make_snapshot
+from tests.support.moves import active_moves, make_move
 
 CROWDED = {"n1": (3.9, GIB), "n2": (0.4, GIB)}
 IDLE = {"n1": (0.3, GIB), "n2": (0.3, GIB)}
 
 
 def decided(pod: Pod, settings: Settings | None = None, **more: Any) -> Decision:
-    """About one pod on a crowded node n1, beside an idle n2."""
+    """About one pod on a crowded node n1; n2 is idle."""
     facts: dict[str, Any] = {
         "failures": {pod.name: 10.0},
         "usage": {pod.name: (0.5, GIB)},
         "node_usage": CROWDED,
     }
     nodes = more.pop("nodes", [make_node("n1"), make_node("n2")])
-    return decide(make_snapshot([pod], nodes, **(facts | more)), settings or make_settings())
+    cooldowns = more.pop("cooldowns", None)
+    return decide(make_eligibility(make_snapshot([pod], nodes, **(facts | more)), settings, cooldowns))
 
 
 def wait_of(decision: Decision) -> Wait:
@@ -47,7 +48,7 @@ def cause_of(decision: Decision) -> str:
 
 @pytest.mark.parametrize(("ago", "settles"), [(59.0, True), (60.0, False)])
 def test_a_node_that_was_just_relieved_is_given_time(ago: float, settles: bool) -> None:
-    decision = decided(make_pod(), ongoing=Ongoing(relieved={"n1": NOW - ago, "n2": NOW}))
+    decision = decided(make_pod(), cooldowns=Cooldowns(relieved={"n1": NOW - ago, "n2": NOW}))
     if settles:
         wait = wait_of(decision)
         assert (wait.reason, wait.until) == (Reason.SETTLING, NOW - ago + 60)
@@ -96,10 +97,10 @@ def test_a_pod_of_another_scheduler_waits() -> None:
     "constraint",
     ["podAffinity", "podAntiAffinity", "topologySpread", "hostPorts", "volumes", "resourceClaims", "extendedResources"],
 )
-def test_a_pod_with_a_constraint_that_is_not_judged_waits(constraint: str) -> None:
-    wait = wait_of(decided(make_pod(unjudged=(constraint,))))
+def test_a_pod_with_an_unsupported_constraint_waits(constraint: str) -> None:
+    wait = wait_of(decided(make_pod(unsupported=(constraint,))))
 
-    assert wait.reason is Reason.UNJUDGED
+    assert wait.reason is Reason.UNSUPPORTED
     assert constraint in wait.text
 
 
@@ -132,9 +133,9 @@ def test_budgets_of_others_and_open_ones_do_not_hold_it(budget: Any) -> None:
 
 
 def test_a_pod_that_was_just_moved_cools_down_until_the_end_of_it() -> None:
-    ongoing = Ongoing(lineage={"uid-web-1": Lineage(NOW - 10, 1)})
+    cooldowns = Cooldowns(lineage={"uid-web-1": Lineage(NOW - 10, 1)})
 
-    wait = wait_of(decided(make_pod(), ongoing=ongoing))
+    wait = wait_of(decided(make_pod(), cooldowns=cooldowns))
 
     assert wait.reason is Reason.COOLDOWN
     assert wait.until == NOW + 50
@@ -144,31 +145,35 @@ def test_a_pod_that_was_just_moved_cools_down_until_the_end_of_it() -> None:
 def test_the_cooldown_doubles_along_the_lineage_up_to_an_hour(generation: int, seconds: float) -> None:
     line = Lineage(NOW - seconds + 1, generation)
 
-    assert wait_of(decided(make_pod(), ongoing=Ongoing(lineage={"uid-web-1": line}))).until == NOW + 1
-    over = Ongoing(lineage={"uid-web-1": Lineage(NOW - seconds, generation)})
-    assert cause_of(decided(make_pod(), ongoing=over))
+    assert wait_of(decided(make_pod(), cooldowns=Cooldowns(lineage={"uid-web-1": line}))).until == NOW + 1
+    over = Cooldowns(lineage={"uid-web-1": Lineage(NOW - seconds, generation)})
+    assert cause_of(decided(make_pod(), cooldowns=over))
 
 
-@pytest.mark.parametrize("reason", [Reason.NO_BETTER_PLACE, Reason.OBSERVED, Reason.EVICTION_FAILED, Reason.PDB])
+@pytest.mark.parametrize("reason", [Reason.NO_BETTER_NODE, Reason.OBSERVED, Reason.EVICTION_FAILED, Reason.PDB])
 def test_what_the_last_try_said_holds_for_a_while(reason: Reason) -> None:
-    ongoing = Ongoing(resting={"uid-web-1": Rest(NOW + 7, reason, "as it was")})
+    cooldowns = Cooldowns(backoffs={"uid-web-1": Backoff(NOW + 7, reason, "as it was")})
 
-    wait = wait_of(decided(make_pod(), ongoing=ongoing))
+    wait = wait_of(decided(make_pod(), cooldowns=cooldowns))
 
     assert (wait.reason, wait.text, wait.until) == (reason, "as it was", NOW + 7)
-    assert cause_of(decided(make_pod(), ongoing=Ongoing(resting={"uid-web-1": Rest(NOW, reason, "")})))
+    assert cause_of(decided(make_pod(), cooldowns=Cooldowns(backoffs={"uid-web-1": Backoff(NOW, reason, "")})))
 
 
 def test_while_a_plan_is_carried_out_everybody_else_waits() -> None:
     other = make_pod("db-1", node="n2")
 
-    assert wait_of(decided(make_pod(), ongoing=Ongoing((make_run(other, "n1"),)))).reason is Reason.MOVE_IN_FLIGHT
+    assert (
+        wait_of(decided(make_pod(), moves=active_moves({make_move(other, "n1"): other}))).reason
+        is Reason.MOVE_IN_FLIGHT
+    )
 
 
 def test_a_late_replacement_halts() -> None:
-    late = make_run(make_pod("db-1"), "n2", stage="late", evicted=NOW - 500)
+    pod = make_pod("db-1")
+    late = make_move(pod, "n2", state="late", evicted=NOW - 500)
 
-    wait = wait_of(decided(make_pod(), ongoing=Ongoing((late,))))
+    wait = wait_of(decided(make_pod(), moves=active_moves({late: pod})))
 
     assert wait.reason is Reason.HALTED
     assert "shop/db-1" in wait.text
@@ -244,19 +249,19 @@ def test_by_requests_a_node_is_as_crowded_as_its_pods_ask_for() -> None:
     nodes = [make_node("n1"), make_node("n2")]
     snapshot = make_snapshot([pod, big], nodes, failures={"web-1": 10.0}, needs=Needs.REQUESTS)
 
-    assert "uses 88% of its cpu" in cause_of(decide(snapshot, make_settings()))
+    assert "uses 88% of its cpu" in cause_of(decide(make_eligibility(snapshot)))
 
 
 def test_a_person_or_the_interval_ask_for_a_rematch_without_anybody_unhappy() -> None:
     snapshot = make_snapshot([make_pod()], [make_node()])
 
-    assert decide(snapshot, make_settings(), Trigger.DEMAND).rematch
-    assert decide(snapshot, make_settings(), Trigger.INTERVAL).rematch
-    assert not decide(snapshot, make_settings(), Trigger.UNHAPPY).rematch
+    assert decide(make_eligibility(snapshot), Trigger.DEMAND).rematch
+    assert decide(make_eligibility(snapshot), Trigger.INTERVAL).rematch
+    assert not decide(make_eligibility(snapshot), Trigger.UNHAPPY).rematch
 
 
 def test_to_finish_is_to_decide_nothing() -> None:
     pod = make_pod()
     snapshot = make_snapshot([pod], [make_node()], failures={pod.name: 10.0})
 
-    assert decide(snapshot, make_settings(), Trigger.FINISH) == Decision(NOW, Trigger.FINISH)
+    assert decide(make_eligibility(snapshot), Trigger.FINISH) == Decision(NOW, Trigger.FINISH)

@@ -6,30 +6,33 @@ from typing import Any
 
 import pytest
 
-from reactor.decision.decide import Decision, decide, restrained
+from reactor.decision.cooldowns import Backoff, Cooldowns, Lineage
+from reactor.decision.decide import Decision, decide
 from reactor.decision.reasons import Reason
 from reactor.settings.model import Settings
-from reactor.state.moves import Lineage, Ongoing, Rest
 from tests.support.clock import NOW
-from tests.support.cluster import GIB, make_node, make_pod, make_settings, make_snapshot
+from tests.support.cluster import GIB, make_eligibility, make_node, make_pod, make_settings, make_snapshot
 
 PAPER = make_settings(planner={"name": "stable-paper"})
 OURS = make_settings()
 
 
 def decided(settings: Settings, **more: Any) -> Decision:
-    """A failing pod on an idle n1 beside an idle n2."""
+    """A failing pod on n1; n1 and n2 are idle."""
     facts: dict[str, Any] = {
         "failures": {"web-1": 10.0},
         "usage": {"web-1": (0.5, GIB)},
         "node_usage": {"n1": (0.3, GIB), "n2": (0.3, GIB)},
     }
-    return decide(make_snapshot([make_pod()], [make_node("n1"), make_node("n2")], **(facts | more)), settings)
+    cooldowns = more.pop("cooldowns", None)
+    snapshot = make_snapshot([make_pod()], [make_node("n1"), make_node("n2")], **(facts | more))
+    return decide(make_eligibility(snapshot, settings, cooldowns))
 
 
 def test_who_is_restrained() -> None:
-    assert restrained(OURS)
-    assert not restrained(PAPER)
+    snapshot = make_snapshot([], [])
+    assert make_eligibility(snapshot, OURS).restrained
+    assert not make_eligibility(snapshot, PAPER).restrained
 
 
 def test_whether_a_move_can_help_is_not_asked() -> None:
@@ -38,25 +41,25 @@ def test_whether_a_move_can_help_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    "ongoing",
+    "cooldowns",
     [
-        Ongoing(lineage={"uid-web-1": Lineage(NOW - 1, 5)}),
-        Ongoing(relieved={"n1": NOW - 1}),
-        Ongoing(resting={"uid-web-1": Rest(NOW + 30, Reason.NO_BETTER_PLACE, "")}),
-        Ongoing(resting={"uid-web-1": Rest(NOW + 30, Reason.OBSERVED, "")}),
+        Cooldowns(lineage={"uid-web-1": Lineage(NOW - 1, 5)}),
+        Cooldowns(relieved={"n1": NOW - 1}),
+        Cooldowns(backoffs={"uid-web-1": Backoff(NOW + 30, Reason.NO_BETTER_NODE, "")}),
+        Cooldowns(backoffs={"uid-web-1": Backoff(NOW + 30, Reason.OBSERVED, "")}),
     ],
 )
-def test_nobody_cools_down(ongoing: Ongoing) -> None:
-    assert not decided(OURS, ongoing=ongoing).rematch
-    assert decided(PAPER, ongoing=ongoing).rematch
+def test_nobody_cools_down(cooldowns: Cooldowns) -> None:
+    assert not decided(OURS, cooldowns=cooldowns).rematch
+    assert decided(PAPER, cooldowns=cooldowns).rematch
 
 
 @pytest.mark.parametrize("reason", [Reason.PDB, Reason.EVICTION_FAILED])
 def test_what_the_api_server_refused_is_not_tried_again_at_once(reason: Reason) -> None:
-    ongoing = Ongoing(resting={"uid-web-1": Rest(NOW + 30, reason, "no")})
-    assert [wait.until for wait in decided(PAPER, ongoing=ongoing).waits] == [NOW + 30]
-    over = Ongoing(resting={"uid-web-1": Rest(NOW, reason, "no")})
-    assert decided(PAPER, ongoing=over).rematch
+    cooldowns = Cooldowns(backoffs={"uid-web-1": Backoff(NOW + 30, reason, "no")})
+    assert [wait.until for wait in decided(PAPER, cooldowns=cooldowns).waits] == [NOW + 30]
+    over = Cooldowns(backoffs={"uid-web-1": Backoff(NOW, reason, "no")})
+    assert decided(PAPER, cooldowns=over).rematch
 
 
 def test_evidence_and_fresh_metrics_are_still_needed() -> None:

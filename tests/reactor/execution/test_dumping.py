@@ -7,10 +7,10 @@ from dataclasses import replace
 from matching.plan import Unplaced
 from reactor.cluster.writes import Eviction, EvictionAnswer
 from reactor.execution.executor import Executor
-from reactor.record.announce import about_move
+from reactor.record.events import move_event
 from reactor.state.moves import NO_NODE, MoveState
 from tests.support.cluster import make_node, make_pod, make_settings
-from tests.support.moves import make_move, make_plan
+from tests.support.moves import make_plan, plan_move
 from tests.support.rig import Rig
 from tests.support.writer import FakeWriter
 
@@ -29,15 +29,15 @@ def rig_with_the_paper(cpu: float = 4.0) -> Rig:
 
 async def test_the_lower_ranked_pod_is_evicted_and_waits() -> None:
     rig = rig_with_the_paper()
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
     assert outcome.rematch is not None
     assert [left.pod for left in outcome.rematch.plan.dumped] == ["shop/web-1"]
     assert rig.writer.evicted == ["web-1"]
-    assert [run.state for run in outcome.moves] == [MoveState.PLANNED, MoveState.DONE]
+    assert [move.state for move in outcome.moves] == [MoveState.PLANNED, MoveState.DONE]
     assert not rig.executor.busy
 
     rig.replace_pod(WEB, "web-2")
-    after = await rig.turn()
+    after = await rig.run_cycle()
     assert rig.writer.bound == []
     assert after.placement is not None
     assert after.placement.plan is not None
@@ -45,17 +45,17 @@ async def test_the_lower_ranked_pod_is_evicted_and_waits() -> None:
 
     rig.put(make_node("n2"))
     rig.measure({"db-1": 3.0}, {"n1": 3.0, "n2": 0.1})
-    await rig.turn()
+    await rig.run_cycle()
     assert rig.writer.bound == [("web-2", "n2")]
 
 
 async def test_it_is_recorded_and_announced() -> None:
     rig = rig_with_the_paper()
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
     rows = [row for row in rig.rows.moves if row.state == "done"]
     assert [(row.pod_key, row.from_node, row.to_node) for row in rows] == [("shop/web-1", "n1", NO_NODE)]
     assert "waits until a node takes it" in rows[0].text
-    note = about_move(outcome.moves[-1], rig.state.freeze(rig.executor.ongoing()))
+    note = move_event(outcome.moves[-1], rig.snapshot())
     assert note is not None
     assert (note.reason, note.type) == ("Dumped", "Warning")
 
@@ -63,9 +63,9 @@ async def test_it_is_recorded_and_announced() -> None:
 def test_who_is_dumped_goes_before_who_moves() -> None:
     executor, rig = Executor(FakeWriter().writer), rig_with_the_paper()
     left, waiting = Unplaced(DB.key, DB.uid, "full", source="n1"), Unplaced("shop/new-1", "uid-new-1", "full")
-    plan = replace(make_plan(make_move(WEB, "n2")), unplaced=(left, waiting))
-    adopted = executor.adopt(plan, "p", rig.state.freeze(executor.ongoing()))
-    assert [(run.pod.name, run.move.target, run.dumps) for run in adopted] == [
+    plan = replace(make_plan(plan_move(WEB, "n2")), unplaced=(left, waiting))
+    adopted = executor.adopt(plan, "p", rig.snapshot())
+    assert [(move.pod.name, move.target, move.dumps) for move in adopted] == [
         ("db-1", NO_NODE, True),
         ("web-1", "n2", False),
     ]
@@ -74,16 +74,16 @@ def test_who_is_dumped_goes_before_who_moves() -> None:
 async def test_a_budget_stops_it() -> None:
     rig = rig_with_the_paper()
     rig.writer.evictions["web-1"] = EvictionAnswer(Eviction.PDB, "not now")
-    outcome = await rig.turn()
-    assert [run.state for run in outcome.moves] == [MoveState.PLANNED, MoveState.FAILED]
-    assert "uid-web-1" in rig.executor.ongoing().resting
+    outcome = await rig.run_cycle()
+    assert [move.state for move in outcome.moves] == [MoveState.PLANNED, MoveState.FAILED]
+    assert "uid-web-1" in rig.memory.cooldowns.backoffs
 
 
 async def test_in_mode_observe_nothing_is_touched() -> None:
     rig = rig_with_the_paper()
     rig.settings = make_settings(planner={"name": "stable-paper"})
-    outcome = await rig.turn()
+    outcome = await rig.run_cycle()
     assert outcome.rematch is not None
     assert outcome.rematch.plan.dumped
     assert rig.writer.evicted == []
-    assert "would dump it" in rig.executor.ongoing().resting["uid-web-1"].text
+    assert "would dump it" in rig.memory.cooldowns.backoffs["uid-web-1"].text

@@ -8,15 +8,24 @@ import pytest
 
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
+from reactor.decision.cooldowns import Cooldowns, Lineage
 from reactor.decision.reasons import Reason
 from reactor.execution.executor import Executor
 from reactor.record.history import lineage_from
-from reactor.state.moves import Lineage, MoveState, Ongoing
+from reactor.state.moves import Move, MoveState
 from reactor.state.snapshot import Snapshot
 from storage.rows import MoveRow
 from tests.support.clock import NOW
-from tests.support.cluster import make_node, make_pending, make_pod, make_settings, make_snapshot, make_workload
-from tests.support.moves import make_move, make_plan
+from tests.support.cluster import (
+    make_eligibility,
+    make_node,
+    make_pending,
+    make_pod,
+    make_settings,
+    make_snapshot,
+    make_workload,
+)
+from tests.support.moves import make_plan, plan_move
 from tests.support.writer import FakeWriter
 
 NODES = [make_node("n1"), make_node("n2")]
@@ -26,35 +35,43 @@ WEB, DB = make_pod("web-1"), make_pod("db-1")
 
 def seen(executor: Executor, *pods: Pod, now: float = NOW) -> Snapshot:
     owners = [make_workload(pod.owner) for pod in (WEB, DB) if pod.owner is not None]
-    return make_snapshot(pods, NODES, ongoing=executor.ongoing(), now=now, workloads=owners)
+    return make_snapshot(pods, NODES, moves=executor.active_moves(), now=now, workloads=owners)
 
 
-async def started(answer: EvictionAnswer) -> tuple[Executor, FakeWriter, MoveState]:
+def follow(executor: Executor, *pods: Pod, now: float = NOW) -> list[Move]:
+    return executor.follow(seen(executor, *pods, now=now).cluster, now, SETTINGS)
+
+
+async def start(executor: Executor, *pods: Pod) -> list[Move]:
+    return await executor.start(make_eligibility(seen(executor, *pods), SETTINGS))
+
+
+async def started(answer: EvictionAnswer) -> tuple[Executor, FakeWriter, Move]:
     writer = FakeWriter()
     writer.evictions["web-1"] = answer
     executor = Executor(writer.writer)
-    executor.adopt(make_plan(make_move(WEB, "n2")), "plan-1", seen(executor, WEB))
-    (run,) = await executor.start(seen(executor, WEB), SETTINGS)
-    assert run.state is MoveState(run.state)
-    return executor, writer, run.state
+    executor.adopt(make_plan(plan_move(WEB, "n2")), "plan-1", seen(executor, WEB))
+    (move,) = await start(executor, WEB)
+    return executor, writer, move
 
 
 @pytest.mark.parametrize("outcome", [Eviction.ACCEPTED, Eviction.UNKNOWN])
 async def test_an_eviction_that_may_have_happened_is_in_flight(outcome: Eviction) -> None:
-    executor, writer, stage = await started(EvictionAnswer(outcome, "no answer"))
+    executor, writer, move = await started(EvictionAnswer(outcome, "no answer"))
 
-    assert stage is MoveState.EVICTED
+    assert move.state is MoveState.EVICTED
     assert writer.evicted == ["web-1"]
-    assert [run.siblings for run in executor.ongoing().in_flight] == [{WEB.uid}]
+    assert follow(executor, WEB) == []
+    assert executor.active_moves().in_flight == (move,)
 
 
 @pytest.mark.parametrize("outcome", [Eviction.GONE, Eviction.REPLACED])
 async def test_a_pod_that_is_gone_already_is_skipped(outcome: Eviction) -> None:
-    executor, _, stage = await started(EvictionAnswer(outcome))
+    executor, _, move = await started(EvictionAnswer(outcome))
 
-    assert stage is MoveState.SKIPPED
+    assert move.state is MoveState.SKIPPED
     assert not executor.busy
-    assert executor.ongoing().resting == {}
+    assert Cooldowns().after_moves([move], SETTINGS).backoffs == {}
 
 
 @pytest.mark.parametrize(
@@ -67,69 +84,70 @@ async def test_a_pod_that_is_gone_already_is_skipped(outcome: Eviction) -> None:
         (EvictionAnswer(Eviction.FAILED), Reason.EVICTION_FAILED, 60),
     ],
 )
-async def test_a_refused_eviction_ends_the_move_and_lets_the_pod_rest(
+async def test_a_refused_eviction_ends_the_move_and_the_pod_backs_off(
     answer: EvictionAnswer, reason: Reason, seconds: float
 ) -> None:
-    executor, _, stage = await started(answer)
+    executor, _, move = await started(answer)
 
-    assert stage is MoveState.FAILED
+    assert move.state is MoveState.FAILED
     assert not executor.busy
-    rest = executor.ongoing().resting[WEB.uid]
-    assert (rest.reason, rest.until) == (reason, NOW + seconds)
-    assert answer.outcome in rest.text
-    assert answer.message in rest.text
+    backoff = Cooldowns().after_moves([move], SETTINGS).backoffs[WEB.uid]
+    assert (backoff.reason, backoff.until) == (reason, NOW + seconds)
+    assert answer.outcome in backoff.text
+    assert answer.message in backoff.text
 
 
 async def test_a_plan_is_adopted_without_its_bindings_and_without_pods_that_are_gone() -> None:
     executor = Executor(FakeWriter().writer)
     pending = make_pending("web-2")
-    plan = make_plan(make_move(pending, "n1"), make_move(DB, "n2"), make_move(WEB, "n2"))
+    plan = make_plan(plan_move(pending, "n1"), plan_move(DB, "n2"), plan_move(WEB, "n2"))
 
     adopted = executor.adopt(plan, "plan-1", seen(executor, WEB, pending))
 
-    assert [run.pod.name for run in adopted] == ["web-1"]
+    assert [move.pod.name for move in adopted] == ["web-1"]
     assert adopted[0].plan_id == "plan-1"
 
 
 async def test_the_next_move_starts_only_when_the_replacement_is_ready() -> None:
     writer = FakeWriter()
     executor = Executor(writer.writer)
-    executor.adopt(make_plan(make_move(WEB, "n2"), make_move(DB, "n2")), "plan-1", seen(executor, WEB, DB))
-    await executor.start(seen(executor, WEB, DB), SETTINGS)
+    executor.adopt(make_plan(plan_move(WEB, "n2"), plan_move(DB, "n2")), "plan-1", seen(executor, WEB, DB))
+    await start(executor, WEB, DB)
 
     for pods in ((DB,), (DB, make_pending("web-2")), (DB, make_pod("web-2", node="n2", ready=False))):
-        executor.follow(seen(executor, *pods), SETTINGS)
-        await executor.start(seen(executor, *pods), SETTINGS)
+        follow(executor, *pods)
+        await start(executor, *pods)
         assert writer.evicted == ["web-1"]
 
     ready = (DB, make_pod("web-2", node="n2"))
-    (done,) = executor.follow(seen(executor, *ready), SETTINGS)
+    (done,) = follow(executor, *ready)
     assert done.state is MoveState.DONE
-    await executor.start(seen(executor, *ready), SETTINGS)
+    await start(executor, *ready)
     assert writer.evicted == ["web-1", "db-1"]
 
 
 async def test_what_has_not_started_can_be_stopped() -> None:
     writer = FakeWriter()
     executor = Executor(writer.writer)
-    executor.adopt(make_plan(make_move(WEB, "n2"), make_move(DB, "n2")), "plan-1", seen(executor, WEB, DB))
-    await executor.start(seen(executor, WEB, DB), SETTINGS)
+    executor.adopt(make_plan(plan_move(WEB, "n2"), plan_move(DB, "n2")), "plan-1", seen(executor, WEB, DB))
+    await start(executor, WEB, DB)
 
-    (stopped,) = executor.stop(NOW, "mode is observe now")
+    (stopped,) = await executor.stop(NOW, "mode is observe now")
 
     assert (stopped.pod.name, stopped.state, stopped.outcome) == ("db-1", MoveState.SKIPPED, "mode is observe now")
-    assert [run.pod.name for run in executor.ongoing().runs] == ["web-1"]
+    assert [move.pod.name for move in executor.active_moves().moves] == ["web-1"]
 
 
 async def test_the_replacement_of_a_moved_pod_is_its_heir_and_its_heirs_count_on() -> None:
-    executor = Executor(FakeWriter().writer)
+    executor, cooldowns = Executor(FakeWriter().writer), Cooldowns()
     old = WEB
     for generation, name in enumerate(("web-2", "web-3", "web-4"), start=1):
         heir = make_pod(name, node="n1")
-        executor.adopt(make_plan(make_move(old, "n2")), "plan", seen(executor, old))
-        await executor.start(seen(executor, old), SETTINGS)
-        executor.follow(seen(executor, heir, now=NOW + generation), SETTINGS)
-        assert dict(executor.ongoing().lineage) == {heir.uid: Lineage(NOW + generation, generation, old.uid)}
+        executor.adopt(make_plan(plan_move(old, "n2")), "plan", seen(executor, old))
+        await start(executor, old)
+        cooldowns = cooldowns.after_moves(follow(executor, heir, now=NOW + generation), SETTINGS)
+        cooldowns = cooldowns.without_expired(seen(executor, heir).cluster, NOW + generation, ())
+        assert cooldowns.lineage == {heir.uid: Lineage(NOW + generation, generation, old.uid)}
         old = heir
 
 
@@ -150,15 +168,13 @@ def test_the_lineage_is_read_back_from_the_stored_moves() -> None:
     assert lineage["uid-b"] == Lineage(NOW + 5, 1, "uid-a")
     assert lineage["uid-c"] == Lineage(NOW + 15, 2, "uid-b")
     assert "uid-d" not in lineage
-    assert Executor(FakeWriter().writer, lineage).ongoing() == Ongoing(lineage=lineage)
 
 
 def test_what_concerns_pods_that_are_gone_is_forgotten() -> None:
-    executor = Executor(FakeWriter().writer, {WEB.uid: Lineage(NOW, 1), "gone": Lineage(NOW, 4)})
+    cooldowns = Cooldowns({WEB.uid: Lineage(NOW, 1), "gone": Lineage(NOW, 4), DB.uid: Lineage(NOW, 2)})
+    cluster = seen(Executor(FakeWriter().writer), WEB).cluster
 
-    executor.follow(seen(executor, WEB), SETTINGS)
-
-    assert set(executor.ongoing().lineage) == {WEB.uid}
+    assert set(cooldowns.without_expired(cluster, NOW, {DB.uid}).lineage) == {WEB.uid, DB.uid}
 
 
 @pytest.mark.parametrize("outcome", list(Binding))
@@ -168,7 +184,7 @@ async def test_every_answer_to_a_binding_is_told(outcome: Binding) -> None:
     pending = make_pending("web-2")
     executor = Executor(writer.writer)
 
-    (bound,) = await executor.bind([make_move(pending, "n2")], seen(executor, pending))
+    (bound,) = await executor.bind([plan_move(pending, "n2")], seen(executor, pending))
 
     assert writer.bound == [("web-2", "n2")]
     assert bound.answer.outcome is outcome

@@ -1,4 +1,4 @@
-"""Which planned moves may start: judged against the cluster as it is now."""
+"""Which planned moves may start, checked against the cluster as it is now."""
 
 from __future__ import annotations
 
@@ -8,46 +8,51 @@ import pytest
 
 from reactor.cluster.records import Node, Pod
 from reactor.execution.start import Starts, choose_starts
-from reactor.planning.pending import pending_pods
-from reactor.state.moves import Move, Ongoing
+from reactor.state.moves import Move
 from tests.support.clock import NOW
-from tests.support.cluster import GIB, make_node, make_pdb, make_pending, make_pod, make_settings, make_snapshot
-from tests.support.moves import make_run
+from tests.support.cluster import GIB, make_eligibility, make_node, make_pdb, make_pod, make_settings, make_snapshot
+from tests.support.moves import active_moves, make_move
 
 NODES = [make_node("n1"), make_node("n2")]
 WEB, DB = make_pod("web-1"), make_pod("db-1")
 
 
-def starts(*runs: Move, pods: list[Pod] | None = None, nodes: list[Node] | None = None, **more: Any) -> Starts:
+def moving(pod: Pod, target: str, state: str = "planned", **fields: Any) -> tuple[Move, Pod]:
+    return make_move(pod, target, state, **fields), pod
+
+
+def starts(
+    *moves: tuple[Move, Pod], pods: list[Pod] | None = None, nodes: list[Node] | None = None, **more: Any
+) -> Starts:
     settings = make_settings(**more.pop("settings", {}))
-    there = [run.pod for run in runs] if pods is None else pods
-    last_end = more.pop("last_end", float("-inf"))
-    ongoing = Ongoing(tuple(runs), last_end=last_end)
-    return choose_starts(make_snapshot(there, nodes or NODES, ongoing=ongoing, **more), settings)
+    there = [pod for _, pod in moves] if pods is None else pods
+    active = active_moves(dict(moves), last_end=more.pop("last_end", float("-inf")))
+    snapshot = make_snapshot(there, nodes or NODES, moves=active, **more)
+    return choose_starts(active, make_eligibility(snapshot, settings))
 
 
-def names(runs: Any) -> list[str]:
-    return [run.pod.name for run in runs]
+def names(moves: tuple[Move, ...]) -> list[str]:
+    return [move.pod.name for move in moves]
 
 
 def test_one_move_at_a_time_by_default_in_the_plans_order() -> None:
-    found = starts(make_run(DB, "n2"), make_run(WEB, "n2"))
+    found = starts(moving(DB, "n2"), moving(WEB, "n2"))
 
     assert names(found.begin) == ["db-1"]
     assert found.skip == ()
 
 
 def test_nothing_starts_while_another_is_in_flight() -> None:
-    flying = make_run(DB, "n2", "evicted", evicted=NOW)
+    flying = moving(DB, "n2", "evicted", evicted=NOW)
 
-    assert starts(flying, make_run(WEB, "n2")) == Starts((), ())
+    assert starts(flying, moving(WEB, "n2")) == Starts((), ())
 
 
 def test_more_may_fly_when_the_settings_say_so_but_never_two_of_one_workload() -> None:
     second = make_pod("web-2")
-    runs = [make_run(WEB, "n2"), make_run(second, "n2"), make_run(DB, "n2")]
+    moves = [moving(WEB, "n2"), moving(second, "n2"), moving(DB, "n2")]
 
-    found = starts(*runs, settings={"execution": {"max_moves_in_flight": 3}})
+    found = starts(*moves, settings={"execution": {"max_moves_in_flight": 3}})
 
     assert names(found.begin) == ["web-1", "db-1"]
     assert found.skip == ()
@@ -57,18 +62,18 @@ def test_two_that_start_together_do_not_share_the_last_room() -> None:
     big = {"cpu": 3.0, "memory": GIB}
     first, second = make_pod("web-1", requests=big), make_pod("db-1", requests=big)
     nodes = [make_node("n1", cpu=8.0), make_node("n2")]
-    runs = [make_run(first, "n2"), make_run(second, "n2")]
+    moves = [moving(first, "n2"), moving(second, "n2")]
 
-    found = starts(*runs, nodes=nodes, settings={"execution": {"max_moves_in_flight": 2}})
+    found = starts(*moves, nodes=nodes, settings={"execution": {"max_moves_in_flight": 2}})
 
     assert names(found.begin) == ["web-1"]
     assert found.skip == ()
 
 
 def test_a_late_replacement_lets_nothing_start_and_skips_nothing() -> None:
-    late = make_run(DB, "n2", "late", evicted=NOW - 500)
+    late = moving(DB, "n2", "late", evicted=NOW - 500)
 
-    assert starts(late, make_run(WEB, "n2"), settings={"execution": {"max_moves_in_flight": 5}}) == Starts((), ())
+    assert starts(late, moving(WEB, "n2"), settings={"execution": {"max_moves_in_flight": 5}}) == Starts((), ())
 
 
 @pytest.mark.parametrize(
@@ -88,29 +93,29 @@ def test_a_late_replacement_lets_nothing_start_and_skips_nothing() -> None:
 def test_a_move_that_no_longer_holds_is_skipped_with_the_reason(
     pods: list[Pod], nodes: list[Node], reason: str
 ) -> None:
-    found = starts(make_run(WEB, "n2"), pods=pods, nodes=nodes)
+    found = starts(moving(WEB, "n2"), pods=pods, nodes=nodes)
 
     assert found.begin == ()
     assert [why for _, why in found.skip if reason in why] == [why for _, why in found.skip] != []
 
 
 def test_an_owner_that_was_deleted_meanwhile_leaves_nothing_to_move() -> None:
-    found = starts(make_run(WEB, "n2"), workloads=[])
+    found = starts(moving(WEB, "n2"), workloads=[])
 
     assert "controllerGone" in found.skip[0][1]
 
 
 def test_a_pod_that_is_not_managed_any_more_is_not_moved() -> None:
-    found = starts(make_run(WEB, "n2"), settings={"managed": {"namespaces": ["bank"]}})
+    found = starts(moving(WEB, "n2"), settings={"managed": {"namespaces": ["bank"]}})
 
     assert "not managed" in found.skip[0][1]
 
 
 def test_who_finds_no_room_waits_while_something_is_in_flight() -> None:
-    flying = make_run(DB, "n1", "evicted", evicted=NOW)
+    flying = moving(DB, "n1", "evicted", evicted=NOW)
     filler = make_pod("x-1", node="n2", requests={"cpu": 3.9})
 
-    found = starts(flying, make_run(WEB, "n2"), pods=[DB, WEB, filler])
+    found = starts(flying, moving(WEB, "n2"), pods=[DB, WEB, filler])
 
     assert found == Starts((), ())
 
@@ -119,7 +124,7 @@ def test_who_finds_no_room_lets_others_go_first() -> None:
     filler = make_pod("x-1", node="n2", requests={"cpu": 3.9})
     nodes = [*NODES, make_node("n3")]
 
-    found = starts(make_run(WEB, "n2"), make_run(DB, "n3"), pods=[DB, WEB, filler], nodes=nodes)
+    found = starts(moving(WEB, "n2"), moving(DB, "n3"), pods=[DB, WEB, filler], nodes=nodes)
 
     assert names(found.begin) == ["db-1"]
     assert found.skip == ()
@@ -129,53 +134,14 @@ def test_a_budget_in_use_by_the_move_before_is_waited_for() -> None:
     """A PodDisruptionBudget allows nothing while the replacement is not Ready, and is told a moment after it is."""
     second = make_pod("web-2")
     budgets = (make_pdb("web-pdb", 0),)
-    flying = make_run(WEB, "n2", "evicted", evicted=NOW)
+    flying = moving(WEB, "n2", "evicted", evicted=NOW)
 
-    assert starts(flying, make_run(second, "n2"), pods=[second], pdbs=budgets) == Starts((), ())
-    assert starts(make_run(second, "n2"), pods=[second], pdbs=budgets, last_end=NOW - 1) == Starts((), ())
+    assert starts(flying, moving(second, "n2"), pods=[second], pdbs=budgets) == Starts((), ())
+    assert starts(moving(second, "n2"), pods=[second], pdbs=budgets, last_end=NOW - 1) == Starts((), ())
 
 
 def test_a_budget_that_stays_closed_skips_the_move() -> None:
-    found = starts(make_run(WEB, "n2"), pdbs=(make_pdb("web-pdb", 0),), last_end=NOW - 60)
+    found = starts(moving(WEB, "n2"), pdbs=(make_pdb("web-pdb", 0),), last_end=NOW - 60)
 
     assert found.begin == ()
     assert "web-pdb" in found.skip[0][1]
-
-
-def test_pending_pods_of_ours_are_placed_where_a_node_is_held_for_them() -> None:
-    run = make_run(WEB, "n2", "evicted", evicted=NOW, replacement="uid-web-2")
-    pods = [make_pending("web-2"), make_pending("db-2"), make_pending("x-1", unjudged=("volumes",))]
-
-    pending = pending_pods(make_snapshot(pods, NODES, ongoing=Ongoing((run,))), make_settings())
-    assert dict(pending.place) == {"uid-web-2": "n2", "uid-db-2": None}
-    assert names_of(pending.unjudged) == ["x-1"]
-
-    expired = make_snapshot(pods, NODES, ongoing=Ongoing((run,)), now=NOW + 120)
-    assert pending_pods(expired, make_settings()).place["uid-web-2"] is None
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"scheduler_name": "default-scheduler"},
-        {"gates": ("hold",)},
-        {"deleting": NOW},
-        {"phase": "Failed"},
-        {"node": "n1"},
-    ],
-)
-def test_who_is_not_ours_to_bind_is_left_alone(fields: dict[str, Any]) -> None:
-    pending = pending_pods(make_snapshot([make_pending("web-1", **fields)], NODES), make_settings())
-
-    assert not pending.place
-    assert not pending.unjudged
-
-
-def test_a_pod_of_ours_is_bound_even_when_it_is_not_managed() -> None:
-    settings = make_settings(managed={"namespaces": ["bank"]})
-
-    assert pending_pods(make_snapshot([make_pending("web-1")], NODES), settings).place == {"uid-web-1": None}
-
-
-def names_of(pods: tuple[Pod, ...]) -> list[str]:
-    return [pod.name for pod in pods]

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from reactor.cli.plan import plan
+from reactor.cli.commands import plan
 from reactor.cluster.dump import read_dump
-from reactor.planning.problems import fits_now
+from reactor.planning.problem_builder import fits_now
 from reactor.settings.model import Settings
-from reactor.state.from_dump import look_at_dump
+from reactor.state.from_dump import snapshot_from_dump
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -215,11 +215,11 @@ def test_whether_a_move_may_start_is_asked_of_the_whole_cluster(tmp_path: Path) 
     for others, expected in (([], True), ([pod("other", "n1", {"app": "web"})], False)):
         items = [namespace("shop"), *NODES, moving, *others]
         dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
-        snapshot = look_at_dump(read_dump([str(dump)]), Settings()).snapshot
+        snapshot = snapshot_from_dump(read_dump([str(dump)]), Settings()).snapshot
         mover = snapshot.cluster.pods["moving"]
         assert fits_now(mover, "n2", snapshot, ()) is expected
     full = pod("full", "n2", asks={"cpu": "4"})
     dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [*NODES, full, pod("moving", "n3")]}))
-    snapshot = look_at_dump(read_dump([str(dump)]), Settings()).snapshot
+    snapshot = snapshot_from_dump(read_dump([str(dump)]), Settings()).snapshot
     assert not fits_now(snapshot.cluster.pods["moving"], "n2", snapshot, ())
     assert fits_now(snapshot.cluster.pods["moving"], "n1", snapshot, ())

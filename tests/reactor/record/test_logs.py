@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from reactor.record.cycles import cycle_context
-from reactor.record.logs import configure_logs
+from reactor.record.logs import configure_logs, cycle_context
 
 
 @pytest.fixture

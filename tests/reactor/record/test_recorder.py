@@ -1,4 +1,4 @@
-"""What a cycle leaves behind: rows, Events, metrics, and what the dashboard hears."""
+"""What a cycle records: rows, Events and metrics, and what the dashboard shows of the rows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import msgspec
 import pytest
 
 from matching.plan import Rejected, Unplaced
+from matching.testing import random_problem
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
 from reactor.decision.reasons import Reason
-from reactor.execution.executor import Bound
+from reactor.execution.binder import Bound
 from reactor.execution.outcome import Outcome, Placement, Rematch
-from reactor.state.moves import Move, Ongoing
+from reactor.state.moves import Move
 from reactor.state.snapshot import Snapshot
-from reactor.web.timeline import Timeline
 from tests.support.clock import NOW
-from tests.support.cluster import make_mood, make_node, make_pending, make_pod, make_settings, make_snapshot
-from tests.support.moves import make_move, make_plan, make_run
+from tests.support.cluster import make_happiness, make_node, make_pending, make_pod, make_settings, make_snapshot
+from tests.support.moves import active_moves, make_move, make_plan, plan_move
 from tests.support.rig import Rig
 
 WEB, DB = make_pod("web-1"), make_pod("db-1")
@@ -27,26 +27,24 @@ SETTINGS = make_settings(mode="act")
 
 
 class Record:
-    """A recorder, a dashboard's timeline on it, and a way to hand it outcomes."""
+    """A recorder, and a way to hand it outcomes."""
 
     def __init__(self) -> None:
         self.rig = Rig()
-        self.timeline = Timeline()
-        self.rig.recorder.listen(self.timeline.outcome)
         self.cycle = 0
 
     def __call__(self, snapshot: Snapshot, **parts: Any) -> None:
         self.cycle += 1
         decision = parts.pop("decision", Decision(snapshot.at, Trigger.UNHAPPY))
-        given: dict[str, Any] = {"placement": None, "rematch": None, "moves": ()} | parts
-        self.rig.recorder.record(f"c{self.cycle}", snapshot, Outcome(decision=decision, **given), SETTINGS)
+        outcome = Outcome(decision, executed=parts.pop("moves", ()), active=snapshot.moves, **parts)
+        self.rig.recorder.record(f"c{self.cycle}", snapshot, outcome, SETTINGS)
 
-    def said(self) -> list[str]:
-        notes = []
-        while not self.rig.notes._queue.empty():
-            note = self.rig.notes._queue.get_nowait()
-            notes.append(f"{note.type} {note.name} {note.reason}: {note.message}")
-        return notes
+    def events(self) -> list[str]:
+        events = []
+        while not self.rig.events._queue.empty():
+            event = self.rig.events._queue.get_nowait()
+            events.append(f"{event.type} {event.name} {event.reason}: {event.message}")
+        return events
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.rig.instruments.registry.get_sample_value(name, labels)
@@ -65,7 +63,7 @@ def waiting(reason: Reason, text: str = "for it") -> Decision:
     return Decision(NOW, Trigger.UNHAPPY, waits=(Wait(WEB.uid, WEB.key, reason, text, NOW + 5),))
 
 
-def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Record) -> None:
+def test_a_wait_is_recorded_once_and_again_when_its_reason_changes(record: Record) -> None:
     for reason in (Reason.COOLDOWN, Reason.COOLDOWN, Reason.HALTED, Reason.COOLDOWN):
         record(cluster(WEB), decision=waiting(reason))
 
@@ -77,11 +75,11 @@ def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Record) -
     ]
     assert len({row.id for row in rows}) == 3
     assert record.value("rematch_waits_total", reason="cooldown") == 2
-    assert record.said() == [
+    assert record.events() == [
         "Normal web-1 RematchWaits: cooldown: for it",
         "Normal web-1 RematchWaits: halted: for it",
     ]
-    assert [view.reason for view in record.timeline.decisions(10, None, waits=True)] == [
+    assert [view.reason for view in record.rig.rows.history] == [
         "cooldown",
         "halted",
         "cooldown",
@@ -89,49 +87,54 @@ def test_a_wait_is_told_once_and_again_when_its_reason_changes(record: Record) -
 
 
 def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
-    unhappy = Unhappy(WEB.uid, WEB.key, make_mood(10.0), "n1 is crowded")
-    rematch = Rematch("plan-1", make_plan(make_move(WEB, "n2")))
+    unhappy = Unhappy(WEB.uid, WEB.key, make_happiness(10.0), "n1 is crowded")
+    rematch = Rematch("plan-1", make_plan(plan_move(WEB, "n2")), random_problem(0))
 
     record(cluster(WEB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,)), rematch=rematch)
 
-    (row,) = record.rig.rows.decisions
-    assert (row.kind, row.reason, row.pod_key) == ("rematch", "unhappy", "shop/web-1")
+    (entry,) = record.rig.rows.history
+    assert (entry.kind, entry.reason, entry.pod, entry.plan) == ("rematch", "unhappy", "shop/web-1", "plan-1")
+    assert entry.text == "shop/web-1 at 0.33: n1 is crowded"
+    assert [(move.source, move.target, move.state) for move in entry.moves] == [("n1", "n2", "planned")]
     (plan,) = record.rig.rows.plans
     assert (plan.id, plan.cycle, plan.mode, plan.trigger, plan.moves) == ("plan-1", "c1", "act", "unhappy", 1)
     assert msgspec.json.decode(plan.document)["moves"][0]["to"] == "n2"
-    (said,) = record.said()
+    (said,) = record.events()
     assert said.startswith("Warning web-1 Unhappy: happiness 0.33 is below 0.8; n1 is crowded; plan plan-1 moves it")
     assert record.value("rematch_plans_total", planner="stable") == 1
     assert record.value("rematch_plan_moves") == 1
 
 
 @pytest.mark.parametrize(
-    ("run", "event"),
+    ("move", "event"),
     [
-        (make_run(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED), "Normal web-1 Moving"),
-        (make_run(WEB, "n2", "done", evicted=NOW - 9, ended=NOW, replacement=DB.uid), "Normal db-1 Moved"),
-        (make_run(WEB, "n2", "late", evicted=NOW - 200, replacement=DB.uid), "Warning db-1 MoveLate"),
-        (make_run(WEB, "n2", "failed", ended=NOW, answer=Eviction.FORBIDDEN, outcome="no"), "Warning web-1 MoveFailed"),
-        (make_run(WEB, "n2", "skipped", ended=NOW, outcome="n2 is full"), "Normal web-1 MoveSkipped: n2 is full"),
+        (make_move(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED), "Normal web-1 Moving"),
+        (make_move(WEB, "n2", "done", evicted=NOW - 9, ended=NOW, replacement=DB.uid), "Normal db-1 Moved"),
+        (make_move(WEB, "n2", "late", evicted=NOW - 200, replacement=DB.uid), "Warning db-1 MoveLate"),
+        (
+            make_move(WEB, "n2", "failed", ended=NOW, answer=Eviction.FORBIDDEN, outcome="no"),
+            "Warning web-1 MoveFailed",
+        ),
+        (make_move(WEB, "n2", "skipped", ended=NOW, outcome="n2 is full"), "Normal web-1 MoveSkipped: n2 is full"),
     ],
 )
-def test_each_stage_of_a_move_is_told_on_the_pod_that_is_there(record: Record, run: Move, event: str) -> None:
-    record(cluster(WEB, DB), moves=(run,))
+def test_each_state_of_a_move_is_an_event_on_the_pod_that_exists(record: Record, move: Move, event: str) -> None:
+    record(cluster(WEB, DB), moves=(move,))
 
-    (said,) = record.said()
+    (said,) = record.events()
     assert said.startswith(event)
     (row,) = record.rig.rows.moves
-    assert (row.id, row.state, row.from_node, row.to_node) == (run.id, run.state, "n1", "n2")
-    assert (row.ended is None) == run.active
-    assert len(record.timeline.decisions(10, None, waits=False)) == 1
+    assert (row.id, row.state, row.from_node, row.to_node) == (move.id, move.state, "n1", "n2")
+    assert (row.ended is None) == move.active
+    assert len(record.rig.rows.history) == 1
 
 
 def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
-    flying = make_run(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED)
-    done = make_run(WEB, "n2", "done", evicted=NOW, ended=NOW + 7, answer=Eviction.ACCEPTED, replacement=DB.uid)
-    refused = make_run(DB, "n2", "failed", ended=NOW, answer=Eviction.PDB)
+    flying = make_move(WEB, "n2", "evicted", evicted=NOW, answer=Eviction.ACCEPTED)
+    done = make_move(WEB, "n2", "done", evicted=NOW, ended=NOW + 7, answer=Eviction.ACCEPTED, replacement=DB.uid)
+    refused = make_move(DB, "n2", "failed", ended=NOW, answer=Eviction.PDB)
 
-    record(cluster(WEB, DB, ongoing=Ongoing((flying,))), moves=(flying, refused))
+    record(cluster(WEB, DB, moves=active_moves({flying: WEB})), moves=(flying, refused))
     assert record.value("rematch_moves_in_flight") == 1
     record(cluster(DB), moves=(done,))
 
@@ -144,9 +147,9 @@ def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
 
 
 def test_halting_shows_as_a_metric(record: Record) -> None:
-    late = make_run(WEB, "n2", "late", evicted=NOW - 500)
+    late = make_move(WEB, "n2", "late", evicted=NOW - 500)
 
-    record(cluster(ongoing=Ongoing((late,))))
+    record(cluster(moves=active_moves({late: WEB})))
     assert record.value("rematch_halted") == 1
     record(cluster())
     assert record.value("rematch_halted") == 0
@@ -163,9 +166,9 @@ def test_only_managed_pods_count_as_unhappy(record: Record) -> None:
     assert record.value("rematch_pod_happiness_ratio", namespace="shop", pod="web-1") is None
 
 
-def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: Record) -> None:
+def test_placements_of_pending_pods_and_their_bindings_are_recorded(record: Record) -> None:
     first, second = make_pending("web-2"), make_pending("web-3")
-    plan = make_plan(make_move(first, "n1"), make_move(second, "n2"))
+    plan = make_plan(plan_move(first, "n1"), plan_move(second, "n2"))
     bound = (
         Bound(first, plan.moves[0], BindingAnswer(Binding.BOUND)),
         Bound(second, plan.moves[1], BindingAnswer(Binding.FORBIDDEN, "no right to")),
@@ -177,41 +180,41 @@ def test_pending_pods_are_told_where_they_go_and_what_the_binding_said(record: R
         ("place", "pending", "shop/web-2"),
         ("place", "pending", "shop/web-3"),
     ]
-    assert record.said() == [
+    assert record.events() == [
         "Normal web-2 Scheduled: Successfully assigned shop/web-2 to n1",
         "Warning web-3 FailedBinding: binding to n2 failed (forbidden): no right to",
     ]
     assert record.value("rematch_bindings_total", answer="forbidden") == 1
-    texts = [view.text for view in record.timeline.decisions(10, None, waits=False)]
+    texts = [view.text for view in record.rig.rows.history]
     assert texts == ["could not be bound to n2: because", "bound to n1: because"]
 
 
-def test_a_constraint_that_is_not_judged_is_named_in_an_event(record: Record) -> None:
-    pod = make_pending("web-2", unjudged=("podAntiAffinity", "hostPorts"))
+def test_an_unsupported_constraint_is_named_in_an_event(record: Record) -> None:
+    pod = make_pending("web-2", unsupported=("podAntiAffinity", "hostPorts"))
 
     record(cluster(pod), placement=Placement(None, (), (pod,)))
 
-    assert record.said() == ["Warning web-2 FailedScheduling: cannot judge podAntiAffinity, hostPorts"]
+    assert record.events() == ["Warning web-2 FailedScheduling: unsupported constraints: podAntiAffinity, hostPorts"]
 
 
 def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:
     """As in mode observe, or where a pod fits nowhere."""
-    waiting, homeless = make_pending("web-2"), make_pending("web-3")
-    left = Unplaced(homeless.key, homeless.uid, "fits nowhere", (Rejected("n1", "full"),))
+    waiting, unplaced = make_pending("web-2"), make_pending("web-3")
+    left = Unplaced(unplaced.key, unplaced.uid, "fits nowhere", (Rejected("n1", "full"),))
     to_n1, to_n2 = (msgspec.structs.replace(waiting), "n1"), (waiting, "n2")
 
     for pod, target in (to_n1, to_n1, to_n1, to_n2):
-        plan = make_plan(make_move(pod, target))
+        plan = make_plan(plan_move(pod, target))
         plan = type(plan)(plan.planner, plan.moves, (), (left,), plan.certificate, plan.before, plan.after)
-        record(cluster(waiting, homeless), placement=Placement(plan, (), ()))
+        record(cluster(waiting, unplaced), placement=Placement(plan, (), ()))
 
     rows = [(row.pod_key, row.reason) for row in record.rig.rows.decisions]
     assert rows == [("shop/web-2", "pending"), ("shop/web-3", "unplaced"), ("shop/web-2", "pending")]
-    assert len(record.timeline.decisions(10, None, waits=False)) == 2
-    assert "Normal web-2 WouldBind: mode is observe: would bind to n1" in record.said()
+    assert len(record.rig.rows.history) == 3
+    assert "Normal web-2 WouldBind: mode is observe: would bind to n1" in record.events()
 
 
-def test_every_listener_hears_of_every_cycle(record: Record) -> None:
+def test_every_listener_is_called_for_every_cycle(record: Record) -> None:
     heard: list[str] = []
     record.rig.recorder.listen(lambda cycle, _snapshot, _outcome: heard.append(cycle))
 

@@ -90,7 +90,9 @@ history: 7
         "happiness.threshold": "must be between 0 and 1 (got 3)",
         "happiness.goodwill": "must be a number of at least 0 (got NaN)",
         "happiness.halfLife": "must be a duration such as 30s or 1h30m, above 0 (got Infinity)",
-        "happiness.namespaces.Shop": "'Shop' is no namespace name; write at most 63 lowercase letters, digits or '-'",
+        "happiness.namespaces.Shop": (
+            "'Shop' is not a namespace name; write at most 63 lowercase letters, digits or '-'"
+        ),
         "happiness.namespaces.web": "must be a number between 0 and 1 (got true)",
         "triggers.evaluationInterval": "must be above 0 (got 0)",
         "triggers.rematchInterval": "'soon' is not a duration; write e.g. 30s, 5m or 1h30m",
@@ -102,10 +104,10 @@ history: 7
         "execution.readyDeadline": "'1:30' is not a duration; write e.g. 30s, 5m or 1h30m",
         "managed.namespaces[1]": "must be text (got 7)",
         "managed.labelSelector": (
-            "'app in (web' is no label selector: expected ')' but found the end; "
+            "'app in (web' is not a label selector: expected ')' but found the end; "
             "write e.g. app=web,tier in (a,b),!canary"
         ),
-        "metrics.prometheus.url": "'localhost:9090' is no URL; write http://HOST:PORT or https://HOST:PORT",
+        "metrics.prometheus.url": "'localhost:9090' is not a URL; write http://HOST:PORT or https://HOST:PORT",
         "metrics.prometheus.timeout": "must be above 0 (got -1)",
         "history": "must be a mapping of keys to values (got 7)",
     }
@@ -134,10 +136,10 @@ def test_a_planner_that_is_not_installed_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("mode: act\nmode: observe", {"mode": "is there twice, in lines 1 and 2; remove one"}),
+        ("mode: act\nmode: observe", {"mode": "occurs twice, in lines 1 and 2; remove one"}),
         (
             '{"happiness": {"threshold": 1,\n"threshold": 0}}',
-            {"happiness.threshold": "is there twice, in lines 1 and 2; remove one"},
+            {"happiness.threshold": "occurs twice, in lines 1 and 2; remove one"},
         ),
         ("happiness:\n\tthreshold: 1", {"": "line 2, column 1: a tab cannot be used here; indent with spaces"}),
         ("mode: act: x", {"": "line 1, column 10: mapping values are not allowed here"}),
@@ -152,8 +154,8 @@ def test_a_planner_that_is_not_installed_is_named() -> None:
         ("? [mode]\n: act", {"": "line 1: a key must be plain text"}),
         ("mode: !!python/name:os.system", {"mode": "line 1: '' cannot be read as python/name:os.system"}),
         ("planner: {maxMoves: !!int many}", {"planner.maxMoves": "line 1: 'many' cannot be read as int"}),
-        ("a: " + "[" * 400, {"": "is nested too deeply; these are no settings"}),
-        ("#" * 300_000, {"": "the text is longer than 262144 characters; these are no settings"}),
+        ("a: " + "[" * 400, {"": "is nested too deeply; this is not a settings file"}),
+        ("#" * 300_000, {"": "the text is longer than 262144 characters; this is not a settings file"}),
         (
             "kind: ConfigMap\ndata: {config.yaml: x}",
             {"data": "the ConfigMap has no text under the key settings.yaml; put the settings there"},

@@ -7,7 +7,7 @@ import pytest
 from matching.plan import Promise
 from reactor.errors import SettingsError
 from reactor.settings.load import dump_settings, parse_settings
-from reactor.settings.planner_check import waived_by
+from reactor.settings.planner import waived_by
 
 
 def problems(text: str) -> dict[str, str]:
@@ -25,7 +25,7 @@ def test_parameters_are_read_and_written_back() -> None:
 
 def test_a_wrong_parameter_is_named_by_its_path() -> None:
     assert problems("planner: {name: refine, parameters: {overlod: 2}}") == {
-        "planner.parameters.overlod": "is unknown; the parameters here are: overload, weights"
+        "planner.parameters.overlod": "is unknown; the parameters here are: overload, weights; did you mean overload?"
     }
     assert problems("planner: {name: refine, parameters: {weights: {cpu: much}}}") == {
         "planner.parameters.weights.cpu": "is 'much'; it must be a number"
@@ -67,7 +67,7 @@ def test_what_a_planner_waives_is_known_by_its_name() -> None:
     assert waived_by("stable") == frozenset() == waived_by("nobody")
 
 
-def test_what_is_wrong_with_the_planner_is_told_along_with_the_rest() -> None:
+def test_errors_of_the_planner_are_reported_with_the_rest() -> None:
     found = problems("mode: act\nhapiness: {}\nplanner: {name: stable-paper, maxMovesPerNode: 0, inertia: low}")
     assert set(found) == {"hapiness", "planner.maxMovesPerNode", "planner.inertia", "planner.name"}
     assert "nobodyLeftOut" in found["planner.name"]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matching.problem import Requirement
-from reactor.settings.selector import matches, parse_selector
+from matching.selectors import matches
+from reactor.settings.selector import parse_selector
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_what_kubectl_would_not_take_is_refused(text: str, message: str) -> None
         ("missing<1", False),
     ],
 )
-def test_labels_are_judged_as_kubernetes_does(text: str, selected: bool) -> None:
+def test_selectors_match_as_in_kubernetes(text: str, selected: bool) -> None:
     assert matches(parse_selector(text), {"app": "web", "cpus": "8"}) is selected
 
 

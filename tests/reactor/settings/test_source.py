@@ -12,8 +12,7 @@ import pytest
 from reactor.clock import Clock
 from reactor.errors import SettingsError
 from reactor.settings.model import Mode, Settings
-from reactor.settings.source import RefusedRevision, SettingsRevision, SettingsSource
-from reactor.settings.watch import POLL_SECONDS, watch_file
+from reactor.settings.source import POLL_SECONDS, RefusedRevision, SettingsRevision, SettingsSource, watch_file
 
 ACT = "mode: act\n"
 BAD = "mode: maybe\nhappiness: {threshold: 3}\n"

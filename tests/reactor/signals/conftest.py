@@ -77,7 +77,6 @@ def make_event() -> MakeEvent:
             reason=reason,
             type=event_type,
             message=message,
-            involved_kind="Pod",
             involved_namespace="default",
             involved_name="web-1",
             involved_uid=pod_uid,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample
+from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import NotFound, Unreachable
 from reactor.signals.metrics_api import MetricsApiSource
 
@@ -48,34 +48,40 @@ class Reader:
         return answer
 
 
+async def pass_through() -> None:
+    """No cycle is waiting."""
+
+
 def listed(*items: object) -> bytes:
     return json.dumps({"kind": "List", "items": items}).encode()
 
 
 async def test_pods_and_nodes() -> None:
-    told = await MetricsApiSource(Reader(listed(POD), listed(NODE)), Clock()).read(10.0)
-    assert told.pods == (PodUsageSample("default", "web-1", 0.251, 100 * 2**20 + 1024, AT),)
-    assert told.nodes == (NodeUsageSample("node1", 2.0, 4 * 2**30, AT),)
-    assert told.problems == ()
+    result = await MetricsApiSource(Reader(listed(POD), listed(NODE)), Clock(), pass_through).read(10.0)
+    assert result.pods == (PodUsageSample("default", "web-1", 0.251, 100 * 2**20 + 1024, AT),)
+    assert result.nodes == (NodeUsageSample("node1", 2.0, 4 * 2**30, AT),)
+    assert result.problems == ()
 
 
 async def test_one_broken_object_is_skipped_and_named() -> None:
     broken = {**POD, "containers": [{"name": "srv", "usage": {"cpu": "many", "memory": "1Mi"}}]}
-    told = await MetricsApiSource(Reader(listed(broken, POD), listed(NODE)), Clock()).read(10.0)
-    assert len(told.pods) == 1
-    assert "items[0]" in str(told.problems[0])
-    assert "cpu" in str(told.problems[0])
+    result = await MetricsApiSource(Reader(listed(broken, POD), listed(NODE)), Clock(), pass_through).read(10.0)
+    assert len(result.pods) == 1
+    assert "items[0]" in str(result.problems[0])
+    assert "cpu" in str(result.problems[0])
 
 
 async def test_a_container_that_tells_nothing_makes_the_sum_unknown() -> None:
     silent = {**POD, "containers": [*POD["containers"], {"name": "new", "usage": {}}]}
-    told = await MetricsApiSource(Reader(listed(silent, {**POD, "containers": []}), listed()), Clock()).read(10.0)
-    assert [(pod.cpu, pod.memory) for pod in told.pods] == [(None, None), (None, None)]
+    result = await MetricsApiSource(
+        Reader(listed(silent, {**POD, "containers": []}), listed()), Clock(), pass_through
+    ).read(10.0)
+    assert [(pod.cpu, pod.memory) for pod in result.pods] == [(None, None), (None, None)]
 
 
-async def test_an_absent_api_is_told_once_and_looked_for_again() -> None:
+async def test_an_absent_api_is_reported_once_and_requested_again() -> None:
     clock, reader = Clock(), Reader(NotFound("404"), NotFound("404"))
-    source = MetricsApiSource(reader, clock)
+    source = MetricsApiSource(reader, clock, pass_through)
     first = await source.read(10.0)
     assert first.absent
     assert len(first.problems) == 1
@@ -90,7 +96,7 @@ async def test_an_absent_api_is_told_once_and_looked_for_again() -> None:
 
 @pytest.mark.parametrize("answer", [b"<html>", b'{"items": 3}', b"", Unreachable("no answer")])
 async def test_what_one_list_does_not_tell_the_other_still_does(answer: bytes | Exception) -> None:
-    told = await MetricsApiSource(Reader(answer, listed(NODE)), Clock()).read(10.0)
-    assert told.pods == ()
-    assert len(told.nodes) == 1
-    assert "/apis/metrics.k8s.io/v1beta1/pods" in str(told.problems[0])
+    result = await MetricsApiSource(Reader(answer, listed(NODE)), Clock(), pass_through).read(10.0)
+    assert result.pods == ()
+    assert len(result.nodes) == 1
+    assert "/apis/metrics.k8s.io/v1beta1/pods" in str(result.problems[0])

@@ -1,39 +1,39 @@
-"""Network rates and link speeds: from Prometheus' answers into the book, asked only when somebody looks."""
+"""Network rates and link speeds: from Prometheus' answers into the history, asked only when somebody looks."""
 
 from __future__ import annotations
 
 from predictors.peaks import SigmaOrPercentile
 from reactor.cluster.records import Pod
-from reactor.cluster.samples import LinkSample, NetworkSample
-from reactor.planning.network import asked_of_prometheus
+from reactor.planning.network import prometheus_queries
 from reactor.settings.load import parse_settings
-from reactor.signals.series import Series, link_speeds, network_rates
-from reactor.signals.usage import UsageBook
+from reactor.signals.measurements import LinkSample, NetworkSample
+from reactor.signals.prometheus_samples import VectorSample, link_speeds, network_rates
+from reactor.signals.usage import UsageHistory
 
 
 def test_series_become_samples() -> None:
-    pod = Series({"namespace": "shop", "pod": "web-1"}, 8e6, 10.0)
-    node = Series({"instance": "10.0.0.1:9100"}, 1e9, 10.0)
+    pod = VectorSample({"namespace": "shop", "pod": "web-1"}, 8e6, 10.0)
+    node = VectorSample({"instance": "10.0.0.1:9100"}, 1e9, 10.0)
     assert network_rates([pod]) == [NetworkSample("shop", "web-1", 8e6, 10.0)]
     assert link_speeds([node]) == [LinkSample("10.0.0.1", 1e9, 10.0)]
 
 
-def test_the_book_keeps_rates_and_speeds_while_they_are_fresh() -> None:
-    book = UsageBook(60.0, 900.0, SigmaOrPercentile())
-    book.observe_pod(Pod("u1", "shop", "web-1", "1", {}, {}, created=0.0))
-    book.observe_node("n1", ["10.0.0.1"])
+def test_rates_and_speeds_are_kept_while_they_are_fresh() -> None:
+    history = UsageHistory(60.0, 900.0, SigmaOrPercentile())
+    history.observe_pod(Pod("u1", "shop", "web-1", "1", {}, {}, created=0.0))
+    history.observe_node("n1", ["10.0.0.1"])
     rates = [NetworkSample("shop", "web-1", 8e6, 100.0), NetworkSample("shop", "nobody", 1.0, 100.0)]
-    book.record_network(rates, [LinkSample("10.0.0.1", 1e9, 100.0), LinkSample("n9", 1.0, 100.0)], 100.0)
-    view = book.freeze(110.0)
+    history.record_network(rates, [LinkSample("10.0.0.1", 1e9, 100.0), LinkSample("n9", 1.0, 100.0)], 100.0)
+    view = history.freeze(110.0)
     assert view.network("u1").fresh == 8e6
     assert view.link_speed("n1").fresh == 1e9
-    assert book.freeze(200.0).network("u1").fresh is None
-    assert view.usage("u1").cpu.fresh is None, "nothing else was told"
+    assert history.freeze(200.0).network("u1").fresh is None
+    assert view.usage("u1").cpu.fresh is None, "nothing else was measured"
 
 
 def test_prometheus_is_asked_only_while_the_planner_looks_at_the_network() -> None:
     def queries(planner: str) -> tuple[bool, bool]:
-        asked = asked_of_prometheus(parse_settings(f"planner: {planner}", "here")).queries
+        asked = prometheus_queries(parse_settings(f"planner: {planner}", "here")).queries
         return bool(asked.pod_network), bool(asked.pod_cpu)
 
     assert queries("{name: stable}") == (False, True)

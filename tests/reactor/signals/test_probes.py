@@ -1,4 +1,4 @@
-"""The ledger: each failed liveness probe is counted once, whoever tells of it and however often."""
+"""The history: each failed liveness probe is counted once, whoever tells of it and however often."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.records import Event, Pod
-from reactor.cluster.samples import ProbeCounter
-from reactor.signals.probes import ProbeLedger
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.probe_counts import decay
+from reactor.signals.probes import ProbeHistory
 from storage.rows import HappinessRow
 
 FOREVER = 1e18
@@ -25,19 +26,19 @@ def counter(failures: float, successes: float = 0.0, uid: str = "u1") -> ProbeCo
     return ProbeCounter("default", "web-1", "srv", successes, failures, 0.0, uid)
 
 
-def failures(ledger: ProbeLedger, now: float, uid: str = "u1") -> float:
-    return round(ledger.counts(uid, now).failures, 6)
+def failures(history: ProbeHistory, now: float, uid: str = "u1") -> float:
+    return round(history.counts(uid, now).failures, 6)
 
 
 @pytest.fixture
-def ledger(make_pod: MakePod) -> ProbeLedger:
-    ledger = ProbeLedger(FOREVER)
-    ledger.observe_pod(make_pod(started=1000.0, created=1000.0), 1000.0)
-    return ledger
+def history(make_pod: MakePod) -> ProbeHistory:
+    history = ProbeHistory(FOREVER)
+    history.observe_pod(make_pod(started=1000.0, created=1000.0), 1000.0)
+    return history
 
 
 def test_recorded_events_and_counters_give_what_the_kubelet_did(kubelet_data: Path, make_pod: MakePod) -> None:
-    ledger = ProbeLedger(FOREVER)
+    history = ProbeHistory(FOREVER)
     truth = {"sick": 56, "web": 9, "hang": 3}
     uids: dict[str, str] = {}
     for line in (kubelet_data / "events-liveness.json").read_text().splitlines():
@@ -47,75 +48,77 @@ def test_recorded_events_and_counters_give_what_the_kubelet_did(kubelet_data: Pa
             uids[app] = event.involved_uid
             threshold = 1000 if app == "sick" else 3
             pod = make_pod(event.involved_uid, event.involved_name, started=event.last, threshold=threshold, period=1.0)
-            ledger.observe_pod(pod, event.last)
-        ledger.observe_event(event, event.last, listed=False)
+            history.observe_pod(pod, event.last)
+        history.observe_event(event, event.last, listed=False)
     now = 1794790300.0
-    by_events = {app: failures(ledger, now, uid) for app, uid in uids.items()}
+    by_events = {app: failures(history, now, uid) for app, uid in uids.items()}
     assert by_events == {"sick": 22, "hang": 3, "web": 12, "starved": 8}
-    web = ledger.evidence(uids["web"], now)
+    web = history.evidence(uids["web"], now)
     assert web is not None
     assert (web.failures_by_events, web.failures_by_kills) == (9, 3)
 
     counters = [
         ProbeCounter("default", app, "srv", 0.0, float(number), now, uids[app]) for app, number in truth.items()
     ]
-    ledger.observe_counters(counters, now)
-    assert failures(ledger, now, uids["sick"]) == 56
-    assert failures(ledger, now, uids["hang"]) == 3
-    assert failures(ledger, now, uids["web"]) == 12, "the counter was read before the fourth kill"
+    history.observe_counters(counters, now)
+    assert failures(history, now, uids["sick"]) == 56
+    assert failures(history, now, uids["hang"]) == 3
+    assert failures(history, now, uids["web"]) == 12, "the counter was read before the fourth kill"
 
 
-def test_redelivery_and_equal_counts_count_once(ledger: ProbeLedger, make_event: MakeEvent) -> None:
-    assert ledger.observe_event(make_event(1, 1010.0), 1010.0, listed=False)
-    assert not ledger.observe_event(make_event(1, 1010.0), 1011.0, listed=False)
-    assert ledger.observe_event(make_event(4, 1040.0, first=1010.0), 1040.0, listed=False)
-    assert not ledger.observe_event(make_event(4, 1040.0, first=1010.0), 1050.0, listed=True)
-    assert not ledger.observe_event(make_event(2, 1020.0, first=1010.0), 1060.0, listed=False), "old news"
-    assert failures(ledger, 1060.0) == 4
+def test_redelivery_and_equal_counts_count_once(history: ProbeHistory, make_event: MakeEvent) -> None:
+    assert history.observe_event(make_event(1, 1010.0), 1010.0, listed=False)
+    assert not history.observe_event(make_event(1, 1010.0), 1011.0, listed=False)
+    assert history.observe_event(make_event(4, 1040.0, first=1010.0), 1040.0, listed=False)
+    assert not history.observe_event(make_event(4, 1040.0, first=1010.0), 1050.0, listed=True)
+    assert not history.observe_event(make_event(2, 1020.0, first=1010.0), 1060.0, listed=False), "old news"
+    assert failures(history, 1060.0) == 4
 
 
-def test_recreated_events(ledger: ProbeLedger, make_event: MakeEvent) -> None:
-    ledger.observe_event(make_event(5, 1010.0), 1010.0, listed=False)
-    ledger.observe_event(make_event(6, 1020.0, uid="e2"), 1020.0, listed=False)
-    assert failures(ledger, 1020.0) == 6, "the kubelet made the expired Event anew and counted on"
-    ledger.observe_event(make_event(1, 1030.0, uid="e3"), 1030.0, listed=False)
-    assert failures(ledger, 1030.0) == 7, "and this one began to count anew"
+def test_recreated_events(history: ProbeHistory, make_event: MakeEvent) -> None:
+    history.observe_event(make_event(5, 1010.0), 1010.0, listed=False)
+    history.observe_event(make_event(6, 1020.0, uid="e2"), 1020.0, listed=False)
+    assert failures(history, 1020.0) == 6, "the kubelet made the expired Event anew and counted on"
+    history.observe_event(make_event(1, 1030.0, uid="e3"), 1030.0, listed=False)
+    assert failures(history, 1030.0) == 7, "and this one began to count anew"
 
 
-def test_every_message_is_an_event_of_its_own_and_readiness_is_none(ledger: ProbeLedger, make_event: MakeEvent) -> None:
-    ledger.observe_event(make_event(2, 1010.0), 1010.0, listed=False)
+def test_every_message_is_an_event_of_its_own_and_readiness_is_none(
+    history: ProbeHistory, make_event: MakeEvent
+) -> None:
+    history.observe_event(make_event(2, 1010.0), 1010.0, listed=False)
     other = make_event(3, 1011.0, name="web-1.2", uid="e2", message="Liveness probe failed: EOF")
-    ledger.observe_event(other, 1011.0, listed=False)
+    history.observe_event(other, 1011.0, listed=False)
     errored = make_event(1, 1012.0, name="web-1.3", uid="e3", message="Liveness probe errored and resulted in unknown")
-    ledger.observe_event(errored, 1012.0, listed=False)
+    history.observe_event(errored, 1012.0, listed=False)
     ready = make_event(9, 1013.0, name="web-1.4", uid="e4", message="Readiness probe failed: EOF")
-    assert not ledger.observe_event(ready, 1013.0, listed=False)
+    assert not history.observe_event(ready, 1013.0, listed=False)
     foreign = make_event(9, 1013.0, name="web-1.5", uid="e5", component="somebody")
-    assert not ledger.observe_event(foreign, 1013.0, listed=False)
-    assert failures(ledger, 1013.0) == 6
-    evidence = ledger.evidence("u1", 1013.0)
+    assert not history.observe_event(foreign, 1013.0, listed=False)
+    assert failures(history, 1013.0) == 6
+    evidence = history.evidence("u1", 1013.0)
     assert evidence is not None
     assert len(evidence.messages) == 3
 
 
-def test_a_combined_event_counts_its_newest_occurrence_only(ledger: ProbeLedger, make_event: MakeEvent) -> None:
+def test_a_combined_event_counts_its_newest_occurrence_only(history: ProbeHistory, make_event: MakeEvent) -> None:
     def combined(count: int, probe: str) -> Event:
         return make_event(
             count, 1010.0 + count, message=f"(combined from similar events): {probe} probe failed: x{count}"
         )
 
-    ledger.observe_event(combined(1, "Readiness"), 1011.0, listed=False)
-    ledger.observe_event(combined(2, "Liveness"), 1012.0, listed=False)
-    ledger.observe_event(combined(6, "Liveness"), 1016.0, listed=False)
-    assert failures(ledger, 1016.0) == 2
+    history.observe_event(combined(1, "Readiness"), 1011.0, listed=False)
+    history.observe_event(combined(2, "Liveness"), 1012.0, listed=False)
+    history.observe_event(combined(6, "Liveness"), 1016.0, listed=False)
+    assert failures(history, 1016.0) == 2
 
 
 def test_listed_events_are_history(make_pod: MakePod, make_event: MakeEvent) -> None:
-    ledger = ProbeLedger(300.0)
-    ledger.observe_pod(make_pod(started=0.0), 3600.0)
-    ledger.observe_event(make_event(8, 3300.0, first=3300.0), 3600.0, listed=True)
-    assert failures(ledger, 3600.0) == pytest.approx(4.0, rel=1e-6)
-    even = ProbeLedger(300.0)
+    history = ProbeHistory(300.0)
+    history.observe_pod(make_pod(started=0.0), 3600.0)
+    history.observe_event(make_event(8, 3300.0, first=3300.0), 3600.0, listed=True)
+    assert failures(history, 3600.0) == pytest.approx(4.0, rel=1e-6)
+    even = ProbeHistory(300.0)
     even.observe_pod(make_pod(started=0.0), 3600.0)
     even.observe_event(make_event(8, 3600.0, first=3000.0), 3600.0, listed=True)
     assert 4.0 < failures(even, 3600.0) < 5.0
@@ -123,135 +126,135 @@ def test_listed_events_are_history(make_pod: MakePod, make_event: MakeEvent) -> 
 
 @pytest.mark.parametrize("skew", [-600.0, 600.0])
 def test_a_wrong_node_clock_does_not_date_live_events(make_pod: MakePod, make_event: MakeEvent, skew: float) -> None:
-    ledger = ProbeLedger(300.0)
-    ledger.observe_pod(make_pod(started=0.0), 3600.0)
-    ledger.observe_event(make_event(1, 3600.0 + skew), 3600.0, listed=False)
-    assert failures(ledger, 3600.0) == 1.0
+    history = ProbeHistory(300.0)
+    history.observe_pod(make_pod(started=0.0), 3600.0)
+    history.observe_event(make_event(1, 3600.0 + skew), 3600.0, listed=False)
+    assert failures(history, 3600.0) == 1.0
     ahead = make_event(4, 3600.0 + abs(skew), name="web-1.2", uid="e2")
-    ledger.observe_event(ahead, 3600.0, listed=True)
-    assert failures(ledger, 3600.0) == 5.0
+    history.observe_event(ahead, 3600.0, listed=True)
+    assert failures(history, 3600.0) == 5.0
 
 
 def test_successes_come_from_elapsed_time(make_pod: MakePod, make_event: MakeEvent) -> None:
-    ledger = ProbeLedger(FOREVER)
-    ledger.observe_pod(make_pod(started=1000.0, initial_delay=30.0, period=10.0), 1010.0)
-    assert ledger.counts("u1", 1030.0).successes == 0
-    assert ledger.counts("u1", 1130.0).successes == pytest.approx(10)
-    ledger.observe_event(make_event(1, 1131.0), 1131.0, listed=False)
-    assert ledger.counts("u1", 1230.0).successes == pytest.approx(19)
-    ledger.observe_pod(make_pod(started=1000.0, initial_delay=30.0, period=10.0, deleting=1260.0), 1230.0)
-    assert ledger.counts("u1", 2000.0).successes == pytest.approx(19), "a pod that is going is not probed"
+    history = ProbeHistory(FOREVER)
+    history.observe_pod(make_pod(started=1000.0, initial_delay=30.0, period=10.0), 1010.0)
+    assert history.counts("u1", 1030.0).successes == 0
+    assert history.counts("u1", 1130.0).successes == pytest.approx(10)
+    history.observe_event(make_event(1, 1131.0), 1131.0, listed=False)
+    assert history.counts("u1", 1230.0).successes == pytest.approx(19)
+    history.observe_pod(make_pod(started=1000.0, initial_delay=30.0, period=10.0, deleting=1260.0), 1230.0)
+    assert history.counts("u1", 2000.0).successes == pytest.approx(19), "a pod that is going is not probed"
 
 
 def test_no_successes_while_a_container_is_down_or_starting_up(make_pod: MakePod) -> None:
-    ledger = ProbeLedger(FOREVER)
-    ledger.observe_pod(make_pod(started=None), 1000.0)
-    assert ledger.counts("u1", 1100.0).successes == 0
-    ledger.observe_pod(make_pod(started=1005.0), 1200.0)
-    assert ledger.counts("u1", 1250.0).successes == pytest.approx(5), "it may have been in its startup probe till 1200"
+    history = ProbeHistory(FOREVER)
+    history.observe_pod(make_pod(started=None), 1000.0)
+    assert history.counts("u1", 1100.0).successes == 0
+    history.observe_pod(make_pod(started=1005.0), 1200.0)
+    assert history.counts("u1", 1250.0).successes == pytest.approx(5), "it may have been in its startup probe till 1200"
 
 
 def test_history_of_a_pod_that_runs_already(make_pod: MakePod) -> None:
-    ledger = ProbeLedger(FOREVER)
-    ledger.observe_pod(make_pod(started=1000.0, period=10.0), 2000.0)
-    assert ledger.counts("u1", 2000.0).successes == pytest.approx(100)
+    history = ProbeHistory(FOREVER)
+    history.observe_pod(make_pod(started=1000.0, period=10.0), 2000.0)
+    assert history.counts("u1", 2000.0).successes == pytest.approx(100)
 
 
-def test_spam_filter_counters_go_on(ledger: ProbeLedger, make_event: MakeEvent) -> None:
-    ledger.observe_counters([counter(0)], 1000.0)
+def test_spam_filter_counters_go_on(history: ProbeHistory, make_event: MakeEvent) -> None:
+    history.observe_counters([counter(0)], 1000.0)
     for second in range(1, 26):
-        ledger.observe_event(make_event(second, 1000.0 + second, first=1001.0), 1000.0 + second, listed=False)
-    assert failures(ledger, 1026.0) == 25
-    ledger.observe_counters([counter(25)], 1026.0)
-    ledger.observe_counters([counter(56)], 1056.0)
-    assert failures(ledger, 1056.0) == 56
-    evidence = ledger.evidence("u1", 1056.0)
+        history.observe_event(make_event(second, 1000.0 + second, first=1001.0), 1000.0 + second, listed=False)
+    assert failures(history, 1026.0) == 25
+    history.observe_counters([counter(25)], 1026.0)
+    history.observe_counters([counter(56)], 1056.0)
+    assert failures(history, 1056.0) == 56
+    evidence = history.evidence("u1", 1056.0)
     assert evidence is not None
     assert evidence.events_silenced
     assert (evidence.failures_by_events, evidence.failures_by_counters) == (25, 31)
 
 
 def test_silence_of_a_spent_budget_is_not_success(make_pod: MakePod, make_event: MakeEvent) -> None:
-    ledger = ProbeLedger(FOREVER)
-    ledger.observe_pod(make_pod(started=1000.0, period=1.0), 1000.0)
+    history = ProbeHistory(FOREVER)
+    history.observe_pod(make_pod(started=1000.0, period=1.0), 1000.0)
     for second in range(1, 26):
-        ledger.observe_event(make_event(second, 1000.0 + second, first=1001.0), 1000.0 + second, listed=False)
-    assert ledger.counts("u1", 1300.0).successes == pytest.approx(0, abs=0.5)
-    assert ledger.counts("u1", 1430.0).successes > 90, "had it failed on, an Event would have come"
+        history.observe_event(make_event(second, 1000.0 + second, first=1001.0), 1000.0 + second, listed=False)
+    assert history.counts("u1", 1300.0).successes == pytest.approx(0, abs=0.5)
+    assert history.counts("u1", 1430.0).successes > 90, "had it failed on, an Event would have come"
 
 
-def test_prometheus_gone_events_go_on(ledger: ProbeLedger, make_event: MakeEvent) -> None:
-    ledger.observe_counters([counter(40)], 1100.0)
-    assert failures(ledger, 1100.0) == 40
-    ledger.observe_event(make_event(1, 1105.0), 1105.0, listed=False)
-    assert failures(ledger, 1105.0) == 40, "this one may be in the counter already"
-    ledger.observe_event(make_event(2, 1150.0), 1150.0, listed=False)
-    ledger.observe_event(make_event(3, 1160.0), 1160.0, listed=False)
-    assert failures(ledger, 1160.0) == 42
-    ledger.observe_counters([counter(43)], 1900.0)
-    assert failures(ledger, 1900.0) == 43
+def test_prometheus_gone_events_go_on(history: ProbeHistory, make_event: MakeEvent) -> None:
+    history.observe_counters([counter(40)], 1100.0)
+    assert failures(history, 1100.0) == 40
+    history.observe_event(make_event(1, 1105.0), 1105.0, listed=False)
+    assert failures(history, 1105.0) == 40, "this one may be in the counter already"
+    history.observe_event(make_event(2, 1150.0), 1150.0, listed=False)
+    history.observe_event(make_event(3, 1160.0), 1160.0, listed=False)
+    assert failures(history, 1160.0) == 42
+    history.observe_counters([counter(43)], 1900.0)
+    assert failures(history, 1900.0) == 43
 
 
-def test_events_missing_counters_go_on(ledger: ProbeLedger) -> None:
-    assert ledger.observe_counters([counter(0, 10)], 1100.0) == set()
-    assert ledger.observe_counters([counter(3, 12)], 1150.0) == {"u1"}
-    counts = ledger.counts("u1", 1150.0)
+def test_events_missing_counters_go_on(history: ProbeHistory) -> None:
+    assert history.observe_counters([counter(0, 10)], 1100.0) == set()
+    assert history.observe_counters([counter(3, 12)], 1150.0) == {"u1"}
+    counts = history.counts("u1", 1150.0)
     assert (counts.failures, counts.successes) == pytest.approx((3, 12))
 
 
-def test_counters_settle_what_events_told_sooner(ledger: ProbeLedger, make_event: MakeEvent) -> None:
-    ledger.observe_counters([counter(0)], 1000.0)
-    ledger.observe_event(make_event(3, 1030.0, first=1010.0), 1030.0, listed=False)
-    ledger.observe_counters([counter(1)], 1031.0)
-    assert failures(ledger, 1031.0) == 3, "Prometheus lags"
-    ledger.observe_counters([counter(3)], 1045.0)
-    assert failures(ledger, 1045.0) == 3
+def test_counters_settle_what_events_reported_sooner(history: ProbeHistory, make_event: MakeEvent) -> None:
+    history.observe_counters([counter(0)], 1000.0)
+    history.observe_event(make_event(3, 1030.0, first=1010.0), 1030.0, listed=False)
+    history.observe_counters([counter(1)], 1031.0)
+    assert failures(history, 1031.0) == 3, "Prometheus lags"
+    history.observe_counters([counter(3)], 1045.0)
+    assert failures(history, 1045.0) == 3
 
 
-def test_kubelet_restart_starts_the_counters_again(ledger: ProbeLedger) -> None:
-    ledger.observe_counters([counter(5, 20)], 1100.0)
-    ledger.observe_counters([counter(2, 1)], 1200.0)
-    assert failures(ledger, 1200.0) == 7
-    assert ledger.counts("u1", 1200.0).successes == pytest.approx(21)
+def test_kubelet_restart_starts_the_counters_again(history: ProbeHistory) -> None:
+    history.observe_counters([counter(5, 20)], 1100.0)
+    history.observe_counters([counter(2, 1)], 1200.0)
+    assert failures(history, 1200.0) == 7
+    assert history.counts("u1", 1200.0).successes == pytest.approx(21)
 
 
-def test_a_kill_stands_for_the_failures_nobody_told(
-    ledger: ProbeLedger, make_event: MakeEvent, make_kill: MakeEvent
+def test_a_kill_stands_for_the_failures_that_were_not_reported(
+    history: ProbeHistory, make_event: MakeEvent, make_kill: MakeEvent
 ) -> None:
-    ledger.observe_event(make_event(2, 1020.0, first=1010.0), 1020.0, listed=False)
-    assert ledger.observe_event(make_kill(1, 1030.0), 1030.0, listed=False)
-    assert failures(ledger, 1030.0) == 3
-    ledger.observe_event(make_event(3, 1030.0, first=1010.0), 1031.0, listed=False)
-    assert failures(ledger, 1031.0) == 3, "the third failure's own Event came late"
-    ledger.observe_event(make_kill(3, 1100.0, first=1030.0), 1100.0, listed=False)
-    assert failures(ledger, 1100.0) == 9
-    ledger.observe_counters([counter(9)], 1130.0)
-    assert failures(ledger, 1130.0) == 9
+    history.observe_event(make_event(2, 1020.0, first=1010.0), 1020.0, listed=False)
+    assert history.observe_event(make_kill(1, 1030.0), 1030.0, listed=False)
+    assert failures(history, 1030.0) == 3
+    history.observe_event(make_event(3, 1030.0, first=1010.0), 1031.0, listed=False)
+    assert failures(history, 1031.0) == 3, "the third failure's own Event came late"
+    history.observe_event(make_kill(3, 1100.0, first=1030.0), 1100.0, listed=False)
+    assert failures(history, 1100.0) == 9
+    history.observe_counters([counter(9)], 1130.0)
+    assert failures(history, 1130.0) == 9
 
 
-def test_only_a_liveness_kill_counts(ledger: ProbeLedger, make_event: MakeEvent) -> None:
+def test_only_a_liveness_kill_counts(history: ProbeHistory, make_event: MakeEvent) -> None:
     stopping = make_event(1, 1010.0, reason="Killing", event_type="Normal", message="Stopping container srv")
-    assert not ledger.observe_event(stopping, 1010.0, listed=False)
-    assert failures(ledger, 1010.0) == 0
+    assert not history.observe_event(stopping, 1010.0, listed=False)
+    assert failures(history, 1010.0) == 0
 
 
-def test_a_name_used_again_is_another_pod(ledger: ProbeLedger, make_pod: MakePod, make_event: MakeEvent) -> None:
-    ledger.observe_event(make_event(5, 1010.0), 1010.0, listed=False)
-    ledger.observe_pod(make_pod("u2", started=1900.0, created=1900.0), 1900.0)
-    ledger.observe_counters([counter(5, 50, uid="")], 1905.0)
-    assert failures(ledger, 1905.0, "u2") == 0, "a counter without a UID may still be the old pod's"
-    ledger.observe_counters([counter(1, 2, uid="")], 1935.0)
-    assert failures(ledger, 1935.0, "u2") == 1
-    ledger.forget("u1")
-    assert failures(ledger, 1935.0, "u1") == 0
-    ledger.observe_counters([counter(2, 5, uid="")], 1950.0)
-    assert failures(ledger, 1950.0, "u2") == 2
+def test_a_name_used_again_is_another_pod(history: ProbeHistory, make_pod: MakePod, make_event: MakeEvent) -> None:
+    history.observe_event(make_event(5, 1010.0), 1010.0, listed=False)
+    history.observe_pod(make_pod("u2", started=1900.0, created=1900.0), 1900.0)
+    history.observe_counters([counter(5, 50, uid="")], 1905.0)
+    assert failures(history, 1905.0, "u2") == 0, "a counter without a UID may still be the old pod's"
+    history.observe_counters([counter(1, 2, uid="")], 1935.0)
+    assert failures(history, 1935.0, "u2") == 1
+    history.forget("u1")
+    assert failures(history, 1935.0, "u1") == 0
+    history.observe_counters([counter(2, 5, uid="")], 1950.0)
+    assert failures(history, 1950.0, "u2") == 2
 
 
 def test_nothing_is_counted_again_after_a_restart(
     make_pod: MakePod, make_event: MakeEvent, make_kill: MakeEvent
 ) -> None:
-    before = ProbeLedger(300.0)
+    before = ProbeHistory(300.0)
     before.observe_pod(make_pod(started=1000.0), 1000.0)
     before.observe_event(make_event(4, 1030.0, first=1000.0), 1030.0, listed=False)
     before.observe_event(make_kill(1, 1031.0), 1031.0, listed=False)
@@ -262,29 +265,29 @@ def test_nothing_is_counted_again_after_a_restart(
     assert before.export(1050.0) == []
     assert len(before.export(1050.0, changed_only=False)) == 1
 
-    after = ProbeLedger(300.0)
+    after = ProbeHistory(300.0)
     after.restore(rows)
     after.observe_pod(make_pod(started=1000.0), 1060.0)
     after.forget_unclaimed()
     after.observe_event(make_event(4, 1030.0, first=1000.0), 1060.0, listed=True)
     after.observe_event(make_kill(1, 1031.0), 1060.0, listed=True)
     after.observe_counters([counter(6, 30)], 1060.0)
-    assert after.counts("u1", 1060.0).failures == pytest.approx(stored.at_time(1060.0, 300.0).failures)
+    assert after.counts("u1", 1060.0).failures == pytest.approx(stored.failures * decay(1060.0 - stored.at, 300.0))
     after.observe_event(make_event(5, 1080.0, first=1000.0), 1080.0, listed=False)
-    assert failures(after, 1080.0) == pytest.approx(stored.at_time(1080.0, 300.0).failures + 1, rel=1e-5)
+    assert failures(after, 1080.0) == pytest.approx(stored.failures * decay(1080.0 - stored.at, 300.0) + 1, rel=1e-5)
 
 
-def test_a_stored_ledger_of_another_version_is_history_again(make_pod: MakePod, make_event: MakeEvent) -> None:
-    ledger = ProbeLedger(FOREVER)
-    ledger.restore([HappinessRow("u1", "default", "web-1", 1.0, 9.0, 1050.0, '{"other": 1}')])
-    ledger.observe_pod(make_pod(started=1000.0), 1060.0)
-    ledger.observe_event(make_event(4, 1030.0, first=1000.0), 1060.0, listed=True)
-    assert failures(ledger, 1060.0) == 4
+def test_a_stored_history_of_another_version_is_not_used(make_pod: MakePod, make_event: MakeEvent) -> None:
+    history = ProbeHistory(FOREVER)
+    history.restore([HappinessRow("u1", "default", "web-1", 1.0, 9.0, 1050.0, '{"other": 1}')])
+    history.observe_pod(make_pod(started=1000.0), 1060.0)
+    history.observe_event(make_event(4, 1030.0, first=1000.0), 1060.0, listed=True)
+    assert failures(history, 1060.0) == 4
 
 
 def test_pods_without_a_liveness_probe_leave_no_trace(make_pod: MakePod, make_event: MakeEvent) -> None:
-    ledger = ProbeLedger(300.0)
-    ledger.observe_pod(make_pod(liveness=False), 1000.0)
-    assert not ledger.observe_event(make_event(1, 1000.0), 1000.0, listed=False)
-    assert ledger.evidence("u1", 1000.0) is None
-    assert ledger.counts("u1", 1000.0).failures == 0
+    history = ProbeHistory(300.0)
+    history.observe_pod(make_pod(liveness=False), 1000.0)
+    assert not history.observe_event(make_event(1, 1000.0), 1000.0, listed=False)
+    assert history.evidence("u1", 1000.0) is None
+    assert history.counts("u1", 1000.0).failures == 0

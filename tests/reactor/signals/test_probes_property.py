@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactor.cluster.records import Container, Event, Pod, Probe
-from reactor.cluster.samples import ProbeCounter
-from reactor.signals.probes import ProbeLedger
-from reactor.signals.track import LOOK_BACK
+from reactor.signals.container_probes import LOOK_BACK
+from reactor.signals.measurements import ProbeCounter
+from reactor.signals.probes import ProbeHistory
 
 FOREVER = 1e18
 THRESHOLD = 3
@@ -41,15 +41,15 @@ class Kubelet:
         self.failures += 1
         self.counted += 1
         self.run += 1
-        told: list[Event] = []
+        sent: list[Event] = []
         self.tokens, self.tokens_at = min(25.0, self.tokens + (now - self.tokens_at) / 300), now
         if self.tokens >= 1:
             self.tokens -= 1
-            told.append(self._tell(f"m{message}", "Unhealthy", f"Liveness probe failed: {MESSAGES[message]}", now))
+            sent.append(self._send(f"m{message}", "Unhealthy", f"Liveness probe failed: {MESSAGES[message]}", now))
         if self.run == THRESHOLD:
             self.run = 0
-            told.append(self._tell("kill", "Killing", "Container srv failed liveness probe, will be restarted", now))
-        return told
+            sent.append(self._send("kill", "Killing", "Container srv failed liveness probe, will be restarted", now))
+        return sent
 
     def restart(self) -> None:
         self.counted = self.succeeded = self.run = 0
@@ -59,7 +59,7 @@ class Kubelet:
     def read(self, now: float) -> ProbeCounter:
         return ProbeCounter("default", "web-1", "srv", float(self.succeeded), float(self.counted), now, "u1")
 
-    def _tell(self, key: str, reason: str, message: str, now: float) -> Event:
+    def _send(self, key: str, reason: str, message: str, now: float) -> Event:
         name = f"web-1.{key}.{self.generation}"
         old = self.events.get(name)
         dated = float(int(now + self.skew))
@@ -71,7 +71,6 @@ class Kubelet:
             reason=reason,
             type="Warning" if reason == "Unhealthy" else "Normal",
             message=message,
-            involved_kind="Pod",
             involved_namespace="default",
             involved_name="web-1",
             involved_uid="u1",
@@ -88,7 +87,7 @@ class Kubelet:
 @dataclass
 class Scene:
     kubelet: Kubelet
-    ledger: ProbeLedger = field(default_factory=lambda: ProbeLedger(FOREVER))
+    history: ProbeHistory = field(default_factory=lambda: ProbeHistory(FOREVER))
     now: float = START
     undelivered: list[tuple[float, Event]] = field(default_factory=list)
     scraped: ProbeCounter | None = None
@@ -96,23 +95,23 @@ class Scene:
     def __post_init__(self) -> None:
         container = Container("srv", Probe(period=1.0, failure_threshold=THRESHOLD), 0, START)
         pod = Pod("u1", "default", "web-1", "1", {}, {}, START, phase="Running", containers=(container,))
-        self.ledger.observe_pod(pod, START)
+        self.history.observe_pod(pod, START)
 
     def deliver(self, *, everything: bool = False) -> None:
         due = [item for item in self.undelivered if everything or item[0] <= self.now]
         self.undelivered = [item for item in self.undelivered if item not in due]
         for _, event in due:
-            self.ledger.observe_event(event, self.now, listed=False)
+            self.history.observe_event(event, self.now, listed=False)
 
     def relist(self) -> None:
         """After a broken watch: the server's state, in any order; what was on its way is lost."""
         self.undelivered.clear()
         for event in reversed(list(self.kubelet.events.values())):
-            self.ledger.observe_event(event, self.now, listed=True)
+            self.history.observe_event(event, self.now, listed=True)
 
     def check(self) -> None:
-        told = self.ledger.counts("u1", self.now).failures
-        assert told <= self.kubelet.failures + 1e-6, f"{told} told, {self.kubelet.failures} happened"
+        counted = self.history.counts("u1", self.now).failures
+        assert counted <= self.kubelet.failures + 1e-6, f"{counted} counted, {self.kubelet.failures} happened"
 
 
 Step = tuple[str, float, int]
@@ -145,13 +144,13 @@ def play(scene: Scene, step: Step, delay: float, *, counters: bool) -> None:
     elif what == "redeliver":
         for event in kubelet.events.values():
             if all(event is not waiting for _, waiting in scene.undelivered):
-                scene.ledger.observe_event(event, scene.now, listed=False)
+                scene.history.observe_event(event, scene.now, listed=False)
     elif what == "restart":
         kubelet.restart()
     elif what == "scrape":
         scene.scraped = kubelet.read(scene.now)
     elif what == "poll" and counters and scene.scraped is not None and scene.now - scene.scraped.at < LOOK_BACK:
-        scene.ledger.observe_counters([scene.scraped], scene.now)
+        scene.history.observe_counters([scene.scraped], scene.now)
 
 
 def run(script: list[Step], delay: float, skew: float, *, counters: bool) -> Scene:
@@ -171,25 +170,25 @@ def test_never_more_than_happened_and_exact_with_counters(script: list[Step], de
     scene = run(script, delay, skew, counters=True)
     for _ in range(2):
         scene.now += 30.0
-        scene.ledger.observe_counters([scene.kubelet.read(scene.now)], scene.now)
+        scene.history.observe_counters([scene.kubelet.read(scene.now)], scene.now)
         scene.check()
     if not scene.kubelet.generation:
-        assert scene.ledger.counts("u1", scene.now).failures == pytest.approx(scene.kubelet.failures)
+        assert scene.history.counts("u1", scene.now).failures == pytest.approx(scene.kubelet.failures)
 
 
 @settings(max_examples=100, deadline=None)
 @given(steps, st.floats(0.0, 8.0), st.floats(-600.0, 600.0))
 def test_never_more_than_happened_by_events_alone(script: list[Step], delay: float, skew: float) -> None:
     scene = run(script, delay, skew, counters=False)
-    assert scene.ledger.counts("u1", scene.now).failures <= scene.kubelet.failures + 1e-6
+    assert scene.history.counts("u1", scene.now).failures <= scene.kubelet.failures + 1e-6
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.booleans(), max_size=24), st.floats(0.0, 8.0))
-def test_every_failure_told_by_an_event_counts(probes: list[bool], delay: float) -> None:
+def test_every_failure_reported_by_an_event_counts(probes: list[bool], delay: float) -> None:
     script: list[Step] = [("ok" if ok else "fail", 10.0, 0) for ok in probes]
     scene = run(script, delay, 0.0, counters=False)
-    assert scene.ledger.counts("u1", scene.now).failures == pytest.approx(scene.kubelet.failures)
+    assert scene.history.counts("u1", scene.now).failures == pytest.approx(scene.kubelet.failures)
 
 
 @settings(max_examples=60, deadline=None)
@@ -203,11 +202,13 @@ def test_a_restart_of_ours_changes_nothing(script: list[Step], when: int) -> Non
     )  # fmt: skip
     for index, step in enumerate(script):
         if index == when:
-            rows = scene.ledger.export(scene.now, changed_only=False)
-            scene.ledger = ProbeLedger(FOREVER)
-            scene.ledger.restore(rows)
-            scene.ledger.observe_pod(pod, scene.now)
+            rows = scene.history.export(scene.now, changed_only=False)
+            scene.history = ProbeHistory(FOREVER)
+            scene.history.restore(rows)
+            scene.history.observe_pod(pod, scene.now)
         play(scene, step, 1.0, counters=True)
     scene.now += 10.0
     scene.deliver(everything=True)
-    assert scene.ledger.counts("u1", scene.now).failures == pytest.approx(plain.ledger.counts("u1", plain.now).failures)
+    assert scene.history.counts("u1", scene.now).failures == pytest.approx(
+        plain.history.counts("u1", plain.now).failures
+    )

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from reactor.cluster.samples import PodUsageSample
+from reactor.cluster.records import PodUsageSample
 from reactor.errors import MetricsError
 from reactor.settings.model import Prometheus, Queries
-from reactor.signals.bounded_threads import BoundedThreads, Exhausted
+from reactor.signals.blocking_calls import BoundedThreads, Exhausted
 from reactor.signals.prometheus import PrometheusSource
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -69,27 +69,27 @@ async def test_a_round_of_all_default_queries(serve: Serve) -> None:
         if "cfs_throttled" in query:
             return web.json_response(vector((pod, "0.25")))
         if "prober_probe_total" in query:
-            told = vector(({**probe, "result": "failed"}, "3"), ({**probe, "result": "successful"}, "25"))
-            return web.json_response(told)
+            result = vector(({**probe, "result": "failed"}, "3"), ({**probe, "result": "successful"}, "25"))
+            return web.json_response(result)
         if "node_cpu" in query:
             return web.json_response(vector(({"instance": "10.0.0.1:10250"}, "1.5")))
         if "node_memory" in query:
             return web.json_response(vector(({"instance": "10.0.0.1:10250"}, "4e9")))
         return web.json_response(vector((pod, "0.5" if "cpu" in query else "1e8")))
 
-    told = await PrometheusSource().read(Prometheus(url=await serve(answer)), {"default": 1})
-    assert told.problems == ()
-    assert told.pods == [PodUsageSample("default", "web-1", 0.5, 1e8, 1000.5)]
-    assert told.cpu_window == 120.0
-    assert (told.nodes[0].node, told.nodes[0].cpu, told.nodes[0].memory) == ("10.0.0.1", 1.5, 4e9)
-    assert told.throttled[0].share == 0.25
-    assert (told.probes[0].failures, told.probes[0].successes, told.probes[0].uid) == (3, 25, "u1")
-    assert told.availability is None
+    result = await PrometheusSource().read(Prometheus(url=await serve(answer)), {"default": 1})
+    assert result.problems == ()
+    assert result.pods == [PodUsageSample("default", "web-1", 0.5, 1e8, 1000.5)]
+    assert result.cpu_window == 120.0
+    assert (result.nodes[0].node, result.nodes[0].cpu, result.nodes[0].memory) == ("10.0.0.1", 1.5, 4e9)
+    assert result.throttled[0].share == 0.25
+    assert (result.probes[0].failures, result.probes[0].successes, result.probes[0].uid) == (3, 25, "u1")
+    assert result.availability is None
 
 
 async def test_no_url_no_question() -> None:
-    told = await PrometheusSource().read(Prometheus(), {})
-    assert (told.pods, told.problems) == ([], ())
+    result = await PrometheusSource().read(Prometheus(), {})
+    assert (result.pods, result.problems) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,12 @@ async def test_no_url_no_question() -> None:
         (lambda: web.Response(text="<html>Sign in</html>", content_type="text/html"), "not JSON"),
         (lambda: web.Response(text='{"status":"success","data":{"resu', content_type="application/json"), "not JSON"),
         (lambda: web.json_response({"status": "error", "error": "boom"}), "no data.result"),
-        (lambda: web.json_response({"status": "success", "data": {"result": "x"}}), "no instant vector"),
-        (lambda: web.json_response({"status": "success", "data": {"result": [3]}}), "no instant vector"),
-        (lambda: web.json_response({"status": "success", "data": {"result": [{"metric": {}}]}}), "no instant vector"),
+        (lambda: web.json_response({"status": "success", "data": {"result": "x"}}), "not an instant vector"),
+        (lambda: web.json_response({"status": "success", "data": {"result": [3]}}), "not an instant vector"),
+        (
+            lambda: web.json_response({"status": "success", "data": {"result": [{"metric": {}}]}}),
+            "not an instant vector",
+        ),
         (lambda: web.json_response(vector(({}, "many"))), "not a number"),
         (lambda: web.json_response([]), "no data.result"),
         (lambda: web.Response(status=503, text="try later"), "503"),
@@ -117,10 +120,10 @@ async def test_bad_answers_are_named(serve: Serve, response: Callable[[], web.Re
         asked += 1
         return response()
 
-    told = await PrometheusSource().read(settings(await serve(answer)), {})
-    assert told.pods == []
-    assert "queries.podCpu" in str(told.problems[0])
-    assert words in str(told.problems[0])
+    result = await PrometheusSource().read(settings(await serve(answer)), {})
+    assert result.pods == []
+    assert "queries.podCpu" in str(result.problems[0])
+    assert words in str(result.problems[0])
     assert asked == 1, "no repeats of the client's own"
 
 
@@ -139,8 +142,8 @@ async def test_a_server_that_hangs_holds_no_thread(serve: Serve) -> None:
     source, began = PrometheusSource(), time.monotonic()
     url = await serve(hang)
     for _ in range(3):
-        told = await source.read(settings(url, timeout=0.1), {})
-        assert "no whole answer within 0.1 s" in str(told.problems[0])
+        result = await source.read(settings(url, timeout=0.1), {})
+        assert "no complete response within 0.1 s" in str(result.problems[0])
     assert time.monotonic() - began < 3
     assert await idle(source)
     released.set()
@@ -158,8 +161,8 @@ async def test_a_trickle_past_the_deadline_is_cut(serve: Serve) -> None:
         return response
 
     source = PrometheusSource()
-    told = await source.read(settings(await serve(trickle), timeout=0.2), {})
-    assert "no whole answer" in str(told.problems[0])
+    result = await source.read(settings(await serve(trickle), timeout=0.2), {})
+    assert "no complete response" in str(result.problems[0])
     assert await idle(source), "the read timeout alone would never have ended it"
 
 
@@ -179,7 +182,7 @@ async def test_headers_that_trickle_are_cut() -> None:
     source = PrometheusSource()
     async with server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        with pytest.raises(MetricsError, match="no whole answer"):
+        with pytest.raises(MetricsError, match="no complete response"):
             await source.query(settings(url, timeout=0.2), "podCpu", "up")
         assert await idle(source)
 
@@ -214,10 +217,10 @@ async def test_queries_are_split_by_namespace(serve: Serve) -> None:
         return web.json_response(vector(({"namespace": name, "pod": "p"}, "1")))
 
     pods = {"a": 90, "b": 60, "broken": 100}
-    told = await PrometheusSource().read(settings(await serve(answer), series_per_query=100), pods)
+    result = await PrometheusSource().read(settings(await serve(answer), series_per_query=100), pods)
     assert sorted(seen) == ['cpu{namespace=~"a"}', 'cpu{namespace=~"b"}', 'cpu{namespace=~"broken"}']
-    assert {sample.namespace for sample in told.pods} == {"a", "b"}
-    assert len(told.problems) == 1
+    assert {sample.namespace for sample in result.pods} == {"a", "b"}
+    assert len(result.problems) == 1
 
 
 async def test_a_rotated_token_is_used(serve: Serve, tmp_path: Path) -> None:

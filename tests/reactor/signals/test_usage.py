@@ -1,4 +1,4 @@
-"""The book of usage: unknown, stale and broken never read as zero."""
+"""The history of usage: unknown, stale and broken never read as zero."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from predictors.peaks import SigmaOrPercentile
-from reactor.cluster.records import Owner, Pod
-from reactor.cluster.samples import NodeUsageSample, PodUsageSample, Quality, Source, ThrottleSample
-from reactor.signals.readings import Peak
-from reactor.signals.usage import UsageBook
+from reactor.cluster.records import NodeUsageSample, Owner, Pod, PodUsageSample
+from reactor.signals.measurements import MetricsSource, Peak, Quality, ThrottleSample
+from reactor.signals.usage import UsageHistory
 from reactor.signals.workloads import workload_key
 
 MakePod = Callable[..., Pod]
-PROMETHEUS, METRICS_API = Source.PROMETHEUS, Source.METRICS_API
+PROMETHEUS, METRICS_API = MetricsSource.PROMETHEUS, MetricsSource.METRICS_API
 
 
 def sample(cpu: float | None, memory: float | None, at: float, name: str = "web-1") -> PodUsageSample:
@@ -23,92 +22,92 @@ def sample(cpu: float | None, memory: float | None, at: float, name: str = "web-
 
 
 @pytest.fixture
-def book(make_pod: MakePod) -> UsageBook:
-    book = UsageBook(120.0, 900.0, SigmaOrPercentile())
-    book.observe_pod(make_pod())
-    book.observe_node("node1", ["10.0.0.1"])
-    return book
+def history(make_pod: MakePod) -> UsageHistory:
+    history = UsageHistory(120.0, 900.0, SigmaOrPercentile())
+    history.observe_pod(make_pod())
+    history.observe_node("node1", ["10.0.0.1"])
+    return history
 
 
-def test_missing_is_not_zero(book: UsageBook) -> None:
-    usage = book.usage("u1", 1000.0)
+def test_missing_is_not_zero(history: UsageHistory) -> None:
+    usage = history.usage("u1", 1000.0)
     assert usage.cpu.quality is Quality.MISSING
     assert usage.cpu.fresh is None
     assert not usage.known
-    assert book.usage("nobody", 1000.0).memory.quality is Quality.MISSING
-    assert book.peak("u1", 1000.0) == Peak()
+    assert history.usage("nobody", 1000.0).memory.quality is Quality.MISSING
+    assert history.peak("u1", 1000.0) == Peak()
 
 
-def test_fresh_then_stale(book: UsageBook) -> None:
-    book.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
-    assert book.usage("u1", 1100.0).known
-    assert book.usage("u1", 1100.0).cpu.fresh == 0.5
-    stale = book.usage("u1", 1121.0).cpu
+def test_fresh_then_stale(history: UsageHistory) -> None:
+    history.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
+    assert history.usage("u1", 1100.0).known
+    assert history.usage("u1", 1100.0).cpu.fresh == 0.5
+    stale = history.usage("u1", 1121.0).cpu
     assert (stale.quality, stale.value, stale.fresh) == (Quality.STALE, 0.5, None)
 
 
-def test_zero_is_a_measurement(book: UsageBook) -> None:
-    book.record_pods([sample(0.0, 0.0, 1000.0)], PROMETHEUS, 1000.0)
-    assert book.usage("u1", 1000.0).cpu.fresh == 0.0
-    assert book.usage("u1", 1000.0).known
+def test_zero_is_a_measurement(history: UsageHistory) -> None:
+    history.record_pods([sample(0.0, 0.0, 1000.0)], PROMETHEUS, 1000.0)
+    assert history.usage("u1", 1000.0).cpu.fresh == 0.0
+    assert history.usage("u1", 1000.0).known
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf, -0.1])
-def test_broken_values_are_invalid(book: UsageBook, broken: float) -> None:
-    book.record_pods([sample(broken, 1e9, 1000.0)], PROMETHEUS, 1000.0)
-    usage = book.usage("u1", 1000.0)
+def test_broken_values_are_invalid(history: UsageHistory, broken: float) -> None:
+    history.record_pods([sample(broken, 1e9, 1000.0)], PROMETHEUS, 1000.0)
+    usage = history.usage("u1", 1000.0)
     assert usage.cpu.quality is Quality.INVALID
     assert usage.memory.quality is Quality.FRESH
-    assert book.peak("u1", 1000.0) == Peak(None, 1e9)
+    assert history.peak("u1", 1000.0) == Peak(None, 1e9)
 
 
-def test_the_metrics_api_fills_what_prometheus_did_not_tell(book: UsageBook) -> None:
-    book.record_pods([sample(0.5, None, 1000.0)], PROMETHEUS, 1000.0)
-    book.record_pods([sample(0.7, 2e9, 1010.0)], METRICS_API, 1010.0)
-    usage = book.usage("u1", 1010.0)
+def test_the_metrics_api_fills_what_prometheus_did_not_tell(history: UsageHistory) -> None:
+    history.record_pods([sample(0.5, None, 1000.0)], PROMETHEUS, 1000.0)
+    history.record_pods([sample(0.7, 2e9, 1010.0)], METRICS_API, 1010.0)
+    usage = history.usage("u1", 1010.0)
     assert (usage.cpu.fresh, usage.cpu.source) == (0.5, PROMETHEUS)
     assert (usage.memory.fresh, usage.memory.source) == (2e9, METRICS_API)
-    book.record_pods([sample(0.8, 2e9, 1200.0)], METRICS_API, 1200.0)
-    assert book.usage("u1", 1200.0).cpu.fresh == 0.8, "Prometheus has gone silent"
-    book.record_pods([sample(0.6, None, 1210.0)], PROMETHEUS, 1210.0)
-    assert book.usage("u1", 1210.0).cpu.fresh == 0.6
+    history.record_pods([sample(0.8, 2e9, 1200.0)], METRICS_API, 1200.0)
+    assert history.usage("u1", 1200.0).cpu.fresh == 0.8, "Prometheus has gone silent"
+    history.record_pods([sample(0.6, None, 1210.0)], PROMETHEUS, 1210.0)
+    assert history.usage("u1", 1210.0).cpu.fresh == 0.6
 
 
-def test_a_broken_series_does_not_push_out_the_other_source(book: UsageBook) -> None:
-    book.record_pods([sample(math.nan, 1e9, 1000.0)], PROMETHEUS, 1000.0)
-    book.record_pods([sample(0.3, 1e9, 1001.0)], METRICS_API, 1001.0)
-    assert book.usage("u1", 1001.0).cpu.fresh == 0.3
-    book.record_pods([sample(math.nan, 1e9, 1015.0)], PROMETHEUS, 1015.0)
-    assert book.usage("u1", 1015.0).cpu.fresh == 0.3
-    book.record_pods([sample(math.nan, 1e9, 1016.0)], METRICS_API, 1016.0)
-    assert book.usage("u1", 1016.0).cpu.quality is Quality.INVALID
+def test_a_broken_series_does_not_push_out_the_other_source(history: UsageHistory) -> None:
+    history.record_pods([sample(math.nan, 1e9, 1000.0)], PROMETHEUS, 1000.0)
+    history.record_pods([sample(0.3, 1e9, 1001.0)], METRICS_API, 1001.0)
+    assert history.usage("u1", 1001.0).cpu.fresh == 0.3
+    history.record_pods([sample(math.nan, 1e9, 1015.0)], PROMETHEUS, 1015.0)
+    assert history.usage("u1", 1015.0).cpu.fresh == 0.3
+    history.record_pods([sample(math.nan, 1e9, 1016.0)], METRICS_API, 1016.0)
+    assert history.usage("u1", 1016.0).cpu.quality is Quality.INVALID
 
 
-def test_a_clock_ahead_of_ours_means_now(book: UsageBook) -> None:
-    book.record_pods([sample(0.5, 1e9, 9000.0)], METRICS_API, 1000.0)
-    assert book.usage("u1", 1000.0).cpu.at == 1000.0
-    assert book.usage("u1", 1500.0).cpu.quality is Quality.STALE
+def test_a_clock_ahead_of_ours_means_now(history: UsageHistory) -> None:
+    history.record_pods([sample(0.5, 1e9, 9000.0)], METRICS_API, 1000.0)
+    assert history.usage("u1", 1000.0).cpu.at == 1000.0
+    assert history.usage("u1", 1500.0).cpu.quality is Quality.STALE
 
 
-def test_a_sample_older_than_the_pod_is_another_pods(book: UsageBook, make_pod: MakePod) -> None:
-    book.forget_pod(make_pod())
-    book.observe_pod(make_pod("u2", created=2000.0))
-    book.record_pods([sample(0.9, 1e9, 1990.0)], PROMETHEUS, 2001.0)
-    assert book.usage("u2", 2001.0).cpu.quality is Quality.MISSING
-    assert book.usage("u1", 2001.0).cpu.quality is Quality.MISSING
+def test_a_sample_older_than_the_pod_is_another_pods(history: UsageHistory, make_pod: MakePod) -> None:
+    history.forget_pod(make_pod())
+    history.observe_pod(make_pod("u2", created=2000.0))
+    history.record_pods([sample(0.9, 1e9, 1990.0)], PROMETHEUS, 2001.0)
+    assert history.usage("u2", 2001.0).cpu.quality is Quality.MISSING
+    assert history.usage("u1", 2001.0).cpu.quality is Quality.MISSING
 
 
-def test_peak_is_never_below_now_and_forgets_after_the_window(book: UsageBook) -> None:
+def test_peak_is_never_below_now_and_forgets_after_the_window(history: UsageHistory) -> None:
     for step in range(60):
         now = 1000.0 + 15 * step
-        book.record_pods([sample(1.0 if step == 5 else 0.1, 1e8, now)], PROMETHEUS, now)
-    peak = book.peak("u1", 1900.0).cpu
+        history.record_pods([sample(1.0 if step == 5 else 0.1, 1e8, now)], PROMETHEUS, now)
+    peak = history.peak("u1", 1900.0).cpu
     assert peak is not None
     assert 0.4 < peak <= 1.0
-    book.record_pods([sample(3.0, 1e8, 1900.0)], PROMETHEUS, 1900.0)
-    assert (book.peak("u1", 1900.0).cpu or 0) >= 3.0
-    book.record_pods([sample(0.1, 1e8, 4000.0)], PROMETHEUS, 4000.0)
-    assert book.peak("u1", 4000.0).cpu == pytest.approx(0.1)
+    history.record_pods([sample(3.0, 1e8, 1900.0)], PROMETHEUS, 1900.0)
+    assert (history.peak("u1", 1900.0).cpu or 0) >= 3.0
+    history.record_pods([sample(0.1, 1e8, 4000.0)], PROMETHEUS, 4000.0)
+    assert history.peak("u1", 4000.0).cpu == pytest.approx(0.1)
 
 
 def test_a_replacement_inherits(make_pod: MakePod) -> None:
@@ -117,39 +116,39 @@ def test_a_replacement_inherits(make_pod: MakePod) -> None:
     second = make_pod("u2", "web-abc-2", owner=owner, labels={"pod-template-hash": "abc"})
     key = workload_key(first)
     assert key == "default/ReplicaSet/web"
-    book = UsageBook(120.0, 900.0, SigmaOrPercentile())
-    book.observe_pod(first)
-    book.observe_pod(second)
-    assert book.freeze(999.0).workload_peak(key) == Peak()
-    book.record_pods(
+    history = UsageHistory(120.0, 900.0, SigmaOrPercentile())
+    history.observe_pod(first)
+    history.observe_pod(second)
+    assert history.freeze(999.0).workload_peak(key) == Peak()
+    history.record_pods(
         [sample(0.5, 1e8, 1000.0, "web-abc-1"), sample(0.25, 3e8, 1000.0, "web-abc-2")], PROMETHEUS, 1000.0
     )
-    assert book.freeze(1000.0).workload_peak(key) == Peak(0.5, 3e8)
-    book.forget_pod(first)
-    assert book.freeze(1000.0).workload_peak(key) == Peak(0.25, 3e8)
-    book.forget_pod(second)
-    assert book.freeze(1000.0).workload_peak(key) == Peak(0.25, 3e8)
-    assert book.freeze(1000.0).workload_peak("default/ReplicaSet/other") == Peak()
+    assert history.freeze(1000.0).workload_peak(key) == Peak(0.5, 3e8)
+    history.forget_pod(first)
+    assert history.freeze(1000.0).workload_peak(key) == Peak(0.25, 3e8)
+    history.forget_pod(second)
+    assert history.freeze(1000.0).workload_peak(key) == Peak(0.25, 3e8)
+    assert history.freeze(1000.0).workload_peak("default/ReplicaSet/other") == Peak()
 
 
-def test_nodes_are_found_by_name_host_and_address(book: UsageBook) -> None:
+def test_nodes_are_found_by_name_host_and_address(history: UsageHistory) -> None:
     for name in ("node1", "10.0.0.1", "node1.example.org"):
-        assert book.record_nodes([NodeUsageSample(name, 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0) == set()
-    assert book.node_usage("node1", 1000.0).known
-    unknown = book.record_nodes([NodeUsageSample("10.9.9.9", 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0)
+        assert history.record_nodes([NodeUsageSample(name, 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0) == set()
+    assert history.node_usage("node1", 1000.0).known
+    unknown = history.record_nodes([NodeUsageSample("10.9.9.9", 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0)
     assert unknown == {"10.9.9.9"}
-    book.forget_node("node1")
-    assert book.node_usage("node1", 1000.0).cpu.quality is Quality.MISSING
-    assert book.record_nodes([NodeUsageSample("node1", 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0) == {"node1"}
+    history.forget_node("node1")
+    assert history.node_usage("node1", 1000.0).cpu.quality is Quality.MISSING
+    assert history.record_nodes([NodeUsageSample("node1", 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0) == {"node1"}
 
 
-def test_a_view_does_not_change(book: UsageBook, make_pod: MakePod) -> None:
-    book.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
-    book.record_throttling([ThrottleSample("default", "web-1", 0.25, 1000.0)], 1000.0)
-    book.record_nodes([NodeUsageSample("node1", 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0)
-    view = book.freeze(1010.0)
-    book.record_pods([sample(0.9, 2e9, 1020.0)], PROMETHEUS, 1020.0)
-    book.forget_pod(make_pod())
+def test_a_view_does_not_change(history: UsageHistory, make_pod: MakePod) -> None:
+    history.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
+    history.record_throttling([ThrottleSample("default", "web-1", 0.25, 1000.0)], 1000.0)
+    history.record_nodes([NodeUsageSample("node1", 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0)
+    view = history.freeze(1010.0)
+    history.record_pods([sample(0.9, 2e9, 1020.0)], PROMETHEUS, 1020.0)
+    history.forget_pod(make_pod())
     assert view.usage("u1").cpu.fresh == 0.5
     assert view.peak("u1") == Peak(0.5, 1e9)
     assert view.throttled("u1").fresh == 0.25
@@ -157,43 +156,43 @@ def test_a_view_does_not_change(book: UsageBook, make_pod: MakePod) -> None:
     assert view.peak("nobody") == Peak()
 
 
-def test_slots_are_used_again_without_leftovers(book: UsageBook, make_pod: MakePod) -> None:
-    book.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
-    book.forget_pod(make_pod())
-    book.forget_pod(make_pod())
-    book.observe_pod(make_pod("u2", "web-2"))
-    assert book.usage("u2", 1000.0).cpu.quality is Quality.MISSING
-    assert book.peak("u2", 1000.0) == Peak()
+def test_slots_are_used_again_without_leftovers(history: UsageHistory, make_pod: MakePod) -> None:
+    history.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
+    history.forget_pod(make_pod())
+    history.forget_pod(make_pod())
+    history.observe_pod(make_pod("u2", "web-2"))
+    assert history.usage("u2", 1000.0).cpu.quality is Quality.MISSING
+    assert history.peak("u2", 1000.0) == Peak()
 
 
-def test_settings_change_while_running(book: UsageBook) -> None:
-    book.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
-    book.configure(10.0, 900.0)
-    assert book.usage("u1", 1011.0).cpu.quality is Quality.STALE
-    assert book.peak("u1", 1011.0).cpu == 0.5
-    book.configure(10.0, 3600.0)
-    assert book.peak("u1", 1011.0).cpu is None
+def test_settings_change_while_running(history: UsageHistory) -> None:
+    history.record_pods([sample(0.5, 1e9, 1000.0)], PROMETHEUS, 1000.0)
+    history.configure(10.0, 900.0)
+    assert history.usage("u1", 1011.0).cpu.quality is Quality.STALE
+    assert history.peak("u1", 1011.0).cpu == 0.5
+    history.configure(10.0, 3600.0)
+    assert history.peak("u1", 1011.0).cpu is None
 
 
 def test_a_rate_over_more_than_the_pods_life_is_not_taken(make_pod: MakePod) -> None:
-    book = UsageBook(120.0, 900.0, SigmaOrPercentile())
-    book.observe_pod(make_pod(created=1000.0))
-    book.record_pods([sample(0.04, 1e8, 1030.0)], PROMETHEUS, 1030.0, cpu_window=120.0)
-    young = book.usage("u1", 1030.0)
+    history = UsageHistory(120.0, 900.0, SigmaOrPercentile())
+    history.observe_pod(make_pod(created=1000.0))
+    history.record_pods([sample(0.04, 1e8, 1030.0)], PROMETHEUS, 1030.0, cpu_window=120.0)
+    young = history.usage("u1", 1030.0)
     assert (young.cpu.quality, young.memory.fresh) == (Quality.MISSING, 1e8)
-    book.record_pods([sample(0.5, 1e8, 1120.0)], PROMETHEUS, 1120.0, cpu_window=120.0)
-    assert book.usage("u1", 1120.0).cpu.fresh == 0.5
+    history.record_pods([sample(0.5, 1e8, 1120.0)], PROMETHEUS, 1120.0, cpu_window=120.0)
+    assert history.usage("u1", 1120.0).cpu.fresh == 0.5
 
 
-def test_asking_of_many_pods_at_once_says_the_same_as_asking_of_each(book: UsageBook, make_pod: MakePod) -> None:
-    told = {"a": (0.5, 1e9, 1000.0), "b": (0.2, 1e9, 850.0), "c": (math.nan, 1e9, 1000.0), "d": (None, 2e9, 1000.0)}
-    for name, values in told.items():
-        book.observe_pod(make_pod(uid=name, name=name))
-        book.record_pods([sample(*values, name=name)], METRICS_API, 1000.0)
-    book.freeze(1000.0)
-    book.observe_pod(make_pod(uid="new", name="new"))
-    view = book.freeze(1000.0)
-    uids = [*told, "new", "nobody"]
+def test_asking_of_many_pods_at_once_says_the_same_as_asking_of_each(history: UsageHistory, make_pod: MakePod) -> None:
+    samples = {"a": (0.5, 1e9, 1000.0), "b": (0.2, 1e9, 850.0), "c": (math.nan, 1e9, 1000.0), "d": (None, 2e9, 1000.0)}
+    for name, values in samples.items():
+        history.observe_pod(make_pod(uid=name, name=name))
+        history.record_pods([sample(*values, name=name)], METRICS_API, 1000.0)
+    history.freeze(1000.0)
+    history.observe_pod(make_pod(uid="new", name="new"))
+    view = history.freeze(1000.0)
+    uids = [*samples, "new", "nobody"]
 
     usage, peak = view.needs(uids)
 

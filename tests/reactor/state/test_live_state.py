@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import Container, Namespace, Probe
-from reactor.cluster.samples import ProbeCounter
+from reactor.signals.measurements import ProbeCounter
 from reactor.state.live_state import ASSUMED_FOR, State
-from reactor.state.moves import Ongoing
+from reactor.state.moves import ActiveMoves
 from tests.support.clock import NOW
 from tests.support.cluster import make_event, make_node, make_pdb, make_pending, make_pod, make_settings
-from tests.support.moves import make_move, make_plan
+from tests.support.moves import make_plan, plan_move
 from tests.support.rig import Rig
 
 
@@ -23,8 +23,9 @@ def rig() -> Rig:
     return Rig()
 
 
-def moods(state: State) -> dict[str, float]:
-    return {uid: mood.counts.failures for uid, mood in state.freeze(Ongoing()).happiness.items()}
+def failures(state: State) -> dict[str, float]:
+    found = state.freeze(ActiveMoves()).happiness
+    return {uid: happiness.counts.failures for uid, happiness in found.items()}
 
 
 async def calls(rig: Rig) -> set[str]:
@@ -49,11 +50,11 @@ def test_events_that_are_listed_before_their_pods_count_all_the_same(rig: Rig) -
     pod = make_pod()
     rig.state.mirror.replaced(Kind.EVENTS, [make_event(pod, 8)])
     rig.state.mirror.replaced(Kind.PODS, [pod])
-    assert moods(rig.state) == {}
+    assert failures(rig.state) == {}
 
     rig.sync()
 
-    assert moods(rig.state)[pod.uid] == pytest.approx(8.0)
+    assert failures(rig.state)[pod.uid] == pytest.approx(8.0)
 
 
 def test_what_the_first_list_tells_is_dated_and_what_comes_later_is_now(rig: Rig) -> None:
@@ -62,7 +63,7 @@ def test_what_the_first_list_tells_is_dated_and_what_comes_later_is_now(rig: Rig
 
     rig.put(make_event(new, 8, last=NOW - 300))
 
-    found = moods(rig.state)
+    found = failures(rig.state)
     assert found[old.uid] == pytest.approx(4.0)
     assert found[new.uid] == pytest.approx(8.0)
 
@@ -74,7 +75,7 @@ def test_a_repeated_delivery_is_not_counted_twice(rig: Rig) -> None:
     for count in (3, 3, 5, 5):
         rig.put(make_event(pod, count))
 
-    assert moods(rig.state)[pod.uid] == pytest.approx(5.0)
+    assert failures(rig.state)[pod.uid] == pytest.approx(5.0)
 
 
 def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
@@ -82,14 +83,14 @@ def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
     event = make_event(pod, 9)
     rig.sync(pod)
     rig.put(event)
-    before = rig.state.freeze(Ongoing()).happiness[pod.uid]
-    rows = rig.state.ledger.export(rig.clock.now())
+    before = rig.snapshot().happiness[pod.uid]
+    rows = rig.state.probes.export(rig.clock.now())
 
-    rig.state = rig.new_state()
+    rig.restart()
     rig.state.restore(rows)
     rig.sync(pod, event)
 
-    after = rig.state.freeze(Ongoing()).happiness[pod.uid]
+    after = rig.snapshot().happiness[pod.uid]
     assert after.counts.failures == pytest.approx(before.counts.failures)
     assert after.counts.successes == pytest.approx(before.counts.successes)
 
@@ -98,26 +99,26 @@ def test_who_looks_before_the_first_list_does_not_make_it_forget_what_was_restor
     pod = make_pod()
     rig.sync(pod)
     rig.fail(pod, 9)
-    rows = rig.state.ledger.export(rig.clock.now())
+    rows = rig.state.probes.export(rig.clock.now())
 
-    rig.state = rig.new_state()
+    rig.restart()
     rig.state.restore(rows)
-    rig.state.freeze(Ongoing())
+    rig.snapshot()
     rig.sync(pod)
 
-    assert moods(rig.state)[pod.uid] == pytest.approx(9.0)
+    assert failures(rig.state)[pod.uid] == pytest.approx(9.0)
 
 
-def test_forgiven_failures_and_pods_that_are_gone_leave_the_moods(rig: Rig) -> None:
+def test_forgiven_failures_and_pods_that_are_gone_leave_the_snapshot(rig: Rig) -> None:
     pod, gone = make_pod("web-1"), make_pod("db-1")
     rig.sync(pod, gone)
     rig.fail(pod, 2)
     rig.fail(gone, 2)
 
     rig.remove(gone)
-    assert set(moods(rig.state)) == {pod.uid}
+    assert set(failures(rig.state)) == {pod.uid}
     rig.clock.set(NOW + 300 * 10)
-    assert moods(rig.state) == {}
+    assert failures(rig.state) == {}
 
 
 def test_the_half_life_can_change_while_it_runs(rig: Rig) -> None:
@@ -126,10 +127,10 @@ def test_the_half_life_can_change_while_it_runs(rig: Rig) -> None:
     rig.fail(pod, 8)
 
     rig.settings = make_settings(happiness={"half_life": "10s"})
-    moods(rig.state)
+    rig.state.start_cycle()
     rig.clock.set(NOW + 10)
 
-    assert moods(rig.state)[pod.uid] == pytest.approx(4.0)
+    assert failures(rig.state)[pod.uid] == pytest.approx(4.0)
 
 
 def test_thresholds_come_from_annotations_before_the_settings(rig: Rig) -> None:
@@ -140,7 +141,7 @@ def test_thresholds_come_from_annotations_before_the_settings(rig: Rig) -> None:
     rig.fail(by_pod, 10)
     rig.fail(by_namespace, 1)
 
-    found = rig.state.freeze(Ongoing()).happiness
+    found = rig.snapshot().happiness
 
     assert found[by_pod.uid].threshold.value == 0.1
     assert not found[by_pod.uid].unhappy
@@ -152,9 +153,9 @@ def test_a_binding_is_believed_until_the_watch_shows_it_or_the_time_is_up(rig: R
     rig.sync(pod, make_node())
     rig.state.assume_bound(pod, "n1")
 
-    assert [found.uid for found in rig.state.freeze(Ongoing()).cluster.pods_on("n1")] == [pod.uid]
+    assert [found.uid for found in rig.snapshot().cluster.pods_on("n1")] == [pod.uid]
     rig.clock.set(NOW + ASSUMED_FOR)
-    assert rig.state.freeze(Ongoing()).cluster.pods[pod.uid].node is None
+    assert rig.snapshot().cluster.pods[pod.uid].node is None
 
 
 def test_what_the_watch_shows_wins_over_what_was_assumed(rig: Rig) -> None:
@@ -164,13 +165,13 @@ def test_what_the_watch_shows_wins_over_what_was_assumed(rig: Rig) -> None:
 
     rig.put(replace(pod, node="n2"))
 
-    assert rig.state.freeze(Ongoing()).cluster.pods[pod.uid].node == "n2"
+    assert rig.snapshot().cluster.pods[pod.uid].node == "n2"
 
 
 def test_a_snapshot_does_not_change_any_more(rig: Rig) -> None:
     pod = make_pod()
     rig.sync(pod, make_node())
-    snapshot = rig.state.freeze(Ongoing())
+    snapshot = rig.snapshot()
 
     rig.fail(pod, 10)
     rig.remove(pod)
@@ -197,7 +198,7 @@ async def test_a_failing_pod_above_its_threshold_does_not(rig: Rig) -> None:
     rig.fail(pod, 1)
 
     assert await calls(rig) == set()
-    assert set(moods(rig.state)) == {pod.uid}
+    assert set(failures(rig.state)) == {pod.uid}
 
 
 async def test_failures_that_only_the_counters_tell_wake_it_too(rig: Rig) -> None:
@@ -220,7 +221,7 @@ async def test_a_change_of_a_running_pod_wakes_it_only_while_moves_are_under_way
     rig.put(replace(pod, ready=False))
     assert await calls(rig) == set()
 
-    rig.executor.adopt(make_plan(make_move(pod, "n2")), "plan-1", rig.state.freeze(Ongoing()))
+    rig.executor.adopt(make_plan(plan_move(pod, "n2")), "plan-1", rig.snapshot())
     rig.put(replace(pod, ready=True))
     assert await calls(rig) == {"moves"}
 
@@ -234,7 +235,7 @@ async def test_a_budget_that_opens_wakes_it_while_moves_are_under_way(rig: Rig) 
     rig.put(make_pdb("web-pdb", 1))
     assert await calls(rig) == set()
 
-    rig.executor.adopt(make_plan(make_move(pod, "n2")), "plan-1", rig.state.freeze(Ongoing()))
+    rig.executor.adopt(make_plan(plan_move(pod, "n2")), "plan-1", rig.snapshot())
     rig.put(make_pdb("web-pdb", 0))
     assert await calls(rig) == {"moves"}
 
@@ -276,12 +277,12 @@ def test_usage_follows_pods_and_nodes(rig: Rig) -> None:
     rig.sync(pod, node)
     rig.measure({"web-1": 0.5}, {"n1": 1.5})
 
-    usage = rig.state.freeze(Ongoing()).usage
+    usage = rig.snapshot().usage
     assert usage.usage(pod.uid).cpu.fresh == 0.5
     assert usage.node_usage("n1").cpu.fresh == 1.5
     rig.remove(pod)
     rig.state.mirror.remove(Kind.NODES, "n1")
-    usage = rig.state.freeze(Ongoing()).usage
+    usage = rig.snapshot().usage
     assert usage.usage(pod.uid).cpu.fresh is None
     assert usage.node_usage("n1").cpu.fresh is None
 

@@ -6,7 +6,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry, Counter
 
-from reactor.web.app import build_app
+from reactor.web.server import build_app
 from reactor.web.stream import Pace
 from tests.reactor.web.small_view import Client, HandClock, SmallHealth, SmallSource
 

@@ -7,18 +7,8 @@ import asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestClient
 
-from reactor.web.view import (
-    DecisionKind,
-    DecisionView,
-    Gauge,
-    Health,
-    NodeView,
-    Overview,
-    PodChip,
-    PodView,
-    Series,
-    SettingsView,
-)
+from reactor.record.history_reader import HistoryEntry, HistoryKind
+from reactor.web.view import Gauge, Health, NodeView, Overview, PodChip, PodView, Series, SettingsView
 
 Client = TestClient[web.Request, web.Application]
 
@@ -92,9 +82,9 @@ class SmallSource:
     async def series(self) -> Series:
         return Series((1.0,), (None,), (float("nan"),), (0.5,), (0.5,), ())
 
-    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[DecisionView, ...]:
+    async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
         self.asked.append((limit, before, waits))
-        return (DecisionView(7, 999.0, "c1", DecisionKind.WAIT, "shop/web", "cooldown", "waits a little"),)
+        return (HistoryEntry(7, 999.0, "c1", HistoryKind.WAIT, "shop/web", "cooldown", "waits a little"),)
 
     async def pod(self, namespace: str, name: str) -> PodView | None:
         if (namespace, name) != ("shop", "web"):

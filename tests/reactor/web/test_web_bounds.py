@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reactor.web.bounds import EXPANDED_CHIPS, SERIES_NODES, SERIES_POINTS, Wanted, counted, cut, cut_series
+from reactor.web.bounds import EXPANDED_CHIPS, SERIES_NODES, SERIES_POINTS, counted, cut, cut_series
+from reactor.web.query import OverviewQuery
 from reactor.web.view import NodeSeries, NodeView, Overview, PodChip, Series, SettingsView
 
 
@@ -31,7 +32,7 @@ def test_totals_count_all_pods_and_skip_those_not_ours() -> None:
 
 def test_a_cut_card_keeps_the_unhappy_in_name_order() -> None:
     pods = [chip(number, 0.9) for number in range(50)] + [chip(90, 0.1), chip(70, 0.3)]
-    shown = cut(counted(overview(node("a", *pods))), Wanted(chips=4)).nodes[0]
+    shown = cut(counted(overview(node("a", *pods))), OverviewQuery(chips=4)).nodes[0]
     assert [pod.key for pod in shown.pods] == ["shop/p0000", "shop/p0001", "shop/p0070", "shop/p0090"]
     assert shown.counts is not None
     assert shown.counts.pods == 52
@@ -39,18 +40,18 @@ def test_a_cut_card_keeps_the_unhappy_in_name_order() -> None:
 
 def test_nodes_with_unhappy_pods_come_before_others() -> None:
     view = counted(overview(node("a"), node("b", chip(1, 0.1)), node("c"), node("d", chip(2, 0.1))))
-    assert [shown.name for shown in cut(view, Wanted(nodes=2)).nodes] == ["b", "d"]
+    assert [shown.name for shown in cut(view, OverviewQuery(nodes=2)).nodes] == ["b", "d"]
 
 
 def test_an_expanded_node_shows_all_but_not_without_bound() -> None:
     view = counted(overview(node("a", *(chip(number, 0.9) for number in range(EXPANDED_CHIPS + 5)))))
-    assert len(cut(view, Wanted(chips=3, expand=frozenset({"a"}))).nodes[0].pods) == EXPANDED_CHIPS
+    assert len(cut(view, OverviewQuery(chips=3, expand=("a",))).nodes[0].pods) == EXPANDED_CHIPS
 
 
 def test_the_filter_finds_nodes_by_name_and_by_pod() -> None:
     view = counted(overview(node("a-1", chip(1, 0.9), chip(2, 0.9)), node("b", chip(3, 0.9))))
-    assert [len(shown.pods) for shown in cut(view, Wanted(match="a-1")).nodes] == [2]
-    found = cut(view, Wanted(match="p0002"))
+    assert [len(shown.pods) for shown in cut(view, OverviewQuery(match="a-1")).nodes] == [2]
+    found = cut(view, OverviewQuery(match="p0002"))
     assert [pod.key for pod in found.nodes[0].pods] == ["shop/p0002"]
     assert found.totals is not None
     assert (found.totals.matching_nodes, found.totals.nodes) == (1, 2)
@@ -67,7 +68,7 @@ def test_a_cut_never_exceeds_its_bounds_nor_hides_a_worse_pod(
     cards = [
         node(f"n{i}", *(chip(i * 100 + j, value) for j, value in enumerate(group))) for i, group in enumerate(groups)
     ]
-    shown = cut(counted(overview(*cards)), Wanted(nodes=nodes, chips=chips))
+    shown = cut(counted(overview(*cards)), OverviewQuery(nodes=nodes, chips=chips))
     assert len(shown.nodes) == min(nodes, len(cards))
     for card in shown.nodes:
         hidden = [pod for pod in cards[int(card.name[1:])].pods if pod not in card.pods]

@@ -4,11 +4,12 @@ import pytest
 
 from reactor.errors import RematchError
 from reactor.web.view import Health
+from storage import StorageError
 from tests.reactor.web.small_view import Client, SmallHealth, SmallSource
 
 
 @pytest.mark.parametrize("path", ["/", "/pods/shop/web", "/pods/shop/%3Cimg%20src=x%3E"])
-async def test_the_page_and_a_pods_page_are_the_same_shell(client: Client, path: str) -> None:
+async def test_the_overview_and_the_page_of_a_pod_are_the_same_file(client: Client, path: str) -> None:
     answer = await client.get(path)
     assert answer.status == 200
     assert answer.content_type == "text/html"
@@ -16,7 +17,7 @@ async def test_the_page_and_a_pods_page_are_the_same_shell(client: Client, path:
     assert f'src="{base}static/app.js"' in await answer.text()
 
 
-async def test_the_shell_never_repeats_what_the_address_says(client: Client) -> None:
+async def test_the_page_never_repeats_what_its_url_says(client: Client) -> None:
     text = await (await client.get("/pods/shop/%3Cscript%3Ealert(1)%3C%2Fscript%3E")).text()
     assert "alert(1)" not in text
 
@@ -37,21 +38,22 @@ async def test_unknown_numbers_are_null_not_nan(client: Client) -> None:
     assert body["nodeCount"] == 0
 
 
-async def test_decisions_pass_their_page_on(client: Client, source: SmallSource) -> None:
+async def test_decisions_are_asked_for_by_page(client: Client, source: SmallSource) -> None:
     body = await (await client.get("/api/v1/decisions?limit=2&before=9&waits=false")).json()
     assert source.asked == [(2, 9, False)]
     assert body["decisions"][0]["kind"] == "wait"
 
 
-async def test_a_pod_is_told_and_an_unknown_one_is_404(client: Client) -> None:
+async def test_a_pod_is_shown_and_an_unknown_one_is_404(client: Client) -> None:
     assert (await (await client.get("/api/v1/pods/shop/web")).json())["workload"] == "Deployment web"
     missing = await client.get("/api/v1/pods/shop/other")
     assert missing.status == 404
     assert "shop/other" in (await missing.json())["error"]["message"]
 
 
-async def test_a_failing_source_is_told_as_503(client: Client, source: SmallSource) -> None:
-    source.failure = RematchError("the store is closed")
+@pytest.mark.parametrize("error", [RematchError, StorageError])
+async def test_a_failing_source_is_a_503(client: Client, source: SmallSource, error: type[Exception]) -> None:
+    source.failure = error("the store is closed")
     answer = await client.get("/api/v1/overview")
     assert answer.status == 503
     assert (await answer.json())["error"]["message"] == "the store is closed"

@@ -8,8 +8,7 @@ from aiohttp import ClientSession
 from prometheus_client import CollectorRegistry
 
 from reactor.errors import InputError
-from reactor.web.app import build_app
-from reactor.web.server import is_loopback, serving
+from reactor.web.server import build_app, is_loopback, serving
 from tests.reactor.web.small_view import HandClock, SmallHealth, SmallSource
 
 

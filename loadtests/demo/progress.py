@@ -1,0 +1,59 @@
+"""What happens, as it happens, in lines for a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import TextIO
+
+import aiohttp
+
+from loadtests.demo.arm import Arm
+from reactor.record.history_reader import HistoryEntry, HistoryKind
+from reactor.web.view import Overview
+
+LOOK_EVERY = 1.0
+SUMMARY_EVERY = 10
+
+
+async def report_progress(arm: Arm, out: TextIO) -> None:
+    """Until cancelled; a controller that does not answer is said, not hidden."""
+    shown = 0
+    looks = 0
+    while True:
+        try:
+            for decision in reversed(await arm.controller.decisions()):
+                if decision.id > shown:
+                    shown = decision.id
+                    _say(out, _line(decision))
+            if looks % SUMMARY_EVERY == 0:
+                _say(out, _summary(await arm.controller.overview(), arm))
+        except (aiohttp.ClientError, TimeoutError) as error:
+            _say(out, f"the controller does not answer: {error or type(error).__name__}")
+        looks += 1
+        await asyncio.sleep(LOOK_EVERY)
+
+
+def _say(out: TextIO, text: str) -> None:
+    print(f"{datetime.now().astimezone():%H:%M:%S}  {text}", file=out, flush=True)
+
+
+def _line(decision: HistoryEntry) -> str:
+    if decision.kind is HistoryKind.REMATCH:
+        moves = ", ".join(f"{move.pod} {move.source or 'pending'} -> {move.target}" for move in decision.moves)
+        return f"REMATCH  {decision.text}; plan: {moves or 'nobody moves'}"
+    return f"{decision.kind.upper():<8} {decision.text if decision.pod is None else f'{decision.pod}: {decision.text}'}"
+
+
+def _summary(overview: Overview, arm: Arm) -> str:
+    nodes = []
+    for node in overview.nodes:
+        used = node.cpu.used if node.cpu else None
+        share = "?" if used is None or node.cpu is None else f"{used / node.cpu.capacity:.0%}"
+        nodes.append(f"{node.name} {share}")
+    recent = arm.lab.log.recent()
+    load = "no requests yet"
+    if recent.availability is not None and recent.p95_ms is not None:
+        load = f"availability {recent.availability:.1%}, p95 {recent.p95_ms:.0f} ms"
+    unhappy = overview.totals.unhappy if overview.totals else 0
+    return f"cpu {', '.join(nodes)}; {load}; {unhappy} unhappy; moves: {overview.moves}"

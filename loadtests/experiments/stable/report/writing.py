@@ -1,0 +1,116 @@
+"""Puts the report together from what is in the data folder, whole or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from loadtests.experiments.stable.design import LEAST_SEEDS, SHORT, Phase
+from loadtests.experiments.stable.goal import LEAST_VALID, judge
+from loadtests.experiments.stable.records import DataFolder, write_csv
+from loadtests.experiments.stable.report import plots, tables
+from loadtests.experiments.stable.report.page import Page
+from loadtests.experiments.stable.results import World, worlds_in
+from reactor.errors import InputError
+
+_ABOUT = (
+    "Three nodes of 600, 250 and 400 millicores (the ratio of the paper's 12, 5 and 8 cores), fifteen web apps that all"
+    " ask for the same little CPU and need between 2 and 32 ms of it per request, every app under the same rate, which"
+    " rises in eleven steps. A step has the name of the paper's rate; the rate itself is scaled so that 125 fills all"
+    " nodes. Availability is the success ratio averaged over the apps.",
+    "Live: the controller acts while the rate rises (phase A). Frozen: the placement that it had reached at 120, left"
+    " alone at all rates (phase B). kube-scheduler: the default placement, left alone. The dotted line is nine tenths"
+    " of the capacity.",
+    "Steps in which the machine was saturated are invalid and left out. A hollow marker is a point of fewer seeds than"
+    " the arm was measured with, in tables n is how many it is of. A line with gaps runs mostly along another, which"
+    " shows through.",
+)
+_COUNTING = (
+    f"A seed counts when at least {LEAST_VALID} of the range's steps are valid in both arms, and all in which a move"
+    f" of the live arm ended are among them. {LEAST_SEEDS} such seeds are needed for a verdict."
+)
+_PARTIAL = "Partial: the experiment was stopped before its end; this is what was measured until then."
+_REMATCHES = (
+    "Per step, means over the valid seeds. Rematches are plans that moved somebody; in brackets, as in the paper, the"
+    " pods that they left without a node. Rematches count in the step in which they were planned, moves in the step in"
+    " which they ended, so a step may have moves without a rematch."
+)
+_TIMEOUT = (
+    f"A request is given up after {SHORT.timeout:g} s: that is the highest p95 there can be, and the dotted line across"
+    " the first figure. In the second, the wide pale lines are the default placement's."
+)
+_DIFFER = (
+    "The model shares a node's CPU as a fluid, where the kernel gives quotas out every 100 ms; it has no network, no"
+    " kernel work but a constant per request, and kubelets whose probes are exactly periodic. Ties of the scheduler are"
+    " broken by chance on real nodes, so the apps of one seed are not on the same nodes in both worlds."
+)
+
+
+def write_report(data: DataFolder, *, partial: bool = False) -> Path:
+    """index.html, steps.csv and summary.json in the data folder; the path of the page."""
+    worlds = worlds_in(data)
+    if not worlds:
+        raise InputError(f"{data.folder}: nothing was measured yet")
+    write_csv([record for world in worlds for record in world.records], data.folder / "steps.csv")
+    (data.folder / "summary.json").write_text(json.dumps(_summary(worlds), indent=1) + "\n", encoding="utf-8")
+    page = data.folder / "index.html"
+    page.write_text(_page(worlds, partial=partial).html(), encoding="utf-8")
+    return page
+
+
+def _page(worlds: Sequence[World], *, partial: bool) -> Page:
+    page = Page("STABLE's experiment with Rematch")
+    if partial:
+        page.text(_PARTIAL)
+    page.text(*_ABOUT)
+    for world in worlds:
+        page.text(*(f"{world.title}: {note}." for note in world.about.notes))
+    page.heading("The goal")
+    page.table(tables.goal_table(worlds))
+    page.text(_COUNTING)
+    page.table(tables.invalid_table(worlds))
+    page.heading("Availability live, moves included")
+    page.figure(plots.availability(worlds, Phase.LIVE))
+    page.figure(plots.differences(worlds))
+    page.heading("Phase A: rematches until stable, next to the paper's")
+    page.text(_REMATCHES)
+    for world in worlds:
+        page.text(f"{world.title.capitalize()}:")
+        page.table(tables.paper_table(world))
+    page.heading("Phase B: placements of step 120, frozen")
+    page.figure(plots.availability(worlds, Phase.FROZEN))
+    page.table(tables.frozen_table(worlds))
+    page.heading("Response times and the nodes' CPU")
+    page.text(_TIMEOUT)
+    page.figure(plots.latency(worlds))
+    page.figure(plots.node_cpu(worlds))
+    page.heading("Simulated and real")
+    _agreement(page, worlds)
+    page.heading("All arms")
+    page.table(tables.availability_table(worlds))
+    page.facts(worlds)
+    return page
+
+
+def _agreement(page: Page, worlds: Sequence[World]) -> None:
+    if len(worlds) > 1:
+        page.text(_DIFFER)
+        page.table(tables.agreement_table(worlds))
+    elif worlds[0].about.world == "simulated":
+        page.text("Only simulated time was measured: run with --real as root to compare.")
+    else:
+        page.text("Only real nodes were measured: run with --simulated to compare.")
+
+
+def _summary(worlds: Sequence[World]) -> dict[str, Any]:
+    return {
+        world.about.world: {
+            "steps": len(world.records),
+            "invalidSteps": world.results.invalid,
+            "capacityPerApp": world.about.capacity,
+            "goal": [{"what": i.what, "verdict": i.verdict.value, "figures": i.why} for i in judge(world.results)],
+        }
+        for world in worlds
+    }

@@ -1,0 +1,49 @@
+"""The controller's settings of a run. A step of the full form is as long as the paper's and nothing is changed.
+
+In the short form all durations shrink with the step, but not below what containers and kubelets physically need.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadtests.experiments.stable.apps import NAMESPACE
+from loadtests.experiments.stable.design import PAPER, PAPER_STEP_SECONDS, Arm, Pace
+from loadtests.nodes.prometheus import queries_over
+from reactor.settings.model import Settings
+
+_FLOORS: dict[tuple[str, str], float] = {
+    ("happiness", "halfLife"): 5.0,
+    ("triggers", "evaluationInterval"): 0.5,
+    ("decision", "cooldown"): 4.0,
+    ("decision", "settle"): 4.0,
+    ("execution", "readyDeadline"): 20.0,
+    ("execution", "reservation"): 15.0,
+    ("metrics", "freshness"): 12.0,
+    ("metrics", "peakWindow"): 20.0,
+}
+"""Seconds: a container needs 1 to 2 to start, a kubelet's usage figures are some seconds old."""
+
+_WINDOW_SECONDS = 10
+"""Of usage in the short form: a kubelet that looks every two seconds tells of a container every four or so."""
+
+
+def settings_for(arm: Arm, pace: Pace, prometheus: str = "") -> Settings:
+    """Our defaults but for the mode, the threshold and the tempo; the paper's planner shows no restraint by itself."""
+    tree: dict[str, Any] = {"mode": "act", "managed": {"namespaces": [NAMESPACE]}}
+    defaults = Settings().model_dump(by_alias=True)
+    factor = min(1.0, pace.seconds / PAPER_STEP_SECONDS)
+    for (section, name), floor in _FLOORS.items():
+        usual = float(defaults[section][name])
+        tree.setdefault(section, {})[name] = usual if factor >= 1 else max(floor, usual * factor)
+    tree["happiness"]["threshold"] = arm.threshold
+    tree["planner"] = {"name": arm.planner}
+    if arm.planner == PAPER:
+        tree["planner"]["allowUnsafe"] = True
+        tree["decision"]["minimumFailures"] = 0.0
+    interval = 15.0 if factor >= 1 else 2.0
+    tree["metrics"]["metricsApi"] = {"interval": interval}
+    if prometheus:
+        queries = {} if factor >= 1 else queries_over(_WINDOW_SECONDS)
+        tree["metrics"]["prometheus"] = {"url": prometheus, "interval": interval, "queries": queries}
+    return Settings.model_validate(tree)

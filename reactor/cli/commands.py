@@ -1,0 +1,178 @@
+"""The command lines: every command with its options and help. The work is done in the module named like the command.
+
+These modules are imported when a command runs, so that `--help` is fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _cluster_options(command: F) -> F:
+    command = click.option("--context", help="Context of the kubeconfig.")(command)
+    return click.option(
+        "--kubeconfig", type=click.Path(), help="Default: service account, KUBECONFIG, ~/.kube/config."
+    )(command)
+
+
+def _output_option(*formats: str) -> Callable[[F], F]:
+    return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True)
+
+
+_settings_option = click.option(
+    "--settings", "settings_file", type=click.Path(path_type=Path), help="Settings file (see `rematch config`)."
+)
+_server_option = click.option(
+    "--server",
+    default="http://127.0.0.1:8080",
+    show_default=True,
+    envvar="REMATCH_SERVER",
+    help="URL of a running controller.",
+)
+
+
+@click.command(short_help="Run the controller: in-cluster by service account, else by kubeconfig.")
+@_settings_option
+@click.option("--configmap", help="NAMESPACE/NAME of the ConfigMap with the settings (key settings.yaml), watched.")
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    default=Path(".rematch/rematch.db"),
+    show_default=True,
+    help="SQLite file for happiness, plans and moves.",
+)
+@click.option("--dry-run", is_flag=True, help="Only plan and record, whatever the settings say; write no Events.")
+@click.option(
+    "--bind", default="127.0.0.1", show_default=True, help="Address of dashboard, API, /metrics and /healthz."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free port.")
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
+@click.option("--log-format", type=click.Choice(["auto", "json", "console"]), default="auto", show_default=True)
+@_cluster_options
+def run(**options: Any) -> None:
+    """Run the controller: it watches, decides and plans, and with `mode: act` it moves pods.
+
+    Connects by the pod's service account inside a cluster, else by kubeconfig. The default mode is observe: it
+    plans and records, and changes nothing until the settings say `mode: act`.
+    """
+    from reactor.cli.run import RunOptions, run_controller
+
+    run_controller(RunOptions(**options))
+
+
+@click.command(short_help="Make one plan, from the live cluster or from files (-f).")
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    help="Output of `kubectl get ... -o json`, or a problem of `rematch history --problem`; `-` is stdin.",
+)
+@_settings_option
+@_output_option("table", "wide", "json", "yaml")
+@click.option("--planner", help="Planner to use instead of the one in the settings.")
+@click.option(
+    "--set",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the planner, such as overload=1.1 or weights.cpu=2; may be repeated.",
+)
+@click.option("--compare", is_flag=True, help="Compare all planners instead of showing one plan.")
+@click.option(
+    "--scope", type=click.Choice(["cluster", "affected", "unhappy"]), help="Instead of planner.scope of the settings."
+)
+@click.option("--scheduler-name", help="Plan as if we managed pods with this schedulerName (settings: schedulerName).")
+@click.option("--now", help="RFC 3339 time to plan for; default: the newest timestamp in the files.")
+@click.option("--needs", type=click.Choice(["metrics", "requests"]), help="Default: metrics where there are any.")
+@click.option("--apply", is_flag=True, help="Carry out the plan on the live cluster; asks first.")
+@click.option("--yes", is_flag=True, help="With --apply: do not ask.")
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    help="With --apply: the controller's store, to record the moves in. Default: nothing is recorded.",
+)
+@_cluster_options
+def plan(**options: Any) -> None:
+    """Make one plan: which pods should move to which nodes, and why.
+
+    \b
+    From files, before anything is installed:
+      kubectl get nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,pdb,ns,pvc,pv,events \\
+          -A -o json > dump.json
+      kubectl get pods.metrics.k8s.io,nodes.metrics.k8s.io -A -o json > metrics.json
+      rematch plan -f dump.json -f metrics.json
+
+    \b
+    Compare the planners:
+      rematch plan -f dump.json -f metrics.json --compare
+      rematch plan -f dump.json -f metrics.json --planner refine --set overload=1.1 -o wide
+
+    \b
+    Make a plan of the controller again:
+      rematch history --store rematch.db --problem PLAN > problem.json
+      rematch plan -f problem.json -o json
+
+    \b
+    On the live cluster, after a confirmation:
+      rematch plan --apply
+    """
+    from reactor.cli.plan import PlanRequest, plan_and_show
+
+    plan_and_show(PlanRequest(**options))
+
+
+@click.command(short_help="Explain a pod: its happiness, the evidence, and why it is on its node.")
+@click.argument("pod")
+@click.option("-n", "--namespace", default="default", show_default=True)
+@click.option("-f", "--filename", "files", multiple=True, help="Explain from a dump instead of a running controller.")
+@_settings_option
+@click.option("--scheduler-name", help="With -f: explain as if we managed pods with this schedulerName.")
+@_output_option("text", "json")
+@_server_option
+def explain(pod: str, namespace: str, output: str, server: str, **options: Any) -> None:
+    """Show a pod's happiness with the counts it comes from, the decision, and why this node and not the others.
+
+    POD is a name (with -n NAMESPACE) or NAMESPACE/NAME.
+    """
+    from reactor.cli.explain import explain_from_files, explain_from_server, render, render_json
+
+    space, slash, name = pod.rpartition("/")
+    wanted = (space if slash else namespace, name)
+    view = explain_from_files(wanted, **options) if options["files"] else explain_from_server(wanted, server)
+    click.echo(render_json(view) if output == "json" else render(view))
+
+
+@click.command(short_help="Show what happens now.")
+@_output_option("table", "json")
+@_server_option
+def status(output: str, server: str) -> None:
+    """Show the mode, the nodes with their usage, unhappy pods and problems."""
+    from reactor.cli.status import show_status
+
+    click.echo(show_status(server, output))
+
+
+@click.command(short_help="Show what happened: decisions, plans, moves, settings.")
+@click.option(
+    "--store", type=click.Path(path_type=Path, exists=True), help="Read this SQLite file, not a running controller."
+)
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("--waits/--no-waits", default=False, help="Show decisions to wait, too.")
+@click.option("--plan", "plan_id", metavar="ID", help="With --store: show this plan.")
+@click.option("--problem", "problem_id", metavar="ID", help="With --store: write the problem of this plan as JSON.")
+@_output_option("table", "json")
+@_server_option
+def history(**options: Any) -> None:
+    """Show decisions, plans and moves, newest first."""
+    from reactor.cli.history import HistoryRequest, show_history
+
+    click.echo(show_history(HistoryRequest(**options)))

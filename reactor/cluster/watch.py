@@ -1,0 +1,225 @@
+"""Watches: each kind is listed and watched until cancelled, whatever the server does."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
+
+from reactor.clock import Clock
+from reactor.cluster.backoff import Backoff
+from reactor.cluster.decoding.decoder import MalformedObject
+from reactor.cluster.kinds import Kind
+from reactor.cluster.reads import Bookmark, Change, ClusterReader, Page, Remove, Skipped, Unreadable, Upsert
+from reactor.cluster.records import Record
+from reactor.errors import ClusterError, Expired, Forbidden, Throttled
+
+GIVE_UP_RESUMING = 3
+"""Failed watches in a row before the kind is listed again: the server may not have our version (restored from a
+backup), or the next change may be undecodable."""
+
+_LONGEST_RETRY_AFTER = 300.0
+
+
+class ListWatcher(Protocol):
+    """The part of ClusterReader that a watcher needs."""
+
+    async def list_all(self, kind: Kind) -> Page: ...
+
+    def watch(
+        self, kind: Kind, resource_version: str, *, timeout: float, idle_timeout: float
+    ) -> AsyncGenerator[Change, None]: ...
+
+
+class RecordSink(Protocol):
+    """Receives the records: the mirror."""
+
+    def replaced(self, kind: Kind, records: Collection[Record], unreadable: Collection[str]) -> None: ...
+
+    def upsert(self, kind: Kind, record: Record) -> None: ...
+
+    def remove(self, kind: Kind, key: str) -> None: ...
+
+
+class WatchReporter(Protocol):
+    """Receives what is logged and counted in metrics."""
+
+    def malformed(self, malformed: MalformedObject) -> None: ...
+
+    def trouble(self, kind: Kind, error: ClusterError, delay: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The timing of watchers in seconds. `draw` returns random numbers in [0, 1)."""
+
+    clock: Clock
+    draw: Callable[[], float] = random.random
+    watch: float = 60.0
+    """Requested duration of a watch: from this to twice this, so that watches do not end together."""
+    grace: float = 15.0
+    """A watch that is silent for this much longer is considered dead."""
+    first_delay: float = 0.2
+    longest_delay: float = 30.0
+    settled: float = 60.0
+    """After a watch of this duration the backoff starts again with the first delay."""
+
+    def backoff(self) -> Backoff:
+        return Backoff(self.draw, self.first_delay, self.longest_delay)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """For /readyz and metrics."""
+
+    kind: Kind
+    synced: bool
+    lists: int
+    errors: int
+    malformed: int
+    last_error: str
+    """Empty once it works again."""
+    denied: bool
+    """The last error was a missing permission or rejected credentials."""
+
+
+class Watcher:
+    def __init__(self, kind: Kind, source: ListWatcher, sink: RecordSink, reporter: WatchReporter, pace: Pace) -> None:
+        self._kind = kind
+        self._source = source
+        self._sink = sink
+        self._reporter = reporter
+        self._pace = pace
+        self._clock = pace.clock
+        self._reconnects = pace.backoff()
+        self._relists = pace.backoff()
+        self._version: str | None = None
+        self._listed_at = 0.0
+        self._failed_watches = 0
+        self._lists = 0
+        self._errors = 0
+        self._malformed = 0
+        self._last_error = ""
+        self._denied = False
+
+    @property
+    def state(self) -> WatchState:
+        return WatchState(
+            kind=self._kind,
+            synced=self._lists > 0,
+            lists=self._lists,
+            errors=self._errors,
+            malformed=self._malformed,
+            last_error=self._last_error,
+            denied=self._denied,
+        )
+
+    async def run(self) -> None:
+        """Runs until cancelled. It pauses after every watch, so this is never a hot loop."""
+        while True:
+            await self._clock.sleep(await self._list_and_watch())
+
+    async def _list_and_watch(self) -> float:
+        """One watch, after a list where needed. Returns the seconds to wait before the next one."""
+        began = self._clock.monotonic()
+        try:
+            if self._version is None:
+                await self._list()
+            await self._watch(self._version or "")
+        except Expired as error:
+            return self._list_again(error)
+        except ClusterError as error:
+            return self._after_error(error)
+        self._contact()
+        if self._clock.monotonic() - began >= self._pace.settled:
+            self._reconnects.reset()
+        return self._reconnects.next()
+
+    async def _list(self) -> None:
+        page = await self._source.list_all(self._kind)
+        for malformed in page.malformed:
+            self._skip(malformed)
+        self._sink.replaced(self._kind, page.records, {malformed.key for malformed in page.malformed})
+        self._version = page.resource_version
+        self._listed_at = self._clock.monotonic()
+        self._lists += 1
+        self._contact()
+
+    async def _watch(self, version: str) -> None:
+        timeout = self._pace.watch * (1.0 + self._pace.draw())
+        changes = self._source.watch(self._kind, version, timeout=timeout, idle_timeout=timeout + self._pace.grace)
+        async with aclosing(changes):
+            async for change in changes:
+                self._apply(change)
+                self._contact()
+                self._reconnects.reset()
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case Upsert(record):
+                self._sink.upsert(self._kind, record)
+                self._advance(record.resource_version)
+            case Remove(key, version):
+                self._sink.remove(self._kind, key)
+                self._advance(version)
+            case Bookmark(version):
+                self._advance(version)
+            case Skipped(malformed):
+                self._skip(malformed)
+
+    def _advance(self, version: str) -> None:
+        if version:
+            self._version = version
+            self._failed_watches = 0
+
+    def _skip(self, malformed: MalformedObject) -> None:
+        self._malformed += 1
+        self._reporter.malformed(malformed)
+
+    def _contact(self) -> None:
+        self._last_error = ""
+        self._denied = False
+
+    def _list_again(self, error: Expired) -> float:
+        """Expiry is normal after a long silence; the pauses grow only when it repeats."""
+        self._version = None
+        if self._clock.monotonic() - self._listed_at >= self._pace.settled:
+            self._relists.reset()
+        return self._report(error, self._relists.next())
+
+    def _after_error(self, error: ClusterError) -> float:
+        if error.status is not None or isinstance(error, Unreadable):
+            self._failed_watches += 1
+            if self._failed_watches >= GIVE_UP_RESUMING:
+                self._failed_watches = 0
+                self._version = None
+        delay = self._reconnects.next()
+        if isinstance(error, Throttled):
+            delay = max(delay, min(error.retry_after, _LONGEST_RETRY_AFTER))
+        return self._report(error, delay)
+
+    def _report(self, error: ClusterError, delay: float) -> float:
+        self._errors += 1
+        self._last_error = str(error)
+        self._denied = isinstance(error, Forbidden)
+        self._reporter.trouble(self._kind, error, delay)
+        return delay
+
+
+class ClusterWatch:
+    """The watchers of all kinds, which keep the mirror up to date while `run` runs."""
+
+    def __init__(self, reader: ClusterReader, sink: RecordSink, reporter: WatchReporter, pace: Pace) -> None:
+        self._watchers = [Watcher(kind, reader, sink, reporter, pace) for kind in reader.kinds]
+
+    @property
+    def states(self) -> tuple[WatchState, ...]:
+        return tuple(watcher.state for watcher in self._watchers)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for watcher in self._watchers:
+                tasks.create_task(watcher.run())

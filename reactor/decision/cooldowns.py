@@ -1,0 +1,121 @@
+"""The decision's memory: which pods and nodes are left alone for a while after a move, a plan or a refused eviction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from matching.plan import Plan
+from reactor.cluster.view import ClusterView
+from reactor.cluster.writes import Eviction
+from reactor.decision.reasons import Reason
+from reactor.settings.model import Mode, Settings
+from reactor.state.moves import Move, MoveState
+
+LONGEST_COOLDOWN = 3600.0
+MAX_DOUBLINGS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """A pod that replaces one that we moved. `generation` counts the moves in a row."""
+
+    moved: float
+    generation: int
+    predecessor: str = ""
+    """UID of the pod that was moved."""
+
+    @classmethod
+    def after(cls, before: Lineage | None, moved: float, predecessor: str) -> Lineage:
+        """The count starts again when the predecessor ran for longer than the longest cooldown."""
+        again = before is not None and moved - before.moved < LONGEST_COOLDOWN
+        return cls(moved, before.generation + 1 if before is not None and again else 1, predecessor)
+
+    def cools_until(self, cooldown: float) -> float:
+        """The cooldown doubles with each move in a row."""
+        doublings = min(self.generation - 1, MAX_DOUBLINGS)
+        return self.moved + min(cooldown * 2.0**doublings, LONGEST_COOLDOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """No rematch is started for a pod until then, because of how the last attempt ended."""
+
+    until: float
+    reason: Reason
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldowns:
+    """A value; each update returns a new one."""
+
+    lineage: Mapping[str, Lineage] = field(default_factory=dict)
+    """By the UID of the replacement."""
+    relieved: Mapping[str, float] = field(default_factory=dict)
+    """By node: when a pod was last moved away from it."""
+    backoffs: Mapping[str, Backoff] = field(default_factory=dict)
+    """By pod UID."""
+
+    def after_moves(self, moves: Iterable[Move], settings: Settings) -> Cooldowns:
+        """What moves that changed their state mean for their pods, replacements and nodes."""
+        lineage, relieved, backoffs = dict(self.lineage), dict(self.relieved), dict(self.backoffs)
+        for move in moves:
+            if move.ended is None:
+                continue
+            if move.evicted is not None:
+                relieved[move.source] = move.ended
+            if move.state is MoveState.DONE and move.replacement is not None:
+                before = lineage.get(move.pod.uid)
+                lineage[move.replacement] = Lineage.after(before, move.ended, move.pod.uid)
+            backoff = _backoff_after(move, move.ended, settings)
+            if backoff is not None:
+                backoffs[move.pod.uid] = backoff
+        return Cooldowns(lineage, relieved, backoffs)
+
+    def after_plan(
+        self, unhappy: Collection[str], plan_id: str, plan: Plan, now: float, settings: Settings
+    ) -> Cooldowns:
+        """Unhappy pods that the plan does not move, or that mode observe does not let it move, back off for
+        `cooldown`."""
+        moved = {move.uid: f"move it to {move.target}" for move in plan.moves}
+        moved |= {unplaced.uid: "dump it" for unplaced in plan.dumped}
+        reasons = {stay.uid: stay.reason for stay in plan.stays}
+        until = now + settings.decision.cooldown
+        backoffs = dict(self.backoffs)
+        for uid in unhappy:
+            if uid not in moved:
+                text = f"plan {plan_id} keeps it where it is: {reasons.get(uid, 'no better node')}"
+                backoffs[uid] = Backoff(until, Reason.NO_BETTER_NODE, text)
+            elif settings.mode is not Mode.ACT:
+                text = f"mode is observe: plan {plan_id} would {moved[uid]}"
+                backoffs[uid] = Backoff(until, Reason.OBSERVED, text)
+        return replace(self, backoffs=backoffs)
+
+    def without_expired(self, cluster: ClusterView, now: float, moving: Collection[str]) -> Cooldowns:
+        """Drops backoffs that are over and everything about pods and nodes that are gone. The lineage of pods that
+        are `moving` (by UID) is kept for their replacements."""
+        pods = cluster.pods
+        return Cooldowns(
+            {uid: line for uid, line in self.lineage.items() if uid in pods or uid in moving},
+            {node: at for node, at in self.relieved.items() if node in cluster.nodes},
+            {uid: backoff for uid, backoff in self.backoffs.items() if uid in pods and now < backoff.until},
+        )
+
+
+@dataclass(slots=True)
+class DecisionMemory:
+    """Holds the cooldowns between cycles. Only the cycle replaces them."""
+
+    cooldowns: Cooldowns = field(default_factory=Cooldowns)
+
+
+def _backoff_after(move: Move, now: float, settings: Settings) -> Backoff | None:
+    if move.state is MoveState.FAILED and move.answer is not None and move.evicted is None:
+        refused_by_pdb = move.answer in (Eviction.PDB, Eviction.SEVERAL_PDBS)
+        reason = Reason.PDB if refused_by_pdb else Reason.EVICTION_FAILED
+        return Backoff(now + max(move.retry_after or 0.0, settings.decision.cooldown), reason, move.outcome)
+    if move.state is MoveState.SKIPPED and move.answer is None:
+        until = now + settings.triggers.evaluation_interval
+        return Backoff(until, Reason.NO_BETTER_NODE, f"the planned move was skipped: {move.outcome}")
+    return None

@@ -1,0 +1,170 @@
+"""Our Kubernetes Events: what they say, and the queue that writes them in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from reactor.clock import Clock
+from reactor.cluster.kinds import ObjectName
+from reactor.cluster.pod_constraints import unsupported_constraints
+from reactor.cluster.records import ConfigMap, Pod
+from reactor.cluster.writes import Announcement
+from reactor.decision.decide import Unhappy, Wait
+from reactor.errors import ClusterError, NotFound, format_errors
+from reactor.execution.outcome import Placement, Rematch
+from reactor.state.moves import Move, MoveState, PodRef
+from reactor.state.snapshot import Snapshot
+
+log = structlog.get_logger(__name__)
+
+REPEAT_AFTER = 300.0
+"""The same Event is written at most once in so many seconds. In between it is only counted."""
+REMEMBERED_EVENTS = 10_000
+QUEUE_LENGTH = 1_000
+
+
+class WritesEvents(Protocol):
+    async def create_event(self, announcement: Announcement) -> ObjectName: ...
+
+    async def count_event(self, event: ObjectName, count: int) -> None: ...
+
+
+@dataclass(slots=True)
+class _Written:
+    count: int = 0
+    last: float | None = None
+    event: ObjectName | None = None
+
+
+class EventQueue:
+    """A bounded queue: `add` never waits and never fails. Without a writer no Event is written."""
+
+    def __init__(self, writer: WritesEvents | None, clock: Clock, lost: Callable[[], None] = lambda: None) -> None:
+        """`lost` is called for every Event that is not written."""
+        self._writer = writer
+        self._clock = clock
+        self._lost = lost
+        self._queue: asyncio.Queue[Announcement] = asyncio.Queue(QUEUE_LENGTH)
+        self._written: OrderedDict[Announcement, _Written] = OrderedDict()
+        self.problem = ""
+        """Why the last Event was not written; empty if it was."""
+
+    def add(self, event: Announcement) -> None:
+        if self._writer is None:
+            return
+        written = self._written.setdefault(event, _Written())
+        self._written.move_to_end(event)
+        if len(self._written) > REMEMBERED_EVENTS:
+            self._written.popitem(last=False)
+        written.count += 1
+        now = self._clock.now()
+        if written.last is not None and now - written.last < REPEAT_AFTER:
+            return
+        try:
+            self._queue.put_nowait(event)
+        except asyncio.QueueFull:
+            self._lost()
+        else:
+            written.last = now
+
+    async def run(self) -> None:
+        """Write Events until cancelled. An Event that the API refuses is logged, counted and dropped."""
+        while self._writer is not None:
+            event = await self._queue.get()
+            try:
+                await self._write(self._writer, event, self._written.get(event, _Written(1)))
+                self.problem = ""
+            except ClusterError as error:
+                self._lost()
+                self.problem = str(error)
+                log.warning("event not written", about=event.name, reason=event.reason, error=str(error))
+
+    @staticmethod
+    async def _write(writer: WritesEvents, event: Announcement, written: _Written) -> None:
+        if written.event is not None:
+            try:
+                return await writer.count_event(written.event, written.count)
+            except NotFound:
+                written.event = None
+        written.event = await writer.create_event(event)
+        return None
+
+
+def pod_event(pod: Pod | PodRef, reason: str, message: str, *, warning: bool = False) -> Announcement:
+    kind = "Warning" if warning else "Normal"
+    return Announcement("Pod", pod.namespace, pod.name, pod.uid, reason, message, kind)
+
+
+def wait_event(pod: Pod, wait: Wait) -> Announcement:
+    return pod_event(pod, "RematchWaits", f"{wait.reason}: {wait.text}")
+
+
+def unhappy_event(pod: Pod, one: Unhappy, rematch: Rematch | None) -> Announcement:
+    end = _planned_for(one, rematch) if rematch else "no plan moves it now"
+    happiness = f"happiness {one.happiness.probability:.2f} is below {one.happiness.threshold.value:g}"
+    return pod_event(pod, "Unhappy", f"{happiness}; {one.cause}; {end}", warning=True)
+
+
+def _planned_for(one: Unhappy, rematch: Rematch) -> str:
+    target = next((move.target for move in rematch.plan.moves if move.uid == one.uid), None)
+    if target is not None:
+        return f"plan {rematch.plan_id} moves it to {target}"
+    dumped = any(left.uid == one.uid for left in rematch.plan.dumped)
+    return f"plan {rematch.plan_id} dumps it" if dumped else "no plan moves it now"
+
+
+def move_event(move: Move, snapshot: Snapshot) -> Announcement | None:
+    """On the replacement if there is one, else on the pod that moves."""
+    replacement = snapshot.cluster.pods.get(move.replacement or "", move.pod)
+    if move.state is MoveState.EVICTED and move.replacement is None:
+        return pod_event(
+            move.pod, "Moving", f"evicted from {move.source} to move to {move.target} (plan {move.plan_id})"
+        )
+    if move.state is MoveState.DONE and move.dumps:
+        return pod_event(move.pod, "Dumped", f"{move.outcome} (plan {move.plan_id})", warning=True)
+    if move.state is MoveState.DONE:
+        return pod_event(replacement, "Moved", f"replaces {move.pod.key} of {move.source}: {move.outcome}")
+    if move.state is MoveState.LATE:
+        text = "not Ready by its deadline; no further move is started"
+        return pod_event(replacement, "MoveLate", text, warning=True)
+    if move.state in (MoveState.FAILED, MoveState.SKIPPED):
+        failed = move.state is MoveState.FAILED
+        return pod_event(move.pod, f"Move{move.state.capitalize()}", move.outcome, warning=failed)
+    return None
+
+
+def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Announcement]:
+    pods = snapshot.cluster.pods
+    for pod in placement.unsupported:
+        unsupported = ", ".join(unsupported_constraints(pod, snapshot.cluster))
+        yield pod_event(pod, "FailedScheduling", f"unsupported constraints: {unsupported}", warning=True)
+    for left in placement.plan.unplaced if placement.plan is not None else ():
+        yield pod_event(pods[left.uid], "FailedScheduling", left.reason, warning=True)
+    for one in placement.bound:
+        if one.succeeded:
+            yield pod_event(one.pod, "Scheduled", f"Successfully assigned {one.pod.key} to {one.move.target}")
+        else:
+            text = f"binding to {one.move.target} failed ({one.answer.outcome}): {one.answer.message}"
+            yield pod_event(one.pod, "FailedBinding", text, warning=True)
+    tried = {one.pod.uid for one in placement.bound}
+    for move in placement.moves:
+        if move.uid not in tried:
+            yield pod_event(pods[move.uid], "WouldBind", f"mode is observe: would bind to {move.target}")
+
+
+def refused_settings_event(config_map: ConfigMap, problems: Sequence[tuple[str, str]]) -> Announcement:
+    return Announcement(
+        "ConfigMap",
+        config_map.namespace,
+        config_map.name,
+        config_map.uid,
+        "SettingsRefused",
+        f"the last good settings stay in force: {format_errors(problems)}"[:1000],
+        "Warning",
+    )

@@ -1,0 +1,185 @@
+"""Reads the history from the store, for the dashboard, the HTTP API and `rematch history` alike.
+
+The entries are the public JSON of `/api/v1/decisions`: keys are camelCase and stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from reactor.errors import format_errors
+from reactor.state.moves import NO_NODE, MoveState
+from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
+from storage.store import Store
+
+
+class HistoryKind(StrEnum):
+    REMATCH = "rematch"
+    WAIT = "wait"
+    PLACE = "place"
+    MOVE = "move"
+    SETTINGS = "settings"
+
+
+class MoveProgress(StrEnum):
+    """The state of a move, for people."""
+
+    PLANNED = "planned"
+    """Not started. In mode observe it stays so."""
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+_PROGRESS: dict[str, MoveProgress] = {
+    MoveState.PLANNED: MoveProgress.PLANNED,
+    MoveState.EVICTED: MoveProgress.RUNNING,
+    MoveState.BOUND: MoveProgress.RUNNING,
+    MoveState.LATE: MoveProgress.RUNNING,
+    MoveState.DONE: MoveProgress.DONE,
+    MoveState.SKIPPED: MoveProgress.SKIPPED,
+}
+
+
+class HistoryMove(Struct, frozen=True, rename="camel"):
+    """`source` is None for a pod that had no node. `outcome` says how the move ended."""
+
+    pod: str
+    source: str | None
+    target: str
+    state: MoveProgress
+    reasons: tuple[str, ...] = ()
+    outcome: str = ""
+
+
+class HistoryEntry(Struct, frozen=True, rename="camel"):
+    """`id` grows with time; pages are cut by it. `reason` is a code, `text` a sentence."""
+
+    id: int
+    at: float
+    cycle: str
+    kind: HistoryKind
+    pod: str | None
+    reason: str
+    text: str
+    moves: tuple[HistoryMove, ...] = ()
+    plan: str | None = None
+    """The plan that the entry is about, if it is about one."""
+
+    def concerns(self, pod: str) -> bool:
+        return self.pod == pod or any(move.pod == pod for move in self.moves)
+
+
+class HistoryTotals(Struct, frozen=True):
+    """Counts over the history that the store keeps."""
+
+    rematches: int = 0
+    """Plans of which at least one move was started or queued."""
+    moves: int = 0
+    """Moves that ended with a Ready replacement."""
+
+
+class HistoryReader:
+    """Sees a row when the store has written it, which takes half a second at most."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._totals = (-1, HistoryTotals())
+
+    @property
+    def version(self) -> int:
+        """Grows when there may be more to read."""
+        return self._store.version
+
+    async def entries(
+        self, limit: int, before: int | None = None, *, waits: bool = True, pod: str | None = None
+    ) -> tuple[HistoryEntry, ...]:
+        """Newest first, with ids below `before`. With `pod` (`namespace/name`) only what concerns this pod."""
+        store = self._store
+        rows: list[DecisionRow | PlanRow | MoveRow | RevisionRow] = [
+            *await store.decisions(limit, before=before, pod=pod, waits=waits),
+            *await store.plans(limit, before=before, pod=pod),
+            *await store.moves(limit, before=before, pod=pod, begun=True),
+            *(await store.revisions(limit, before=before) if pod is None else ()),
+        ]
+        found = history_entries(rows)
+        return tuple(entry for entry in found if pod is None or entry.concerns(pod))[:limit]
+
+    async def totals(self) -> HistoryTotals:
+        version = self._store.version
+        if self._totals[0] != version:
+            rematches = await self._store.count_plans_with_moves()
+            self._totals = (version, HistoryTotals(rematches, await self._store.count_moves(MoveState.DONE)))
+        return self._totals[1]
+
+    async def rematch_times(self, since: float) -> tuple[float, ...]:
+        return tuple(await self._store.plan_times(since))
+
+    async def newest_plan(self) -> PlanRow | None:
+        return next(iter(await self._store.plans(1)), None)
+
+
+def history_entries(rows: Iterable[DecisionRow | PlanRow | MoveRow | RevisionRow]) -> list[HistoryEntry]:
+    """Newest first."""
+    return [_entry(row) for row in sorted(rows, key=lambda row: row.seq, reverse=True)]
+
+
+def _entry(row: DecisionRow | PlanRow | MoveRow | RevisionRow) -> HistoryEntry:
+    match row:
+        case DecisionRow():
+            return HistoryEntry(row.seq, row.at, row.cycle, HistoryKind(row.kind), row.pod_key, row.reason, row.text)
+        case PlanRow():
+            moves = _planned_moves(row)
+            kind = HistoryKind.REMATCH
+            return HistoryEntry(row.seq, row.at, row.cycle, kind, row.pod_key, row.trigger, row.text, moves, row.id)
+        case MoveRow():
+            return _move_entry(row)
+        case RevisionRow():
+            reason, text = _revision_text(row)
+            return HistoryEntry(row.seq, row.at, "", HistoryKind.SETTINGS, None, reason, text)
+
+
+def _move_entry(row: MoveRow) -> HistoryEntry:
+    progress = _PROGRESS.get(row.state, MoveProgress.FAILED)
+    move = HistoryMove(row.pod_key, row.from_node, row.to_node, progress, row.reasons, row.text)
+    text = row.text or f"{row.state}: from {row.from_node} to {row.to_node}"
+    kind = HistoryKind.MOVE
+    return HistoryEntry(row.seq, row.at, row.cycle, kind, row.pod_key, row.state, text, (move,), row.plan_id)
+
+
+def _revision_text(row: RevisionRow) -> tuple[str, str]:
+    if row.accepted:
+        return "accepted", f"settings from {row.source} are in force"
+    return "refused", f"refused, the last good ones stay: {row.source}: {format_errors(row.errors)}"
+
+
+class _PlannedMove(Struct, rename={"source": "from", "target": "to"}):
+    pod: str
+    source: str | None = None
+    target: str = NO_NODE
+    """A running pod that a plan leaves without a node has no target."""
+    reasons: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class _PlanDocument(Struct):
+    moves: tuple[_PlannedMove, ...] = ()
+    unplaced: tuple[_PlannedMove, ...] = ()
+
+
+_decode_plan = msgspec.json.Decoder(_PlanDocument).decode
+
+
+def _planned_moves(row: PlanRow) -> tuple[HistoryMove, ...]:
+    """Pods that lose their node come first, as in the execution."""
+    plan = _decode_plan(row.document)
+    dumped = (left for left in plan.unplaced if left.source is not None)
+    return tuple(
+        HistoryMove(move.pod, move.source, move.target, MoveProgress.PLANNED, move.reasons or (move.reason,))
+        for move in (*dumped, *plan.moves)
+    )

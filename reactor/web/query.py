@@ -1,0 +1,73 @@
+"""The query parameters of the API. An error names the parameter."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+from multidict import MultiMapping
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+
+LONGEST_NAME = 253
+"""No name in Kubernetes is longer."""
+LARGEST_NUMBER = 2**53 - 1
+"""The largest whole number that all JSON readers read exactly."""
+LONGEST_NUMBER = len(str(LARGEST_NUMBER))
+
+Q = TypeVar("Q", bound="NoQuery")
+
+
+class ParameterError(ValueError):
+    def __init__(self, parameter: str, message: str) -> None:
+        self.parameter = parameter
+        super().__init__(message)
+
+
+def _digits_only(value: object) -> object:
+    """`int()` also reads signs, spaces, underscores and the digits of other scripts."""
+    if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) <= LONGEST_NUMBER):
+        raise ValueError("must be a whole number in decimal digits")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_digits_only)]
+Name = Annotated[str, StringConstraints(max_length=LONGEST_NAME)]
+
+
+class NoQuery(BaseModel):
+    """For paths without parameters."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class OverviewQuery(NoQuery):
+    """How much of the overview to send; of the nodes in `expand` all pods, up to a bound."""
+
+    nodes: Annotated[Whole, Field(ge=1, le=5000)] = 100
+    chips: Annotated[Whole, Field(ge=1, le=1000)] = 24
+    match: Name = ""
+    expand: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
+
+
+class DecisionsQuery(NoQuery):
+    limit: Annotated[Whole, Field(ge=1, le=200)] = 50
+    before: Annotated[Whole, Field(ge=0, le=LARGEST_NUMBER)] | None = None
+    waits: Literal["true", "false"] = "true"
+
+
+def read_query(kind: type[Q], query: MultiMapping[str]) -> Q:
+    """Raise ParameterError for a parameter that is unknown, repeated or wrong."""
+    values: dict[str, object] = {}
+    for name in query:
+        given = query.getall(name)
+        if name not in kind.model_fields:
+            known = ", ".join(sorted(kind.model_fields)) or "none"
+            raise ParameterError(name[:LONGEST_NAME], f"unknown parameter; known here: {known}")
+        repeatable = isinstance(kind.model_fields[name].default, tuple)
+        if len(given) > 1 and not repeatable:
+            raise ParameterError(name, "given more than once")
+        values[name] = given if repeatable else given[0]
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ParameterError(str(first["loc"][0]), first["msg"]) from error

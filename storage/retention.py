@@ -1,0 +1,63 @@
+"""How long rows are kept, and the statements that delete the others, a bounded number of rows each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Delete, Select, Table, and_, delete, exists, or_, select, tuple_
+
+from storage.tables import decisions, happiness, moves, plans, problems, settings_revisions, usage_samples
+
+CHUNK_ROWS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    records: float = 7 * 24 * 3600.0
+    """Seconds that finished records are kept."""
+    samples: float = 6 * 3600.0
+    """Seconds that raw usage samples are kept: at 1,000 pods every 15 s this is 1.4 million rows."""
+    decisions: int = 200_000
+    """The newest so many, whatever their age."""
+    plans: int = 1_000
+    """The newest so many, whatever their age."""
+    problems: int = 100
+    """Problems of the newest so many plans: a problem has a line per pod."""
+
+
+def outdated(now: float, keep: Retention) -> Iterator[Delete]:
+    """Repeat each statement until it deletes fewer rows than a chunk."""
+    oldest = now - keep.records
+    yield _chunk(usage_samples, usage_samples.c.at < now - min(keep.samples, keep.records))
+    yield _chunk(happiness, happiness.c.at < oldest)
+    yield _chunk(decisions, or_(decisions.c.at < oldest, _beyond_newest(decisions, keep.decisions)))
+    yield _chunk(moves, moves.c.ended < oldest)
+    yield _chunk(plans, and_(or_(plans.c.at < oldest, _beyond_newest(plans, keep.plans)), ~_has_open_move()))
+    yield _chunk(problems, problems.c.plan_id.not_in(_newest_plans(keep.problems)))
+    yield _chunk(settings_revisions, and_(settings_revisions.c.at < oldest, ~_is_in_force()))
+
+
+def _chunk(table: Table, condition: ColumnElement[bool]) -> Delete:
+    key = tuple_(*table.primary_key)
+    return delete(table).where(key.in_(select(*table.primary_key).where(condition).limit(CHUNK_ROWS)))
+
+
+def _beyond_newest(table: Table, count: int) -> ColumnElement[bool]:
+    newest_at = table.alias().c.at
+    first_too_many = select(newest_at).order_by(newest_at.desc()).limit(1).offset(count).scalar_subquery()
+    return table.c.at <= first_too_many
+
+
+def _newest_plans(count: int) -> Select[tuple[str]]:
+    return select(plans.c.id).order_by(plans.c.seq.desc()).limit(count)
+
+
+def _has_open_move() -> ColumnElement[bool]:
+    return exists().where(moves.c.plan_id == plans.c.id, moves.c.ended.is_(None))
+
+
+def _is_in_force() -> ColumnElement[bool]:
+    other = settings_revisions.alias()
+    newest_accepted = select(other.c.id).where(other.c.accepted).order_by(other.c.at.desc()).limit(1)
+    return settings_revisions.c.id == newest_accepted.scalar_subquery()

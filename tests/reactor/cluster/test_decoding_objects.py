@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from matching.problem import Requirement, Taint, Term
+from reactor.cluster.decoding.common import WrongField
+from reactor.cluster.decoding.decoder import Decoder, MalformedObject, key_of
+from reactor.cluster.decoding.metrics import decode_node_metrics, decode_pod_metrics
+from reactor.cluster.kinds import Kind
+from reactor.cluster.records import (
+    ConfigMap,
+    Event,
+    LabelSelector,
+    Namespace,
+    Node,
+    Owner,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    Record,
+    Workload,
+)
+
+META = {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "5"}
+EXCERPT = Path(__file__).parents[2] / "data" / "kubelet" / "events-watch-excerpt.json"
+
+
+def decode(kind: Kind, **sections: Any) -> Record:
+    record = Decoder().decode(kind, msgspec.json.encode({"metadata": META, **sections}))
+    assert not isinstance(record, MalformedObject), record
+    return record
+
+
+def test_node() -> None:
+    node = decode(
+        Kind.NODES,
+        spec={
+            "taints": [{"key": "k", "effect": "NoSchedule", "timeAdded": "2026-11-16T00:49:38Z"}],
+            "unschedulable": True,
+        },
+        status={
+            "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "a"}],
+            "capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+            "allocatable": {"cpu": "3900m", "memory": "7Gi", "pods": "110"},
+            "conditions": [
+                {"type": "Ready", "status": "True"},
+                {"type": "MemoryPressure", "status": "True"},
+                {"type": "DiskPressure", "status": "False"},
+            ],
+        },
+    )
+    assert isinstance(node, Node)
+    assert node.allocatable == {"cpu": 3.9, "memory": 7 * 2**30, "pods": 110}
+    assert node.taints == (Taint("k", "NoSchedule", ""),)
+    assert node.addresses == ("10.0.0.1", "a")
+    assert node.unschedulable
+    assert node.ready
+    assert node.pressure == ("MemoryPressure",)
+
+
+def test_a_node_without_allocatable_offers_its_capacity() -> None:
+    node = decode(Kind.NODES, status={"capacity": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "Unknown"}]})
+    assert isinstance(node, Node)
+    assert node.allocatable == {"cpu": 4}
+    assert not node.ready
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "replicas"),
+    [
+        (Kind.DEPLOYMENTS, {"replicas": 3}, {"readyReplicas": 2}, 3),
+        (Kind.REPLICA_SETS, {}, {}, 1),
+        (Kind.STATEFUL_SETS, {"replicas": 0}, {}, 0),
+        (Kind.DAEMON_SETS, {}, {"desiredNumberScheduled": 4, "numberReady": 3}, 4),
+        (Kind.JOBS, {"parallelism": 2}, {"ready": 1}, 2),
+    ],
+)
+def test_workloads(kind: Kind, spec: dict[str, int], status: dict[str, int], replicas: int) -> None:
+    workload = decode(kind, spec=spec, status=status)
+    assert isinstance(workload, Workload)
+    assert workload.kind == kind.object_kind
+    assert workload.replicas == replicas
+
+
+def test_a_replica_set_knows_its_deployment() -> None:
+    owner = {"kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    workload = decode(Kind.REPLICA_SETS, metadata={**META, "ownerReferences": [owner]})
+    assert isinstance(workload, Workload)
+    assert workload.owner == Owner("Deployment", "web", "d")
+
+
+def test_budget_selectors_none_and_empty_are_different() -> None:
+    selector = {"matchLabels": {"b": "2", "a": "1"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}
+    budget = decode(Kind.PDBS, spec={"selector": selector}, status={"disruptionsAllowed": 2})
+    assert isinstance(budget, PodDisruptionBudget)
+    assert budget.disruptions_allowed == 2
+    assert budget.selector == LabelSelector(
+        (Requirement("a", "In", ("1",)), Requirement("b", "In", ("2",)), Requirement("c", "Exists"))
+    )
+    none, everything = decode(Kind.PDBS, spec={}), decode(Kind.PDBS, spec={"selector": {}})
+    assert isinstance(none, PodDisruptionBudget)
+    assert isinstance(everything, PodDisruptionBudget)
+    assert none.selector is None
+    assert everything.selector == LabelSelector()
+
+
+def test_the_small_kinds() -> None:
+    assert decode(Kind.NAMESPACES, metadata={"name": "a", "labels": {"x": "y"}}) == Namespace(
+        "a", "a", "", {"x": "y"}, {}
+    )
+    assert decode(Kind.PVCS, spec={"volumeName": "v"}) == PersistentVolumeClaim("u", "ns", "a", "5", "v")
+    assert decode(Kind.CONFIG_MAPS, data={"k": "v"}) == ConfigMap("u", "ns", "a", "5", {"k": "v"})
+
+
+def test_volumes_with_affinity_and_local_ones() -> None:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "h", "operator": "In", "values": ["n"]}]}]}
+    volume = decode(Kind.PVS, spec={"local": {"path": "/d"}, "nodeAffinity": {"required": terms}})
+    assert volume == PersistentVolume("a", "u", "5", (Term((Requirement("h", "In", ("n",)),)),), local=True)
+    assert decode(Kind.PVS, spec={"csi": {}}) == PersistentVolume("a", "u", "5", None, local=False)
+
+
+def test_keys_are_uids_where_names_come_again() -> None:
+    assert key_of(Kind.PVCS, decode(Kind.PVCS)) == "u"
+    assert key_of(Kind.NODES, decode(Kind.NODES)) == "a"
+
+
+def test_recorded_kubelet_events() -> None:
+    decoder = Decoder()
+    events = []
+    for line in EXCERPT.read_text().splitlines():
+        record = decoder.decode(Kind.EVENTS, msgspec.json.encode(msgspec.json.decode(line)["object"]))
+        assert isinstance(record, Event)
+        events.append(record)
+    unhealthy = [event for event in events if event.reason == "Unhealthy"]
+    repeated = [event for event in unhealthy if event.count > 1]
+    assert unhealthy
+    assert repeated
+    assert all(event.component == "kubelet" and event.type == "Warning" for event in unhealthy)
+    assert all(event.field_path.startswith("spec.containers{") for event in unhealthy)
+    assert all(event.last >= event.first > 1.7e9 for event in events)
+    assert all(event.last > event.first for event in repeated)
+    assert all("failed liveness probe" in event.message for event in events if event.reason == "Killing")
+    [scheduled] = [event for event in events if event.reason == "Scheduled"]
+    assert scheduled.first % 1 > 0, "eventTime has microseconds"
+    assert scheduled.component == "default-scheduler"
+
+
+def test_events_of_the_newer_api() -> None:
+    event = decode(
+        Kind.EVENTS,
+        regarding={"kind": "Pod", "name": "p", "namespace": "ns", "uid": "pu"},
+        note="text",
+        reason="Unhealthy",
+        eventTime="2026-11-16T00:49:38.5Z",
+        series={"count": 9, "lastObservedTime": "2026-11-16T00:50:38.5Z"},
+        reportingController="kubelet",
+    )
+    assert isinstance(event, Event)
+    assert (event.count, event.message, event.involved_uid, event.component) == (9, "text", "pu", "kubelet")
+    assert event.last - event.first == 60
+
+
+def test_metrics_sum_the_containers() -> None:
+    pod = {
+        "metadata": {"name": "p", "namespace": "ns"},
+        "timestamp": "2026-11-16T00:49:38Z",
+        "containers": [{"usage": {"cpu": "250m", "memory": "1Mi"}}, {"usage": {"cpu": "1500000n"}}],
+    }
+    sample = decode_pod_metrics(msgspec.json.encode(pod))
+    assert sample.cpu == pytest.approx(0.2515)
+    assert sample.memory is None, "one container did not tell"
+    node = {"metadata": {"name": "n"}, "timestamp": "2026-11-16T00:49:38Z", "usage": {"cpu": "1", "memory": "1Gi"}}
+    assert decode_node_metrics(msgspec.json.encode(node)).memory == 2**30
+    with pytest.raises(WrongField, match=r"usage\.cpu: 'x' is not a quantity"):
+        decode_node_metrics(msgspec.json.encode(node | {"usage": {"cpu": "x"}}))

@@ -1,0 +1,171 @@
+"""What the cluster shows of a move under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reactor.cluster.records import Pod
+from reactor.execution.moves import followed as follow
+from reactor.execution.moves import replacement, siblings
+from reactor.settings.model import Execution
+from reactor.state.moves import ActiveMoves, Move, MoveState
+from tests.support.clock import NOW
+from tests.support.cluster import make_node, make_owner, make_pending, make_pod, make_view, make_workload
+from tests.support.moves import make_move
+
+EXECUTION = Execution()
+OLD = make_pod("web-1")
+SIBLING = make_pod("web-2", node="n2")
+BEFORE = {OLD.uid, SIBLING.uid}
+"""The pods that were there before the eviction."""
+
+
+def evicted(pod: Pod = OLD, **fields: Any) -> Move:
+    return make_move(pod, "n2", "evicted", **({"evicted": NOW} | fields))
+
+
+def followed(move: Move, *pods: Pod, now: float = NOW + 5, **more: Any) -> Move:
+    nodes = [make_node("n1"), make_node("n2")]
+    owner = move.owner
+    assert owner is not None
+    more.setdefault("workloads", [make_workload(owner, replicas=2)])
+    return follow(move, make_view(pods, nodes, **more), now, EXECUTION, BEFORE)
+
+
+def test_siblings_are_all_pods_of_the_owner_and_the_pod_itself() -> None:
+    other = make_pod("db-1")
+
+    assert siblings(OLD, make_view([OLD, SIBLING, other], [])) == {OLD.uid, SIBLING.uid}
+
+
+def test_a_pod_that_was_there_before_is_no_replacement() -> None:
+    view = make_view([OLD, SIBLING], [])
+
+    assert replacement(evicted(), view, BEFORE) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"owner": make_owner("db-1a2b")},
+        {"labels": {"app": "web", "pod-template-hash": "other"}},
+        {"deleting": NOW},
+    ],
+)
+def test_pods_of_another_owner_or_template_or_already_deleted_are_no_replacement(fields: dict[str, Any]) -> None:
+    assert replacement(evicted(), make_view([SIBLING, make_pending("web-3", **fields)], []), BEFORE) is None
+
+
+def test_the_owners_new_pod_of_the_same_template_is_the_replacement() -> None:
+    new = make_pending("web-3")
+
+    assert replacement(evicted(), make_view([SIBLING, new], []), BEFORE) is new
+    assert replacement(evicted(), make_view([SIBLING, new], []), {*BEFORE, new.uid}) is None
+
+
+def test_of_a_stateful_set_the_replacement_has_the_same_name() -> None:
+    owner = make_owner("db", "StatefulSet")
+    old = make_pod("db-0", owner=owner, labels={"controller-revision-hash": "r1"})
+    labels = {"controller-revision-hash": "r1"}
+    other = make_pending("db-1", owner=owner, labels=labels)
+    again = make_pending("db-0", uid="uid-again", owner=owner, labels=labels)
+    move = evicted(old)
+
+    assert replacement(move, make_view([other], []), {old.uid}) is None
+    assert replacement(move, make_view([other, again], []), {old.uid}) is again
+
+
+def test_it_is_bound_when_the_replacement_has_a_node_and_done_when_that_is_ready() -> None:
+    new = make_pending("web-3")
+    move = followed(evicted(), SIBLING, new)
+    assert (move.state, move.replacement, move.bound) == (MoveState.EVICTED, new.uid, None)
+
+    move = followed(move, SIBLING, make_pod("web-3", node="n2", ready=False, phase="Pending"), now=NOW + 6)
+    assert (move.state, move.bound) == (MoveState.BOUND, NOW + 6)
+
+    move = followed(move, SIBLING, make_pod("web-3", node="n2"), now=NOW + 7)
+    assert (move.state, move.ended) == (MoveState.DONE, NOW + 7)
+    assert "as planned" in move.outcome
+
+
+def test_a_replacement_that_others_bound_elsewhere_is_done_and_says_so() -> None:
+    move = followed(evicted(), SIBLING, make_pod("web-3", node="n1"))
+
+    assert move.state is MoveState.DONE
+    assert "n1" in move.outcome
+    assert "as planned" not in move.outcome
+
+
+@pytest.mark.parametrize("fields", [None, {"deleting": NOW}, {"phase": "Failed"}])
+def test_a_replacement_that_goes_before_it_is_ready_ends_the_move(fields: dict[str, Any] | None) -> None:
+    move = followed(evicted(), SIBLING, make_pending("web-3"))
+
+    gone = [] if fields is None else [make_pending("web-3", **fields)]
+    move = followed(move, SIBLING, *gone)
+
+    assert move.state is MoveState.FAILED
+    assert "web-3" in move.outcome
+
+
+def test_a_late_replacement_halts_and_goes_on_when_it_is_ready() -> None:
+    move = followed(evicted(), SIBLING, make_pending("web-3"))
+
+    late = followed(move, SIBLING, make_pod("web-3", node="n2", ready=False), now=NOW + 180)
+    assert late.state is MoveState.LATE
+    assert "shop/web-3 on n2" in ActiveMoves((late,)).halted
+    assert followed(late, SIBLING, make_pod("web-3", node="n2"), now=NOW + 300).state is MoveState.DONE
+    assert followed(late, SIBLING, now=NOW + 300).state is MoveState.FAILED
+
+
+def test_without_any_replacement_by_the_deadline_it_is_late_too() -> None:
+    terminating = make_pod("web-1", deleting=NOW)
+
+    assert followed(evicted(), terminating, SIBLING, now=NOW + 179).state is MoveState.EVICTED
+    late = followed(evicted(), terminating, SIBLING, now=NOW + 180)
+    assert late.state is MoveState.LATE
+    assert "successor of shop/web-1" in ActiveMoves((late,)).halted
+
+
+def test_an_owner_that_is_deleted_meanwhile_ends_the_move() -> None:
+    move = followed(evicted(), workloads=[])
+
+    assert move.state is MoveState.FAILED
+    assert "web-1a2b was deleted" in move.outcome
+
+
+def test_an_owner_that_was_scaled_down_makes_no_replacement_and_halts_nobody() -> None:
+    """As in a rollout: the old ReplicaSet stays, with no replicas."""
+    owner = OLD.owner
+    assert owner is not None
+    scaled = [make_workload(owner, replicas=1)]
+
+    move = followed(evicted(), make_pod("web-1", deleting=NOW), SIBLING, workloads=scaled, now=NOW + 180)
+
+    assert move.state is MoveState.FAILED
+    assert "web-1a2b was scaled down" in move.outcome
+
+
+def test_an_eviction_that_nobody_confirmed_and_that_did_not_happen_halts_nobody() -> None:
+    """The API did not answer; the pod is still there after the deadline, so it was not evicted."""
+    assert followed(evicted(), OLD, SIBLING, now=NOW + 5).state is MoveState.EVICTED
+
+    move = followed(evicted(), OLD, SIBLING, now=NOW + 180)
+
+    assert move.state is MoveState.FAILED
+    assert "was not evicted" in move.outcome
+
+
+@pytest.mark.parametrize("stage", ["planned", "done", "failed", "skipped"])
+def test_what_has_not_begun_or_has_ended_is_left_as_it_is(stage: str) -> None:
+    move = make_move(OLD, "n2", stage)
+
+    assert followed(move, SIBLING, make_pending("web-3"), now=NOW + 900) is move
+
+
+def test_a_reservation_lasts_from_the_eviction_until_bound_or_expired() -> None:
+    assert not make_move(OLD, "n2").reserves(NOW, EXECUTION)
+    assert evicted().reserves(NOW + 119, EXECUTION)
+    assert not evicted().reserves(NOW + 120, EXECUTION)
+    assert not evicted(bound=NOW + 1).reserves(NOW + 2, EXECUTION)

@@ -1,0 +1,92 @@
+"""The names that dashboards and alerts rely on."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from reactor.cluster.decoding.decoder import MalformedObject
+from reactor.cluster.kinds import CLUSTER_KINDS, Kind
+from reactor.cluster.writes import Binding, Eviction
+from reactor.decision.decide import Trigger
+from reactor.decision.reasons import Reason
+from reactor.errors import Expired, Unreachable
+from reactor.record.metrics import Instruments
+from reactor.record.recorder import WatchRecorder
+from reactor.state.moves import ENDED
+
+UNITS = ("_seconds", "_bytes", "_ratio", "_total", "_info", "_celsius")
+
+
+@pytest.fixture
+def instruments() -> Instruments:
+    return Instruments()
+
+
+def exposed(instruments: Instruments) -> dict[str, str]:
+    text = generate_latest(instruments.registry).decode()
+    return {family.name: family.type for family in text_string_to_metric_families(text)}
+
+
+def value(instruments: Instruments, name: str, **labels: str) -> float | None:
+    return instruments.registry.get_sample_value(name, labels)
+
+
+def test_names_follow_the_conventions(instruments: Instruments) -> None:
+    text = generate_latest(instruments.registry).decode()
+    typed = [line.split()[2:] for line in text.splitlines() if line.startswith("# TYPE")]
+
+    assert len(typed) > 20
+    for name, kind in typed:
+        if name.endswith("_created"):
+            continue
+        assert name.startswith("rematch_")
+        assert (kind == "counter") == name.endswith("_total"), name
+        if kind == "histogram":
+            assert name.endswith("_seconds"), name
+
+
+def test_every_help_text_says_something(instruments: Instruments) -> None:
+    assert all(len(family.documentation) > 10 for family in instruments.registry.collect())
+
+
+def test_counts_since_the_start_are_counters(instruments: Instruments) -> None:
+    since_start = [family for family in instruments.registry.collect() if "since the start" in family.documentation]
+
+    assert [family.name for family in since_start if family.type != "counter"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "values"),
+    [
+        ("rematch_cycles_total", "trigger", list(Trigger)),
+        ("rematch_waits_total", "reason", list(Reason)),
+        ("rematch_moves_total", "outcome", sorted(ENDED)),
+        ("rematch_evictions_total", "answer", list(Eviction)),
+        ("rematch_bindings_total", "answer", list(Binding)),
+        ("rematch_settings_revisions_total", "result", ["accepted", "refused"]),
+        ("rematch_watch_failures_total", "kind", list(CLUSTER_KINDS)),
+        ("rematch_malformed_objects_total", "kind", list(CLUSTER_KINDS)),
+        ("rematch_cycle_stage_duration_seconds_count", "stage", ["snapshot", "decide", "plan", "execute"]),
+    ],
+)
+def test_series_are_there_before_anything_happens(
+    instruments: Instruments, name: str, label: str, values: list[str]
+) -> None:
+    assert [value(instruments, name, **{label: each}) for each in values] == [0.0] * len(values)
+
+
+def test_the_version_is_exposed(instruments: Instruments) -> None:
+    assert b'rematch_build_info{version="' in generate_latest(instruments.registry)
+
+
+def test_problems_of_the_watches_are_counted(instruments: Instruments) -> None:
+    report = WatchRecorder(instruments)
+
+    report.trouble(Kind.PODS, Unreachable("reset"), 0.5)
+    report.trouble(Kind.PODS, Expired("410", status=410), 0.5)
+    report.malformed(MalformedObject(Kind.NODES, "n1", "n1", "metadata", "missing"))
+
+    assert value(instruments, "rematch_watch_failures_total", kind="pods") == 2
+    assert value(instruments, "rematch_malformed_objects_total", kind="nodes") == 1

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from reactor.web.api import LONGEST_PAUSE, RateLimited
+from tests.reactor.web.small_view import HandClock
+
+
+async def test_a_caller_never_gets_a_value_begun_before_it_asked(clock: HandClock) -> None:
+    computed: list[float] = []
+
+    async def compute() -> float:
+        computed.append(clock.monotonic())
+        return clock.monotonic()
+
+    view = RateLimited(compute, clock)
+    assert await view.get() == 1000.0
+    assert await view.get() == 1000.0
+    assert len(computed) == 2
+
+
+async def test_a_costly_view_pauses_and_is_shared(clock: HandClock) -> None:
+    begun: list[float] = []
+
+    async def compute() -> int:
+        begun.append(clock.monotonic())
+        await clock.sleep(2.0)
+        return len(begun)
+
+    view = RateLimited(compute, clock)
+    first = asyncio.create_task(view.get())
+    await clock.advance(2.0)
+    assert await first == 1
+    others = [asyncio.create_task(view.get()) for _ in range(5)]
+    await clock.advance(17.0)
+    assert begun == [1000.0]
+    await clock.advance(1.0)
+    await clock.advance(2.0)
+    assert await asyncio.gather(*others) == [2] * 5
+    assert begun == [1000.0, 1020.0]
+
+
+async def test_a_pause_is_bounded(clock: HandClock) -> None:
+    async def compute() -> float:
+        await clock.sleep(100.0)
+        return clock.monotonic()
+
+    view = RateLimited(compute, clock)
+    first = asyncio.create_task(view.get())
+    await clock.advance(100.0)
+    await first
+    second = asyncio.create_task(view.get())
+    await clock.advance(LONGEST_PAUSE)
+    await clock.advance(100.0)
+    assert await second == 1000.0 + 100.0 + LONGEST_PAUSE + 100.0
+
+
+async def test_a_failure_is_raised_and_the_next_try_does_not_wait(clock: HandClock) -> None:
+    results: Iterator[ValueError | int] = iter([ValueError("broken"), 5])
+
+    async def compute() -> int:
+        result = next(results)
+        if isinstance(result, ValueError):
+            raise result
+        return result
+
+    view = RateLimited(compute, clock)
+    with pytest.raises(ValueError, match="broken"):
+        await view.get()
+    assert await view.get() == 5

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from storage import retention
+from storage.retention import Retention
+from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, ProblemRow, RevisionRow, SampleRow
+from storage.store import Store
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+async def test_raw_samples_are_kept_for_six_hours(
+    store: Store, sample_row: Callable[..., SampleRow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "CHUNK_ROWS", 7)
+    store.add_samples(*(sample_row(hour * HOUR, f"uid-{pod}") for hour in range(24) for pod in range(5)))
+    await store.flush()
+    assert await store.prune(23 * HOUR) == 17 * 5
+    assert {sample.at for sample in await store.samples(0.0, "pod")} == {hour * HOUR for hour in range(17, 24)}
+    assert await store.prune(23 * HOUR) == 0
+
+
+async def test_a_shorter_history_also_shortens_the_samples(store: Store, sample_row: Callable[..., SampleRow]) -> None:
+    store.add_samples(sample_row(0.0), sample_row(HOUR))
+    await store.flush()
+    assert await store.prune(1.5 * HOUR, Retention(records=HOUR)) == 1
+
+
+async def test_old_records_go_but_not_what_is_still_open_or_in_force(
+    store: Store,
+    happiness_row: Callable[..., HappinessRow],
+    plan_row: Callable[..., PlanRow],
+    move_row: Callable[..., MoveRow],
+) -> None:
+    store.add_happiness(happiness_row("gone", at=0.0), happiness_row("alive", at=10 * DAY))
+    for name in ("of an open move", "of a finished move", "without moves"):
+        store.add_plan(plan_row(name, at=0.0))
+    store.add_move(move_row("open", "of an open move"))
+    store.add_move(move_row("finished", "of a finished move", ended=1.0))
+    for number, accepted in enumerate([True, True, False]):
+        store.add_revision(RevisionRow(f"r{number}", float(number), "file", f"digest {number}", accepted))
+    await store.flush()
+    assert await store.prune(10 * DAY) == 6
+    assert [row.uid for row in await store.happiness()] == ["alive"]
+    assert [row.id for row in await store.plans()] == ["of an open move"]
+    assert await store.moves() == [move_row("open", "of an open move")]
+    assert [row.id for row in await store.revisions()] == ["r1"]
+
+
+async def test_a_move_forgets_its_plan_when_the_plan_goes_first(
+    store: Store, plan_row: Callable[..., PlanRow], move_row: Callable[..., MoveRow]
+) -> None:
+    store.add_plan(plan_row("p1", at=0.0))
+    store.add_move(move_row(plan_id="p1", ended=10 * DAY))
+    await store.flush()
+    assert await store.prune(10 * DAY) == 1
+    assert await store.moves() == [move_row(plan_id=None, ended=10 * DAY)]
+
+
+async def test_only_so_many_plans_and_decisions_are_kept(
+    store: Store, plan_row: Callable[..., PlanRow], decision_row: Callable[..., DecisionRow]
+) -> None:
+    store.add_decisions(*map(decision_row, range(10)))
+    for number in range(10):
+        store.add_plan(plan_row(f"p{number}", at=float(number)))
+    await store.flush()
+    assert await store.prune(10.0, Retention(decisions=4, plans=3)) == 13
+    assert [row.id for row in await store.decisions()] == ["d9", "d8", "d7", "d6"]
+    assert [row.id for row in await store.plans()] == ["p9", "p8", "p7"]
+
+
+async def test_problems_are_kept_for_fewer_plans(store: Store, plan_row: Callable[..., PlanRow]) -> None:
+    for number in range(5):
+        store.add_plan(plan_row(f"p{number}", at=float(number)))
+        store.add_problem(ProblemRow(f"p{number}", b"compressed"))
+    await store.flush()
+    assert await store.prune(10.0, Retention(plans=4, problems=2)) == 3, "a plan and two problems, one goes with it"
+    kept = [number for number in range(5) if await store.problem(f"p{number}")]
+    assert kept == [3, 4]
+
+
+async def test_writing_goes_on_while_old_rows_are_pruned(
+    store: Store, sample_row: Callable[..., SampleRow], decision_row: Callable[..., DecisionRow]
+) -> None:
+    import asyncio
+
+    store.add_samples(*(sample_row(float(at)) for at in range(retention.CHUNK_ROWS * 3)))
+    await store.flush()
+    pruned = asyncio.create_task(store.prune(DAY))
+    store.add_decisions(decision_row(1, at=DAY))
+    assert await store.flush()
+    assert await pruned == retention.CHUNK_ROWS * 3
+    assert await store.decisions() == [decision_row(1, at=DAY)]
