@@ -68,7 +68,7 @@ bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes
 bench-cluster: $(READY) ## scale and descheduler side by side on a real control plane with KWOK's nodes (about half an hour; no root)
 	$(BIN)/rematch lab tools cluster
 	$(BIN)/rematch lab tools load
-	$(BIN)/python -m loadtests.benchmarks.cluster_all
+	$(BIN)/python -m loadtests.benchmarks --cluster
 
 lock: $(READY) ## resolve the dependencies again into requirements.lock
 	$(BIN)/python -m pip install --quiet uv

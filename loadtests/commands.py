@@ -63,7 +63,7 @@ def compare(seeds: int, duration: str, output: str, state: Path) -> None:
 
 @lab.command()
 @click.argument("group", type=click.Choice(["all", "cluster", "nodes", "load"]), default="all")
-@click.option("--list", "only_list", is_flag=True, help="Say what is here; build and install nothing.")
+@click.option("--list", "only_list", is_flag=True, help="List what is here; build and install nothing.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def tools(group: str, only_list: bool, output: str) -> None:
     """Get the real programs: Kubernetes, etcd, k6, Vegeta and more; a suitable one on the PATH is kept."""
@@ -107,7 +107,7 @@ def nodes_down() -> None:
 
 
 def _enough_seeds(_context: click.Context, _option: click.Parameter, seeds: int) -> int:
-    """A range alone would not tell why."""
+    """Says why, unlike an IntRange."""
     from loadtests.experiments.stable.design import LEAST_SEEDS, MOST_SEEDS
 
     if not LEAST_SEEDS <= seeds <= MOST_SEEDS:

@@ -1,4 +1,4 @@
-"""What wakes the controller: deduplicated keys, and the moment at which somebody wanted to be looked at again."""
+"""The work queue: deduplicated keys that wake the controller, each with the time of its first signal."""
 
 from __future__ import annotations
 
@@ -8,44 +8,46 @@ import contextlib
 from reactor.clock import Clock
 
 PIECE = 1_000
-"""Objects that bulk work takes at once; between two pieces it gives way."""
-LONGEST_WAY = 1.0
-"""Seconds that bulk work waits for a turn before it goes on beside it."""
+"""Objects that bulk work handles at once; between two pieces it yields to a cycle."""
+MAX_YIELD = 1.0
+"""Seconds that bulk work waits for a cycle before it goes on."""
 
 
 class WorkQueue:
-    """Signals are keys ("look at this pod again"); equal keys collapse, and a burst becomes one cycle."""
+    """A key means "look at this pod again". Equal keys collapse, and a burst of signals becomes one cycle."""
 
     def __init__(self, clock: Clock, *, gather: float = 0.01) -> None:
+        """`gather`: seconds to wait for the rest of a burst."""
         self._clock = clock
         self._gather = gather
         self._keys: dict[str, float] = {}
-        self._called = asyncio.Event()
+        self._added = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._followed = False
+        self._consumed = False
+        """Whether anything takes keys from the queue."""
 
     def add(self, key: str) -> None:
-        """Keeps the time of the first call, so that the reaction time can be told."""
+        """Keeps the time of the first call, from which the reaction time is measured."""
         self._keys.setdefault(key, self._clock.now())
-        self._called.set()
-        if self._followed:
+        self._added.set()
+        if self._consumed:
             self._idle.clear()
 
     async def yield_to_cycle(self) -> None:
-        """For bulk work between two pieces: whoever called is looked at first, if anybody follows the calls at all."""
+        """For bulk work between two pieces: a cycle that is due runs first, if there are cycles at all."""
         await asyncio.sleep(0)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LONGEST_WAY):
+            async with asyncio.timeout(MAX_YIELD):
                 await self._idle.wait()
 
     async def next(self, timeout: float) -> dict[str, float]:
-        """The keys called for and since when; empty when `timeout` seconds passed in silence. From then on until it is
-        asked for again a turn is under way."""
-        self._followed = True
+        """The keys and when they were first added; empty after `timeout` seconds without a signal. A cycle is under
+        way until the next call."""
+        self._consumed = True
         self._idle.set()
-        if not self._called.is_set():
-            waiter = asyncio.ensure_future(self._called.wait())
+        if not self._added.is_set():
+            waiter = asyncio.ensure_future(self._added.wait())
             sleeper = asyncio.ensure_future(self._clock.sleep(max(timeout, 0.0)))
             try:
                 await asyncio.wait({waiter, sleeper}, return_when=asyncio.FIRST_COMPLETED)
@@ -53,8 +55,8 @@ class WorkQueue:
                 waiter.cancel()
                 sleeper.cancel()
         self._idle.clear()
-        if self._called.is_set():
+        if self._added.is_set():
             await self._clock.sleep(self._gather)
         keys, self._keys = self._keys, {}
-        self._called.clear()
+        self._added.clear()
         return keys

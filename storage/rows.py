@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 SampleKind = Literal["pod", "node"]
-DecisionKind = Literal["wait", "place"]
+DecisionKind = Literal["rematch", "wait", "place"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """A decision about one pod that makes no plan: to wait, or where a pending pod goes."""
+    """A decision about one pod: to wait, where a pending pod goes, or a rematch for which no plan was made."""
 
     id: str
     cycle: str

@@ -1,4 +1,4 @@
-"""The two that even out a crowded cluster: how each is set up and started. Neither has a limit of evictions."""
+"""Rematch and descheduler as contenders: how each is set up and started. Neither limits its evictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Contender:
     """Of the pods."""
     command: tuple[str, ...]
     most_cycles: int = 1
-    """Started again until it moves nobody, at most so often."""
+    """Maximum number of cycles; the last one makes no move."""
 
 
 def rematch(folder: Path, kubeconfig: Path) -> Contender:

@@ -1,4 +1,4 @@
-"""The controller beside a large cluster on a real control plane: sync, memory, and from the event to the move.
+"""The controller on a large cluster with a real control plane: sync, memory, and from the event to the move.
 
     python -m loadtests.benchmarks.cluster_scale [--nodes 1000] [--pods 20000] [--moves 50] [--scope NAME] [--into FILE]
 

@@ -119,7 +119,7 @@ class FakePodCluster:
         self.cluster.api.update_status(PODS, changed(pod, status=_running(self._clock.now())))
 
     def _play_kubelet(self, change: Change) -> None:
-        """Bound pods run at once, deleted ones go as soon as whoever deleted them was answered."""
+        """Bound pods run at once; deleted pods are removed right after the response."""
         if change.resource is not PODS or change.type is ChangeType.DELETED:
             return
         pod = change.new.obj

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+if TYPE_CHECKING:
+    from loadtests.benchmarks.real_load_data import Row
+
 _MARKS = ("o", "s", "^", "v")
 
 
@@ -33,10 +36,6 @@ def plot_growth(curves: Mapping[str, Sequence[tuple[int, float]]], folder: Path)
     axes.grid(alpha=0.3, which="both")
     axes.legend(frameon=False)
     save(figure, folder / "planners-growth.svg")
-
-
-if TYPE_CHECKING:
-    from loadtests.benchmarks.real_load import Row
 
 
 def plot_all(rows: Sequence[Row], curves: Mapping[str, Sequence[tuple[float, float]]], folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""CPU time and memory of another process, read from /proc."""
+"""CPU time and memory of a process, read from /proc."""
 
 from __future__ import annotations
 

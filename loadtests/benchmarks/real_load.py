@@ -16,7 +16,17 @@ from statistics import fmean
 
 import numpy as np
 
-from loadtests.benchmarks.real_load_data import HELD_OUT, SOURCES, Floats, Instance, Size, draw, read_series
+from loadtests.benchmarks.real_load_data import (
+    HELD_OUT,
+    SOURCES,
+    Figures,
+    Floats,
+    Instance,
+    Row,
+    Size,
+    draw,
+    read_series,
+)
 from matching.plan import Plan
 from matching.registry import load_planner
 
@@ -43,30 +53,6 @@ ENTRIES = (
     Entry("balance, confidence 0", "balance", (("confidence", 0.0),)),
     Entry("balance, confidence 0, outage 0", "balance", (("confidence", 0.0), ("outage", 0.0))),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Deviation is the standard deviation of the nodes' usage as shares of their room, over nodes and axes."""
-
-    before: float
-    after: float
-    before_next: float
-    """The same over what came in the next steps, without the plan."""
-    after_next: float
-    overloaded_before: float
-    """Nodes that in some of the next steps used more than the headroom leaves."""
-    overloaded: float
-    moves: float
-    blocking_pairs: float
-    milliseconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    source: str
-    title: str
-    figures: Figures
 
 
 def compare(source: str, instances: Sequence[Instance]) -> Iterator[Row]:

@@ -139,3 +139,27 @@ def _by_requests(request: Floats, room: Floats) -> Ints:
         at[pod] = ((asked + request[:, pod, None]) / room).max(axis=0).argmin()
         asked[:, at[pod]] += request[:, pod]
     return at
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Deviation is the standard deviation of the nodes' usage as shares of their room, over nodes and axes."""
+
+    before: float
+    after: float
+    before_next: float
+    """The same over what came in the next steps, without the plan."""
+    after_next: float
+    overloaded_before: float
+    """Nodes that in some of the next steps used more than the headroom leaves."""
+    overloaded: float
+    moves: float
+    blocking_pairs: float
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    source: str
+    title: str
+    figures: Figures

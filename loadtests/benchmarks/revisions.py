@@ -1,4 +1,4 @@
-"""Versions of the project beside each other: a git worktree and a light virtual environment for each.
+"""Two versions of the project at once: a git worktree and a light virtual environment for each.
 
 An environment borrows the packages of the running interpreter, so that nothing is downloaded. Both versions get an
 environment of the same kind: otherwise the longer search path of one would show in its start-up time.

@@ -68,7 +68,7 @@ def write_kubeconfig(path: Path, port: int) -> Path:
 
 
 def bare_state(reader: ClusterReader) -> State:
-    """The controller's whole state (mirror, probe probes, usage book), with nobody who acts on it."""
+    """The controller's whole state (mirror, probe probes, usage book), without a loop."""
     clock = SystemClock()
     callbacks = StateCallbacks(moves_under_way=lambda: False, config_map_changed=lambda _config_map: None)
     return State(reader.kinds, clock, WorkQueue(clock), Settings, callbacks)

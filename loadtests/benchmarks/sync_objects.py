@@ -44,7 +44,7 @@ class Template:
 
 
 def _managed(manager: str, paths: list[str], subresource: str = "") -> dict[str, object]:
-    """Field ownership, the bulkiest part of what nobody reads."""
+    """Field ownership: the largest part of an object that the controller does not read."""
     fields: dict[str, object] = {"f:metadata": {"f:labels": {".": {}, **{f"f:{path}": {} for path in paths}}}}
     fields["f:spec"] = {f"f:{path}": {".": {}, "f:name": {}, "f:value": {}} for path in paths}
     entry: dict[str, object] = {

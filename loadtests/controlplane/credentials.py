@@ -1,4 +1,4 @@
-"""Credentials for one run, made by openssl: nobody outside the run's folder knows them."""
+"""Certificates, tokens and kubeconfigs of one run, made by openssl and kept in the run's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a control plane is to be like."""
+"""Options of a control plane."""
 
 from __future__ import annotations
 

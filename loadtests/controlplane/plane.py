@@ -1,4 +1,4 @@
-"""The control plane as one value: started, used, stopped whatever happens."""
+"""Starts the control plane, and stops it whatever happens (`rematch lab control-plane`)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from loadtests.controlplane.credentials import Credentials, make_credentials, wr
 from loadtests.controlplane.flags import LOOPBACK, Layout, Ports
 from loadtests.controlplane.options import Component, ControlPlaneOptions
 from loadtests.controlplane.process import ComponentProcess, check_folder, remember, remove_leftovers
-from loadtests.demo.state_folder import claimed
 from loadtests.tools import ensure
 from loadtests.tools.ports import free_ports
+from loadtests.tools.state_folder import claimed
 from loadtests.workloads.api import LabApi
 from reactor.cli.stopping import until_stopped
 from reactor.clock import Clock, SystemClock
@@ -73,7 +73,7 @@ class ControlPlane:
         return self.layout.kubeconfig
 
     def client(self, clock: Clock | None = None, token: str = "") -> LabApi:
-        """The admin's, or that of somebody with a token; to be closed by the caller."""
+        """With the admin's token or another one; the caller closes it."""
         return LabApi(self.url, clock or SystemClock(), token=token or self.admin_token, ca=self.ca)
 
     def write_kubeconfig(self, path: Path, *, token: str = "", token_file: Path | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""One component as a process that cannot outlive this one."""
+"""A component as a process that cannot outlive this one, and the removal of what killed runs left behind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def identity_of(pid: int) -> Identity | None:
 
 
 def check_folder(folder: Path) -> None:
-    """Before anything is made there, the lock included: keys and data do not belong among somebody else's files."""
+    """Called before anything is written, so that keys and data never end up among other files."""
     try:
         theirs = any(folder.iterdir()) and _recorded(folder) is None
     except FileNotFoundError:

@@ -70,7 +70,7 @@ async def running_arm(spec: ArmSpec, clock: Clock) -> AsyncIterator[Arm]:
 
 
 def demo_settings(spec: ArmSpec, prometheus: str) -> Settings:
-    """Everything a little faster than in life, since the demo lasts two minutes."""
+    """Shorter intervals than the defaults, because the demo lasts two minutes."""
     queries = {
         "podCpu": "lab_pod_cpu_cores",
         "podMemory": "lab_pod_memory_bytes",
@@ -118,7 +118,7 @@ async def drive(arm: Arm, clock: Clock) -> tuple[LoadSummary, float]:
 
 
 async def _without_node(lab: DemoCluster, clock: Clock) -> int:
-    """A replacement made a moment ago is not homeless: it has three seconds."""
+    """A new replacement gets three seconds before it counts."""
     for _ in range(30):
         if lab.pods_without_node() == 0:
             break

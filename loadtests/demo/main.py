@@ -16,8 +16,8 @@ from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, run_arm, running_
 from loadtests.demo.cluster import demo_cluster
 from loadtests.demo.progress import report_progress
 from loadtests.demo.scenario import stable_scenario
-from loadtests.demo.state_folder import claimed
 from loadtests.tools.ports import free_port
+from loadtests.tools.state_folder import claimed
 from reactor.cli.stopping import until_stopped
 from reactor.clock import SystemClock
 from reactor.errors import InputError

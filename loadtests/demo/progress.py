@@ -1,4 +1,4 @@
-"""What happens, as it happens, in lines for a terminal."""
+"""Prints decisions, moves and load to the terminal as they happen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUMMARY_EVERY = 10
 
 
 async def report_progress(arm: Arm, out: TextIO) -> None:
-    """Until cancelled; a controller that does not answer is said, not hidden."""
+    """Until cancelled. A controller that does not answer is reported."""
     shown = 0
     looks = 0
     while True:

@@ -91,7 +91,7 @@ class Shape:
 
 
 def stable_scenario(seed: int, duration: float, shape: Shape | None = None) -> Scenario:
-    """The first draw of this seed that has the shape; the same for ever."""
+    """The first draw of this seed that has the shape; a seed always gives the same scenario."""
     shape = shape or Shape()
     source = random.Random(f"stable/{seed}")
     expected = default_placement(WORKERS, [_pod_spec("", 8080)] * shape.apps)

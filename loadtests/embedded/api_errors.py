@@ -1,4 +1,4 @@
-"""Refusals as the API words them: every one becomes a `Status` object with reason, code and details."""
+"""Errors of the API: each becomes a `Status` object with reason, code and details."""
 
 from __future__ import annotations
 

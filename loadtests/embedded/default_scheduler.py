@@ -1,4 +1,4 @@
-"""The lab's kube-scheduler: as a pure function for one pod, and running for all pods that ask for it."""
+"""The lab's kube-scheduler: a pure function for one pod, and a task for all pods with its scheduler name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as controllers write them: an equal one again raises the count of the first."""
+"""Writes the controllers' Events; a repeated Event raises the count of the first."""
 
 from __future__ import annotations
 

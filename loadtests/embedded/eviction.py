@@ -1,4 +1,4 @@
-"""pods/eviction: a delete that asks the disruption budgets first."""
+"""pods/eviction: a delete that PodDisruptionBudgets may refuse."""
 
 from __future__ import annotations
 

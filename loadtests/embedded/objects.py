@@ -1,4 +1,4 @@
-"""Reading and copying Kubernetes objects as dicts: the few questions that many modules ask."""
+"""Helpers to read and copy Kubernetes objects as dicts."""
 
 from __future__ import annotations
 

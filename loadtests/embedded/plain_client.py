@@ -1,4 +1,4 @@
-"""A plain HTTP client for any API server, embedded or real: what the contract suite speaks with."""
+"""A plain HTTP client for any API server, embedded or real, for the contract suite."""
 
 from __future__ import annotations
 

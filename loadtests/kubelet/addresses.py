@@ -31,7 +31,7 @@ class AddressPool:
         self._resting: deque[tuple[float, str]] = deque()
 
     def take(self, port: int) -> str:
-        """An address on which nobody listens at this port."""
+        """An address whose port is free."""
         self._wake()
         for _ in range(min(self._network.num_addresses, len(self._used) + _TRIES)):
             address = str(self._network[self._next])

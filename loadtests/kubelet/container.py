@@ -1,4 +1,4 @@
-"""One run of a pod's app: from the start-up work to the last answer."""
+"""One run of a pod's app, and the back-off before it is restarted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kubelet's event library does before an Event goes out: pure, with the time handed in.
+"""The kubelet's Events: the correlator (pure) counts, combines and limits them; the recorder sends them.
 
 Equal Events are counted on one object; after ten different messages of one reason in ten minutes they are combined; and
 per object 25 Events of a type may go out at once, then one in 300 s (Warnings and Normal ones apart, as recorded).

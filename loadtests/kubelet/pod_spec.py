@@ -72,7 +72,7 @@ def identify(item: Json) -> PodIdentity:
 
 
 def deletion_grace(item: Json) -> float | None:
-    """Seconds the pod may take to end; None while nobody asked for it."""
+    """Seconds the pod may take to end; None while it is not being deleted."""
     meta = item["metadata"]
     return float(meta.get("deletionGracePeriodSeconds") or 0) if meta.get("deletionTimestamp") else None
 

@@ -1,4 +1,4 @@
-"""HTTP probes with the kubelet's meaning of period, timeout and thresholds, and its words for what went wrong."""
+"""HTTP probes with the kubelet's meaning of period, timeout and thresholds, and its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kubelet can tell about use and probes: counters since the pod came, gauges as of now."""
+"""Usage and probe counts that a kubelet reports: counters since the pod started, gauges as of now."""
 
 from __future__ import annotations
 

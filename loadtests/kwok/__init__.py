@@ -1,4 +1,4 @@
-"""Fake nodes for scale: KWOK plays the kubelets of a real control plane, pods only claim to run.
+"""Fake nodes for scale: KWOK replaces the kubelets of a real control plane, so pods use no resources.
 
     async with kwok(plane), observed_pods(plane.kubeconfig) as observer:
         await fill(plane, Fleet(nodes=200, crowded=100, apps=500, replicas=10, scheduler="rematch"), observer, print)

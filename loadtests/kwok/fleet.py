@@ -1,4 +1,4 @@
-"""What the fake cluster consists of: nodes of one size, ReplicaSets of one size, and who is where at the start."""
+"""A fake cluster: nodes and ReplicaSets of one size, the initial placement, and how to create it all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's Prometheus: the HTTP API of the real one, for the few questions the lab asks."""
+"""The lab's Prometheus: the real HTTP API with the few queries that the lab needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rates over a sliding window from the kubelets' counters: what metrics-server and Prometheus' rate() do."""
+"""Rates over a sliding window from the kubelets' counters, as metrics-server and rate() compute them."""
 
 from __future__ import annotations
 

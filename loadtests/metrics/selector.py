@@ -14,7 +14,7 @@ SUPPORTED = 'only instant vector selectors are supported here, such as name or n
 
 
 class QueryError(ValueError):
-    """The message is shown to whoever asked."""
+    """The message is part of the HTTP response."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Every series the lab's Prometheus knows, made on demand from what the kubelets and the load generator say."""
+"""The series of the lab's Prometheus, made on demand from the kubelets and the load generator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RecentLoad(Protocol):
 
 
 class LabSeries:
-    """`load` is None where nobody generates load; its series are then missing, not zero."""
+    """`load` is None without a load generator; its series are then missing, not zero."""
 
     def __init__(self, sources: Sequence[UsageSource], sampler: UsageSampler, load: RecentLoad | None = None) -> None:
         self._sources = sources

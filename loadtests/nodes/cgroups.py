@@ -95,7 +95,7 @@ class Cgroups:
         return found
 
     def end(self, name: str) -> None:
-        """Kills whoever is in there, which is this node's since `make` made the groups, and removes them."""
+        """Kills the processes in the groups (all belong to this node) and removes the groups."""
         deadline = time.monotonic() + _END_SECONDS
         while pids := self.members(name):
             if time.monotonic() > deadline:

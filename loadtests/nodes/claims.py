@@ -1,4 +1,4 @@
-"""Which labs there are on this machine: each holds a slot by a lock that goes with its process, however it ends.
+"""The labs on this machine: each holds a slot by a file lock, and what killed labs left behind is removed.
 
 Before a lab makes anything it writes down what it is going to make. So whoever comes next can remove all that a killed
 lab left behind, and touches nothing of a living one.
@@ -36,7 +36,7 @@ class Traces:
     folder: Path
 
     async def found(self) -> list[str]:
-        """Groups, links and routes that are there. When no lab has made them they are somebody else's."""
+        """Groups, links and routes that exist now. If no lab made them, they belong to another program."""
         cgroups = Cgroups.of_this_machine()
         groups = [str(group) for name in self.groups for group in cgroups.groups(name) if group.exists()]
         return [*groups, *await network_traces(self.addresses)]
@@ -186,7 +186,7 @@ def _held(path: Path) -> Iterator[bool]:
 
 
 def _read(path: Path) -> Claim | None:
-    """None when nobody has claimed it."""
+    """None when it is not claimed."""
     text = path.read_bytes()
     if not text:
         return None

@@ -100,7 +100,7 @@ def down() -> None:
 
 
 async def _down() -> list[Claim]:
-    """What can be ended and removed is, before an error tells of the rest."""
+    """Ends and removes what it can, then reports what is left."""
     problems: list[str] = []
     running = [claim for claim in living(problems.append) if claim.for_people]
     for claim in running:

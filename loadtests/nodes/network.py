@@ -1,4 +1,4 @@
-"""The lab's network: a bridge, a cable to every node, and a black hole for everything else in the lab's range."""
+"""The lab's network: addresses, a bridge, a link to every node, and a blackhole route for the rest of its range."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Addresses:
         return f"rm{self.slot}n{number}"
 
     def owns(self, link: str) -> bool:
-        """The bridge, and every cable to it, whoever is at the other end."""
+        """The bridge and every link to it."""
         return link == self.bridge or re.fullmatch(rf"rm{self.slot}n\d+", link) is not None
 
     @property

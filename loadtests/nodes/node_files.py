@@ -1,4 +1,4 @@
-"""The configuration files of one node: containerd, its network plug-in, the kubelet."""
+"""The configuration files and mounts of one node: containerd, its network plug-in, the kubelet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real Prometheus, looking at the kubelets."""
+"""A real Prometheus that scrapes the kubelets, and the controller's queries with shorter windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the lab is asked for: nodes by the CPU and memory that their pods may use."""
+"""The nodes of a lab: CPU and memory that their pods may use, and how a node's capacity is set."""
 
 from __future__ import annotations
 

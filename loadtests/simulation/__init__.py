@@ -1,1 +1,1 @@
-"""The experiment in simulated time: nodes and kubelets as a model, the reactor's own state, decision and planner."""
+"""Simulated time: a model of nodes and kubelets, with the real controller on a virtual clock."""

@@ -1,4 +1,4 @@
-"""Simulated time: what is due next happens next, and the clock jumps there."""
+"""A virtual clock: it jumps to the next action that is due and runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated nodes and the ReplicaSets' promise to keep one pod per app; a listener hears of every change."""
+"""Simulated nodes and ReplicaSets that keep one pod per app; a reporter is called for every change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Reporter(Protocol):
 
 
 class SilentReporter:
-    """For runs that nobody looks after."""
+    """For runs without a controller."""
 
     def pod_changed(self, pod: SimulatedPod) -> None:
         del pod

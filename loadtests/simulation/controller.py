@@ -25,7 +25,7 @@ from storage.store import Store
 
 
 class SimulatedController:
-    """Hears of the cluster as a watcher would; `step_if_due` is to be called after every event of the agenda."""
+    """Feeds the changes of the cluster to the controller. Call `step_if_due` after each step of the clock."""
 
     def __init__(self, cluster: SimulatedCluster, settings: Settings, parameters: Parameters, store: Store) -> None:
         self._settings = settings

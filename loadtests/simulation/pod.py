@@ -1,4 +1,4 @@
-"""One pod on a simulated node: its container, its probes, its restarts. What it tells goes to a listener."""
+"""One pod on a simulated node: its container, its probes, its restarts. A listener is called for every change."""
 
 from __future__ import annotations
 

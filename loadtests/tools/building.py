@@ -1,4 +1,4 @@
-"""Builds a program from its Go module into the cache.
+"""Builds a program from its Go module into the cache, and installs Go and Debian packages.
 
 An interrupted build resumes: Go keeps every package it has compiled, and a program appears in the cache only when it
 is whole.

@@ -193,7 +193,7 @@ def parts(version: str) -> tuple[int, ...]:
 
 
 async def ask_version(path: Path, program: Program) -> str | None:
-    """None when it does not say one: a program that cannot answer will not be of use."""
+    """None when it does not print one; such a program is not used."""
     if not program.ask:
         return None
     try:

@@ -66,7 +66,7 @@ class LabApi:
         await self._session.close()
 
     async def ready(self) -> bool:
-        """Whether the server says so; its answer is a word, no object."""
+        """Whether /readyz answers 200."""
         try:
             async with self._session.get(f"{self._url}/readyz") as response:
                 return response.status == 200

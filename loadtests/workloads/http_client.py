@@ -1,4 +1,4 @@
-"""One GET on one fresh connection, with typed ends: what probes and the load generator need, and nothing else."""
+"""A minimal HTTP client for probes and the load generator: one GET per connection, with a typed result."""
 
 from __future__ import annotations
 

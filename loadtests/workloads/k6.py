@@ -67,9 +67,9 @@ class K6:
         return parse_results(await self._run(script_input(load), load.deadline), load)
 
     async def follow_pods(self, plan: LoadPlan, pods: PodSource) -> LoadSummary:
-        """The plan's load on the pods that are Ready at the time of each request."""
+        """The plan's load on the pods that are Ready at the time of each request. Dropped requests do not count."""
         text = await self._run(pods_input(plan, pods), plan.duration + plan.timeout + SPARE_SECONDS)
-        return summarise(parse_samples(text, {load.app for load in plan.apps}, plan.timeout))
+        return summarise(parse_samples(text, {load.app for load in plan.apps}, plan.timeout, may_drop=True))
 
     async def _run(self, given: Json, deadline: float) -> str:
         """k6's results, one JSON object per line; cancelling this ends the program."""
@@ -117,13 +117,13 @@ def parse_results(text: str, load: Load) -> LoadResult:
     return LoadResult(samples, began, _lateness_ms(samples, load), unsent)
 
 
-def parse_samples(text: str, apps: Collection[str], timeout: float) -> list[Sample]:
+def parse_samples(text: str, apps: Collection[str], timeout: float, *, may_drop: bool = False) -> list[Sample]:
     """Their starts are seconds since the epoch.
 
-    Requests that k6 dropped for want of virtual users were never sent: then its figures say nothing.
+    k6 never sends the requests that it drops for want of virtual users: then a rate was not kept.
     """
     try:
-        return list(_samples(text, apps, timeout))
+        return list(_samples(text, apps, timeout, may_drop=may_drop))
     except (msgspec.DecodeError, ValueError) as error:
         raise LoadToolError(f"k6's results are not as expected: {error}") from error
 
@@ -166,14 +166,14 @@ def _lateness_ms(samples: Sequence[Sample], load: Load) -> float:
     return lateness_ms(sequences, 1000 / _per_1000_seconds(load))
 
 
-def _samples(text: str, apps: Collection[str], timeout: float) -> Iterator[Sample]:
+def _samples(text: str, apps: Collection[str], timeout: float, *, may_drop: bool) -> Iterator[Sample]:
     for line in text.splitlines():
         entry = msgspec.json.decode(line, type=_Line)
-        if entry.type != "Point" or entry.metric not in (_METRIC, _DROPPED):
+        if entry.type == "Point" and entry.metric == _DROPPED and not may_drop:
+            raise LoadToolError("k6 ran out of virtual users and dropped requests")
+        if entry.type != "Point" or entry.metric != _METRIC:
             continue
         point = msgspec.json.decode(entry.data, type=_Point)
-        if entry.metric == _DROPPED:
-            raise LoadToolError("k6 ran out of virtual users and dropped requests")
         tags = point.tags or _Tags()
         if tags.app not in apps:
             raise LoadToolError(f"k6 sent requests to app {tags.app!r}, which is no target")

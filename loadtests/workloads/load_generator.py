@@ -1,4 +1,4 @@
-"""A bounded open-loop load generator: requests start when they are due, however slow the answers are."""
+"""A bounded open-loop load generator: requests start when they are due, however slow the responses are."""
 
 from __future__ import annotations
 

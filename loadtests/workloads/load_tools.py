@@ -1,4 +1,4 @@
-"""What a load tool is asked for and what it gives back; both tools speak the same."""
+"""The input and the result of a load tool, the same for Vegeta and k6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where kube-scheduler's default scores put a row of pods on empty nodes, asked of the embedded cluster's scheduler."""
+"""Nodes and apps of a scenario, and where kube-scheduler's default scores place pods on empty nodes."""
 
 from __future__ import annotations
 

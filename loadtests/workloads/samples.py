@@ -1,4 +1,4 @@
-"""What the requests of a run came to. A failed request counts with its timeout in the latencies."""
+"""Samples of requests and their summary. A failed request counts with its timeout in the latencies."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class WebApp:
         return request
 
     def abandon(self, request: Request) -> None:
-        """The client has left: a waiting request is forgotten, a running one goes on for nobody, as threads do."""
+        """The client has disconnected: a waiting request is dropped, a running one still uses CPU, as threads do."""
         request.respond = None
         if request.job is None and request in self._waiting:
             self._waiting.remove(request)

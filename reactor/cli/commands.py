@@ -125,7 +125,8 @@ def plan(**options: Any) -> None:
     On the live cluster, after a confirmation:
       rematch plan --apply
     """
-    from reactor.cli.plan import PlanRequest, plan_and_show
+    from reactor.cli.plan import plan_and_show
+    from reactor.cli.planning import PlanRequest
 
     plan_and_show(PlanRequest(**options))
 

@@ -3,46 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 import click
 
 from matching.problem import Problem
 from reactor.cli.compare import compare, compare_on, render_comparison
 from reactor.cli.plan_output import ShownPlan, render
-from reactor.cli.planning import make_plan, settings_for, solve
+from reactor.cli.planning import PlanRequest, make_plan, requested_settings, solve
 from reactor.cluster.dump import read_dump, read_input
-from reactor.errors import InputError, SettingsError
+from reactor.errors import InputError
 from reactor.record.stored_problem import StoredProblem, is_problem, read_problem
-from reactor.settings.document import read_document
-from reactor.settings.model import Mode, Planner, Settings
-from reactor.settings.planner import planner_errors
+from reactor.settings.model import Planner
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.state.snapshot import Needs
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRequest:
-    files: tuple[str, ...]
-    settings_file: Path | None
-    output: str
-    planner: str | None
-    parameters: tuple[str, ...]
-    compare: bool
-    scope: str | None
-    scheduler_name: str | None
-    now: str | None
-    needs: str | None
-    apply: bool
-    yes: bool
-    store: Path | None
-    kubeconfig: str | None
-    context: str | None
 
 
 def plan_and_show(request: PlanRequest) -> None:
@@ -104,44 +80,6 @@ def _from_problem(request: PlanRequest, problem: Problem, stored: StoredProblem 
         return render_comparison(compare_on(problem, settings), request.output)
     plan = solve(problem, settings.planner)
     return render(ShownPlan(plan, staying=len(plan.stays)), request.output)
-
-
-def requested_settings(request: PlanRequest, planner: Planner | None = None) -> Settings:
-    """The settings of the file or the defaults, with the options of the command line. `planner` replaces theirs."""
-    settings = settings_for(request.settings_file, request.scheduler_name)
-    before = planner or settings.planner
-    given: dict[str, Any] = {"name": request.planner, "scope": request.scope}
-    fields = before.model_dump() | {key: value for key, value in given.items() if value is not None}
-    if fields["name"] != before.name:
-        fields["parameters"] = {}
-    fields["parameters"] = _with_parameters(fields["parameters"], request.parameters)
-    update: dict[str, Any] = {"planner": Planner.model_validate(fields)}
-    if request.apply:
-        update["mode"] = Mode.ACT
-    requested = settings.model_copy(update=update)
-    if problems := planner_errors(requested):
-        raise SettingsError(problems)
-    return requested
-
-
-def _with_parameters(parameters: Mapping[str, Any], given: Iterable[str]) -> dict[str, Any]:
-    """`overload=1.1` and `weights.cpu=2`, each value as in the settings file."""
-    result = deepcopy(dict(parameters))
-    for each in given:
-        path, equals, text = each.partition("=")
-        if not equals or not all(path.split(".")):
-            raise InputError(f"--set: {each!r} names no value; write NAME=VALUE, such as overload=1.1")
-        *sections, name = path.split(".")
-        inner = result
-        for section in sections:
-            inner = inner.setdefault(section, {})
-            if not isinstance(inner, dict):
-                raise InputError(f"--set: {path} is inside of {section}, which is already given as a value")
-        try:
-            inner[name] = read_document(text)
-        except SettingsError as error:
-            raise InputError(f"--set: {each!r} cannot be read: {error}") from error
-    return result
 
 
 def _time(text: str) -> float:

@@ -6,7 +6,6 @@ import asyncio
 import secrets
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,9 +13,8 @@ import click
 from matching.plan import Plan
 from reactor.app import Controller, LiveController, Options, open_controller
 from reactor.cli.compare import compare, render_comparison
-from reactor.cli.plan import PlanRequest, requested_settings
 from reactor.cli.plan_output import render
-from reactor.cli.planning import Planned, make_plan
+from reactor.cli.planning import Planned, PlanRequest, make_plan, requested_settings
 from reactor.cluster.api import ApiRequest
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
@@ -100,8 +98,8 @@ async def _wait_until_synced(live: LiveController) -> None:
 
 
 def _snapshot(controller: Controller, request: PlanRequest) -> Snapshot:
-    snapshot = controller.state.freeze(controller.executor.active_moves())
-    return replace(snapshot, needs=Needs(request.needs)) if request.needs else snapshot
+    needs = Needs(request.needs) if request.needs else Needs.METRICS
+    return controller.state.freeze(controller.executor.active_moves(), needs=needs)
 
 
 async def _carry_out(controller: Controller, planned: Planned, *, to_stderr: bool) -> None:

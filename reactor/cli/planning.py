@@ -1,11 +1,13 @@
-"""Settings and plans for commands: the same decision and planning as in the controller, once."""
+"""What commands that plan share: their settings, and the same decision and planning as in the controller, once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from matching.plan import Plan, Planner
 from matching.problem import Problem, ProblemError
@@ -13,14 +15,33 @@ from reactor.cli.plan_output import ShownPlan
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Decision, Trigger, decide
 from reactor.decision.eligibility import Eligibility
-from reactor.errors import InputError
+from reactor.errors import InputError, SettingsError
 from reactor.planning.problems import rematch_problem
-from reactor.settings.document import read_file
+from reactor.settings.document import read_document, read_file
 from reactor.settings.load import parse_settings
+from reactor.settings.model import Mode, Settings
 from reactor.settings.model import Planner as PlannerSettings
-from reactor.settings.model import Settings
-from reactor.settings.planner import make_planner
+from reactor.settings.planner import make_planner, planner_errors
 from reactor.state.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    files: tuple[str, ...]
+    settings_file: Path | None
+    output: str
+    planner: str | None
+    parameters: tuple[str, ...]
+    compare: bool
+    scope: str | None
+    scheduler_name: str | None
+    now: str | None
+    needs: str | None
+    apply: bool
+    yes: bool
+    store: Path | None
+    kubeconfig: str | None
+    context: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +59,44 @@ def settings_for(file: Path | None, scheduler_name: str | None) -> Settings:
     """The settings of a file or the defaults, as if we managed the pods of that scheduler."""
     settings = parse_settings(read_file(file), str(file)) if file is not None else Settings()
     return settings.model_copy(update={"scheduler_name": scheduler_name}) if scheduler_name else settings
+
+
+def requested_settings(request: PlanRequest, planner: PlannerSettings | None = None) -> Settings:
+    """The settings of the file or the defaults, with the options of the command line. `planner` replaces theirs."""
+    settings = settings_for(request.settings_file, request.scheduler_name)
+    before = planner or settings.planner
+    given: dict[str, Any] = {"name": request.planner, "scope": request.scope}
+    fields = before.model_dump() | {key: value for key, value in given.items() if value is not None}
+    if fields["name"] != before.name:
+        fields["parameters"] = {}
+    fields["parameters"] = _with_parameters(fields["parameters"], request.parameters)
+    update: dict[str, Any] = {"planner": PlannerSettings.model_validate(fields)}
+    if request.apply:
+        update["mode"] = Mode.ACT
+    requested = settings.model_copy(update=update)
+    if problems := planner_errors(requested):
+        raise SettingsError(problems)
+    return requested
+
+
+def _with_parameters(parameters: Mapping[str, Any], given: Iterable[str]) -> dict[str, Any]:
+    """`overload=1.1` and `weights.cpu=2`, each value as in the settings file."""
+    result = deepcopy(dict(parameters))
+    for each in given:
+        path, equals, text = each.partition("=")
+        if not equals or not all(path.split(".")):
+            raise InputError(f"--set: {each!r} names no value; write NAME=VALUE, such as overload=1.1")
+        *sections, name = path.split(".")
+        inner = result
+        for section in sections:
+            inner = inner.setdefault(section, {})
+            if not isinstance(inner, dict):
+                raise InputError(f"--set: {path} is inside of {section}, which is already given as a value")
+        try:
+            inner[name] = read_document(text)
+        except SettingsError as error:
+            raise InputError(f"--set: {each!r} cannot be read: {error}") from error
+    return result
 
 
 def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:

@@ -147,19 +147,13 @@ class Check:
     """`reason` is the single-pod form. `suspects` is the bulk form: the positions of the pods that may be ineligible;
     all others certainly pass."""
 
-    code: Veto | Reason | str
+    name: str
     reason: _Reason
     suspects: _Suspects
 
 
-def veto(code: Veto, evidence: Callable[[Pod, Eligibility], str], suspects: _Suspects) -> Check:
-    """A check whose `evidence` is empty for pods that it does not protect."""
-
-    def reason(pod: Pod, context: Eligibility) -> Ineligible | None:
-        found = evidence(pod, context)
-        return Ineligible(Reason.PROTECTED, found, veto=code) if found else None
-
-    return Check(code, reason, suspects)
+def _protected(veto: Veto, evidence: str) -> Ineligible:
+    return Ineligible(Reason.PROTECTED, evidence, veto=veto)
 
 
 def _not_managed(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -174,56 +168,80 @@ def _maybe_not_managed(pods: Sequence[Pod], context: Eligibility) -> Iterable[in
     return [at for at, pod in enumerate(pods) if pod.namespace == "kube-system"]
 
 
-def _system_critical(pod: Pod, _: Eligibility) -> str:
+def _ended(pod: Pod, _: Eligibility) -> Ineligible | None:
+    if pod.deleting is not None:
+        return _protected(Veto.TERMINATING, "the pod is being deleted")
+    if pod.finished:
+        return _protected(Veto.FINISHED, f"its phase is {pod.phase}")
+    return None
+
+
+def _system(pod: Pod, _: Eligibility) -> Ineligible | None:
+    if pod.mirror:
+        return _protected(Veto.MIRROR, "a static pod belongs to its kubelet")
+    if pod.namespace == "kube-system":
+        return _protected(Veto.KUBE_SYSTEM, "kube-system is never touched")
     if pod.priority_class in _SYSTEM_PRIORITY_CLASSES or pod.priority >= _SYSTEM_PRIORITY:
-        return f"its priority is {pod.priority_class or pod.priority}"
-    return ""
+        return _protected(Veto.SYSTEM_CRITICAL, f"its priority is {pod.priority_class or pod.priority}")
+    return None
 
 
-def _maybe_system_critical(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
-    return [at for at, pod in enumerate(pods) if pod.priority_class or pod.priority >= _SYSTEM_PRIORITY]
+def _maybe_system(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
+    return [
+        at
+        for at, pod in enumerate(pods)
+        if pod.namespace == "kube-system"
+        or pod.mirror
+        or pod.priority >= _SYSTEM_PRIORITY
+        or pod.priority_class in _SYSTEM_PRIORITY_CLASSES
+    ]
 
 
-def _owned_by(kind: str, evidence: str) -> tuple[Callable[[Pod, Eligibility], str], _Suspects]:
-    def single(pod: Pod, _: Eligibility) -> str:
-        return evidence.format(pod.owner.name) if pod.owner is not None and pod.owner.kind == kind else ""
-
-    def bulk(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
-        return [at for at, pod in enumerate(pods) if pod.owner is not None and pod.owner.kind == kind]
-
-    return single, bulk
-
-
-def _controller_gone(pod: Pod, context: Eligibility) -> str:
-    if pod.owner is None or pod.owner.uid in context.snapshot.cluster.workloads:
-        return ""
-    return f"its {pod.owner.kind} {pod.owner.name} is gone, or of a kind that is not watched"
-
-
-def _maybe_controller_gone(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    workloads = context.snapshot.cluster.workloads
-    return [at for at, pod in enumerate(pods) if pod.owner is None or pod.owner.uid not in workloads]
+def _owner(pod: Pod, context: Eligibility) -> Ineligible | None:
+    owner = pod.owner
+    if owner is None:
+        return _protected(Veto.NO_CONTROLLER, "nobody would create it again")
+    if owner.kind == "DaemonSet":
+        return _protected(Veto.DAEMON_SET, f"DaemonSet {owner.name} wants it on this node")
+    if owner.kind == "Job":
+        return _protected(Veto.JOB, f"Job {owner.name} would lose its work")
+    if owner.kind == "Node":
+        return _protected(Veto.MIRROR, "a static pod belongs to its kubelet")
+    if owner.uid not in context.snapshot.cluster.workloads:
+        text = f"its {owner.kind} {owner.name} is gone, or of a kind that is not watched"
+        return _protected(Veto.CONTROLLER_GONE, text)
+    return None
 
 
-def _annotated(pod: Pod, _: Eligibility) -> str:
+def _maybe_owner(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    workloads, unmoved = context.snapshot.cluster.workloads, ("DaemonSet", "Job", "Node")
+    return [
+        at
+        for at, pod in enumerate(pods)
+        if (owner := pod.owner) is None or owner.uid not in workloads or owner.kind in unmoved
+    ]
+
+
+def _annotated(pod: Pod, _: Eligibility) -> Ineligible | None:
     own = pod.annotations.get(DO_NOT_MOVE)
     if own is not None and own.lower() != "false":
-        return f"{DO_NOT_MOVE}: {own}"
+        return _protected(Veto.ANNOTATION, f"{DO_NOT_MOVE}: {own}")
     if _DESCHEDULER_ANNOTATION in pod.annotations:
-        return _DESCHEDULER_ANNOTATION
+        return _protected(Veto.ANNOTATION, _DESCHEDULER_ANNOTATION)
     for key, protecting in _PROTECTING_ANNOTATIONS.items():
         value = pod.annotations.get(key)
         if value is not None and value.lower() == protecting:
-            return f"{key}: {value}"
-    return ""
+            return _protected(Veto.ANNOTATION, f"{key}: {value}")
+    return None
 
 
-def _local_data(pod: Pod, context: Eligibility) -> str:
+def _local_data(pod: Pod, context: Eligibility) -> Ineligible | None:
     if context.settings.execution.allow_local_data or not (pod.local_data or pod.pvcs):
-        return ""
+        return None
     local = [f"local volume {pv.name}" for pv in bound_pvs(pod, context.snapshot.cluster) if pv.local]
     found = (*pod.local_data, *local)
-    return f"{', '.join(found)} (execution.allowLocalData lifts this)" if found else ""
+    text = f"{', '.join(found)} (execution.allowLocalData lifts this)"
+    return _protected(Veto.LOCAL_DATA, text) if found else None
 
 
 def _other_scheduler(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -241,7 +259,7 @@ def _maybe_other_scheduler(pods: Sequence[Pod], context: Eligibility) -> Iterabl
 
 def _unsupported(pod: Pod, context: Eligibility) -> Ineligible | None:
     found = unsupported_constraints(pod, context.snapshot.cluster)
-    return Ineligible(Reason.UNSUPPORTED, f"cannot judge {', '.join(found)}") if found else None
+    return Ineligible(Reason.UNSUPPORTED, f"unsupported {', '.join(found)}") if found else None
 
 
 def _maybe_unsupported(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
@@ -295,6 +313,11 @@ def _settling(pod: Pod, context: Eligibility) -> Ineligible | None:
     return Ineligible(Reason.SETTLING, text, until)
 
 
+def _maybe_settling(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    relieved = context.cooldowns.relieved
+    return [at for at, pod in enumerate(pods) if pod.node in relieved] if relieved else ()
+
+
 def _backed_off(pod: Pod, context: Eligibility) -> Ineligible | None:
     """What mode observe did not carry out does not hold back mode act. Without restraint only a refusal by the API
     server counts."""
@@ -306,21 +329,6 @@ def _backed_off(pod: Pod, context: Eligibility) -> Ineligible | None:
     else:
         counts = backoff.reason in (Reason.PDB, Reason.EVICTION_FAILED)
     return Ineligible(backoff.reason, backoff.text, backoff.until) if counts else None
-
-
-def _maybe_recently_moved(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    lineage = context.cooldowns.lineage
-    return [at for at, pod in enumerate(pods) if pod.uid in lineage] if lineage else ()
-
-
-def _maybe_settling(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    relieved = context.cooldowns.relieved
-    return [at for at, pod in enumerate(pods) if pod.node in relieved] if relieved else ()
-
-
-def _maybe_backed_off(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    backoffs = context.cooldowns.backoffs
-    return [at for at, pod in enumerate(pods) if pod.uid in backoffs] if backoffs else ()
 
 
 def _not_measured(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -336,55 +344,32 @@ def _maybe_not_measured(pods: Sequence[Pod], context: Eligibility) -> Iterable[i
     return [at for at, pod in enumerate(pods) if pod.uid not in measured]
 
 
-MANAGED = (Check(NOT_MANAGED, _not_managed, _maybe_not_managed),)
+def _among(uids: Collection[str], pods: Sequence[Pod]) -> Iterable[int]:
+    return [at for at, pod in enumerate(pods) if pod.uid in uids] if uids else ()
+
+
+MANAGED = (Check("managed", _not_managed, _maybe_not_managed),)
 PROTECTED = (
-    veto(
-        Veto.TERMINATING,
-        lambda pod, _: "the pod is being deleted" if pod.deleting is not None else "",
-        lambda pods, _: [at for at, pod in enumerate(pods) if pod.deleting is not None],
+    Check(
+        "ended",
+        _ended,
+        lambda pods, _: [at for at, pod in enumerate(pods) if pod.phase != "Running" or pod.deleting is not None],
     ),
-    veto(
-        Veto.FINISHED,
-        lambda pod, _: f"its phase is {pod.phase}" if pod.finished else "",
-        lambda pods, _: [at for at, pod in enumerate(pods) if pod.phase != "Running"],
-    ),
-    veto(
-        Veto.MIRROR,
-        lambda pod, _: "a static pod belongs to its kubelet" if pod.mirror else "",
-        lambda pods, _: [at for at, pod in enumerate(pods) if pod.mirror],
-    ),
-    veto(
-        Veto.KUBE_SYSTEM,
-        lambda pod, _: "kube-system is never touched" if pod.namespace == "kube-system" else "",
-        lambda pods, _: [at for at, pod in enumerate(pods) if pod.namespace == "kube-system"],
-    ),
-    veto(Veto.SYSTEM_CRITICAL, _system_critical, _maybe_system_critical),
-    veto(
-        Veto.NO_CONTROLLER,
-        lambda pod, _: "nobody would create it again" if pod.owner is None else "",
-        lambda pods, _: [at for at, pod in enumerate(pods) if pod.owner is None],
-    ),
-    veto(Veto.DAEMON_SET, *_owned_by("DaemonSet", "DaemonSet {} wants it on this node")),
-    veto(Veto.JOB, *_owned_by("Job", "Job {} would lose its work")),
-    veto(Veto.MIRROR, *_owned_by("Node", "a static pod belongs to its kubelet")),
-    veto(Veto.CONTROLLER_GONE, _controller_gone, _maybe_controller_gone),
-    veto(Veto.ANNOTATION, _annotated, lambda pods, _: [at for at, pod in enumerate(pods) if pod.annotations]),
-    veto(
-        Veto.LOCAL_DATA,
-        _local_data,
-        lambda pods, _: [at for at, pod in enumerate(pods) if pod.local_data or pod.pvcs],
-    ),
+    Check("system", _system, _maybe_system),
+    Check("owner", _owner, _maybe_owner),
+    Check("annotations", _annotated, lambda pods, _: [at for at, pod in enumerate(pods) if pod.annotations]),
+    Check("local data", _local_data, lambda pods, _: [at for at, pod in enumerate(pods) if pod.local_data or pod.pvcs]),
 )
 BINDABLE = (
-    Check(Reason.OTHER_SCHEDULER, _other_scheduler, _maybe_other_scheduler),
-    Check(Reason.UNSUPPORTED, _unsupported, _maybe_unsupported),
+    Check("scheduler", _other_scheduler, _maybe_other_scheduler),
+    Check("constraints", _unsupported, _maybe_unsupported),
 )
-EVICTABLE = (Check(Reason.PDB, _pdb, _maybe_pdb),)
+EVICTABLE = (Check("PDB", _pdb, _maybe_pdb),)
 COOLED_DOWN = (
-    Check(Reason.COOLDOWN, _recently_moved, _maybe_recently_moved),
-    Check(Reason.SETTLING, _settling, _maybe_settling),
-    Check("backoff", _backed_off, _maybe_backed_off),
+    Check("cooldown", _recently_moved, lambda pods, context: _among(context.cooldowns.lineage, pods)),
+    Check("settling", _settling, _maybe_settling),
+    Check("backoff", _backed_off, lambda pods, context: _among(context.cooldowns.backoffs, pods)),
 )
-FRESHLY_MEASURED = (Check(Reason.NO_FRESH_METRICS, _not_measured, _maybe_not_measured),)
+FRESHLY_MEASURED = (Check("metrics", _not_measured, _maybe_not_measured),)
 CHECKS = (*MANAGED, *PROTECTED, *BINDABLE, *EVICTABLE, *COOLED_DOWN, *FRESHLY_MEASURED)
 """In the order in which reasons are reported."""

@@ -19,8 +19,10 @@ from reactor.planning.strategy import choose_strategy
 from reactor.settings.model import Execution
 from reactor.state.moves import Move, MoveState, PodRef
 
-_MAX_TEXT = 400
 _MAX_REASONS = 4
+_MAX_REASON = 200
+_MAX_OUTCOME = 300
+"""Limits that keep a move below 4 KiB."""
 
 STATE_AFTER_EVICTION = {
     Eviction.ACCEPTED: MoveState.EVICTED,
@@ -51,7 +53,7 @@ def planned(move_id: str, plan_id: str, move: PlannedMove, pod: Pod, view: Clust
         source=move.source or "",
         target=move.target,
         strategy=move.strategy,
-        reasons=tuple(reason[:_MAX_TEXT] for reason in reasons),
+        reasons=tuple(reason[:_MAX_REASON] for reason in reasons),
     )
 
 
@@ -70,7 +72,7 @@ def after_eviction(move: Move, answer: EvictionAnswer, now: float) -> Move:
 
 
 def ended(move: Move, state: MoveState, now: float, outcome: str) -> Move:
-    return replace(move, state=state, ended=now, outcome=outcome[:_MAX_TEXT])
+    return replace(move, state=state, ended=now, outcome=outcome[:_MAX_OUTCOME])
 
 
 def siblings(pod: Pod, view: ClusterView) -> frozenset[str]:

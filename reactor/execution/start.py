@@ -54,7 +54,7 @@ def choose_starts(moves: ActiveMoves, eligibility: Eligibility) -> Starts:
 
 
 def why_obsolete(move: Move, eligibility: Eligibility) -> str:
-    """Why the plan no longer holds for this pod; empty when it does."""
+    """Why the move is not possible any more; empty when it is."""
     cluster = eligibility.snapshot.cluster
     pod = cluster.pods.get(move.pod.uid)
     if pod is None:

@@ -16,7 +16,7 @@ from reactor.state.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    place: Mapping[str, str | None]
+    reserved_nodes: Mapping[str, str | None]
     """By UID: the node that is reserved for the pod, or None."""
     unsupported: tuple[Pod, ...]
     """Not bound, because a hard constraint of theirs is not supported."""
@@ -62,7 +62,7 @@ def check_reservations(pending: Pending, snapshot: Snapshot, settings: Settings)
     kept = snapshot.moves.reservations(snapshot.at, settings.execution)
     bindable: list[PlannedMove] = []
     unreserved: list[str] = []
-    for uid, node in pending.place.items():
+    for uid, node in pending.reserved_nodes.items():
         pod = snapshot.cluster.pods[uid]
         others = [each for each in kept if each.move.replacement != uid]
         if node is not None and fits_now(pod, node, snapshot, others):

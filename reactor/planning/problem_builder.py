@@ -177,13 +177,13 @@ def fits_now(pod: Pod, target: str, snapshot: Snapshot, reservations: Sequence[R
 def _background(axes: tuple[str, ...], node: Node, usage: Usage, used: Amounts | None) -> Amounts:
     """What the node uses beyond its pods and beyond the difference between capacity and allocatable."""
     measured = {"cpu": usage.cpu.fresh, "memory": usage.memory.fresh}
-    rest = []
+    background = []
     for at, axis in enumerate(axes):
         total = measured.get(axis)
-        kept_back = node.capacity.get(axis, 0.0) - node.allocatable.get(axis, 0.0)
+        system_reserved = node.capacity.get(axis, 0.0) - node.allocatable.get(axis, 0.0)
         pods = used[at] if used is not None else 0.0
-        rest.append(0.0 if total is None else max(0.0, total - pods - max(0.0, kept_back)))
-    return tuple(rest)
+        background.append(0.0 if total is None else max(0.0, total - pods - max(0.0, system_reserved)))
+    return tuple(background)
 
 
 def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs]) -> list[ProblemPod]:

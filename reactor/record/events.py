@@ -143,7 +143,7 @@ def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Annou
     pods = snapshot.cluster.pods
     for pod in placement.unsupported:
         unsupported = ", ".join(unsupported_constraints(pod, snapshot.cluster))
-        yield pod_event(pod, "FailedScheduling", f"unsupported constraints: {unsupported}", warning=True)
+        yield pod_event(pod, "FailedScheduling", f"unsupported {unsupported}", warning=True)
     for left in placement.plan.unplaced if placement.plan is not None else ():
         yield pod_event(pods[left.uid], "FailedScheduling", left.reason, warning=True)
     for one in placement.bound:

@@ -25,12 +25,13 @@ from storage.store import Store
 
 
 class History:
-    """A wait or a placement that is the same as in the cycle before is not written again."""
+    """A decision about a pod that is the same as in the cycle before is not written again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last_wait: dict[str, Reason] = {}
         self._last_placement: dict[str, str] = {}
+        self._unplanned: dict[str, str] = {}
         self._numbers = itertools.count(1)
 
     def waits(self, cycle: str, decision: Decision) -> list[Wait]:
@@ -39,6 +40,19 @@ class History:
         self._last_wait = {wait.uid: wait.reason for wait in decision.waits}
         self._store.add_decisions(*(self._wait_row(cycle, decision.at, wait) for wait in new))
         return new
+
+    def unplanned(self, cycle: str, decision: Decision, *, planned: bool) -> None:
+        """Unhappy pods of a cycle that made no plan: moves are under way, or the planner refused the problem."""
+        causes = {} if planned else {one.uid: one.cause for one in decision.unhappy}
+        for one in decision.unhappy:
+            if one.uid in causes and self._unplanned.get(one.uid) != one.cause:
+                text = f"no plan was made; happiness {one.happiness.probability:.2f}: {one.cause}"
+                self._store.add_decisions(
+                    DecisionRow(
+                        self._id(cycle), cycle, decision.at, "rematch", one.uid, one.pod, decision.trigger, text
+                    )
+                )
+        self._unplanned = causes
 
     def placement(self, cycle: str, at: float, placement: Placement) -> None:
         """Pending pods: the node of each, or why there is none."""

@@ -77,6 +77,7 @@ class Recorder:
         decision = outcome.decision
         for wait in self._history.waits(cycle, decision):
             self._wait(wait, snapshot)
+        self._history.unplanned(cycle, decision, planned=outcome.rematch is not None)
         for one in decision.unhappy:
             pod = snapshot.cluster.pods[one.uid]
             log.info(

@@ -51,7 +51,7 @@ def snapshot_from_dump(
 
 
 def _with_assumed_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:
-    """Files without any ReplicaSet, say, do not show that they are gone: nobody asked for them."""
+    """Files without any ReplicaSet, say, do not prove that they are gone: they may not have been asked for."""
     listed = {workload.kind for workload in view.workloads.values()}
     assumed = {
         owner.uid: Workload(owner.kind, owner.uid, pod.namespace, owner.name, "")

@@ -20,7 +20,7 @@ from reactor.signals.probes import ProbeHistory
 from reactor.signals.usage import UsageHistory
 from reactor.state.happiness import PodHappiness
 from reactor.state.moves import ActiveMoves
-from reactor.state.snapshot import Snapshot
+from reactor.state.snapshot import Needs, Snapshot
 from reactor.work_queue import WorkQueue
 from storage.rows import HappinessRow
 
@@ -120,14 +120,15 @@ class State:
         }
         return self._cluster(now)
 
-    def freeze(self, moves: ActiveMoves, cluster: ClusterView | None = None) -> Snapshot:
-        """Changes nothing, so it may be called at any time. `cluster` as `start_cycle` returned it, else as it is."""
-        now = self._clock.now()
-        cluster = self._cluster(now) if cluster is None else cluster
+    def freeze(self, moves: ActiveMoves, cluster: ClusterView | None = None, needs: Needs = Needs.METRICS) -> Snapshot:
+        """Changes nothing, so it may be called at any time. `cluster` is what `start_cycle` returned, by default the
+        cluster as it is now."""
+        cluster = self._cluster(self._clock.now()) if cluster is None else cluster
+        now = cluster.at
         pods = [pod for uid in self._failing if (pod := cluster.pods.get(uid)) is not None]
         happiness = {pod.uid: self._happiness(pod, now) for pod in pods}
         failing = {uid: each for uid, each in happiness.items() if each.counts.failures >= NEGLIGIBLE_FAILURES}
-        return Snapshot(now, cluster, self.usage.freeze(now), failing, moves)
+        return Snapshot(now, cluster, self.usage.freeze(now), failing, moves, needs)
 
     def _cluster(self, now: float) -> ClusterView:
         """As the watches show it, with the bindings that they do not show yet."""

@@ -21,7 +21,7 @@ from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.outcome import Outcome
 from reactor.record.history_reader import HistoryEntry, HistoryReader, HistoryTotals
 from reactor.settings.model import Settings
-from reactor.settings.source import RefusedRevision, SettingsRevision
+from reactor.settings.source import SettingsSource
 from reactor.signals.probes import ProbeEvidence
 from reactor.state.snapshot import Snapshot
 from reactor.web.chart_samples import ChartSamples, Sample
@@ -73,10 +73,7 @@ class SettingsReader(Protocol):
     def get(self) -> Settings: ...
 
     @property
-    def current(self) -> SettingsRevision: ...
-
-    @property
-    def refused(self) -> RefusedRevision | None: ...
+    def source(self) -> SettingsSource: ...
 
 
 class HealthReader(Protocol):
@@ -223,7 +220,7 @@ class LiveView:
         )
 
     def _settings_view(self) -> SettingsView:
-        current, refused = self._settings.current, self._settings.refused
+        current, refused = self._settings.source.current, self._settings.source.refused
         errors = refused.problems if refused is not None else ()
         return SettingsView(
             current.digest[:12], current.source, tuple(Refusal(path, message) for path, message in errors)

@@ -11,8 +11,6 @@ from reactor.app import Controller, LiveController
 from reactor.background.metrics_collection import ServiceLevel
 from reactor.decision.cooldowns import Cooldowns
 from reactor.record.history_reader import HistoryReader
-from reactor.settings.model import Settings
-from reactor.settings.source import RefusedRevision, SettingsRevision
 from reactor.signals.probes import ProbeEvidence
 from reactor.state.snapshot import Snapshot
 from reactor.web.live import LiveView, Readers
@@ -35,7 +33,7 @@ async def serve(live: LiveController, host: str, port: int) -> AsyncIterator[str
 
 def live_view(live: LiveController) -> LiveView:
     controller = live.controller
-    readers = Readers(_State(controller), _Settings(live), HistoryReader(controller.store), _Health(live))
+    readers = Readers(_State(controller), live.settings, HistoryReader(controller.store), _Health(live))
     view = LiveView(readers, controller.clock, live.connection.server.partition("://")[2])
     controller.recorder.listen(view.cycle_recorded)
     return view
@@ -69,22 +67,6 @@ class _State:
 
     def evidence(self, uid: str, at: float) -> ProbeEvidence | None:
         return self.controller.state.probes.evidence(uid, at)
-
-
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    live: LiveController
-
-    def get(self) -> Settings:
-        return self.live.settings.get()
-
-    @property
-    def current(self) -> SettingsRevision:
-        return self.live.settings.source.current
-
-    @property
-    def refused(self) -> RefusedRevision | None:
-        return self.live.settings.source.refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ async def test_in_mode_observe_nothing_is_touched(shop: Shop, tmp_path: Path) ->
     assert "Moving" not in shop.said()
 
 
-async def test_a_dry_run_says_nothing_either(shop: Shop, tmp_path: Path) -> None:
+async def test_a_dry_run_writes_no_events_either(shop: Shop, tmp_path: Path) -> None:
     async with controlled(shop, tmp_path, "mode: act", dry_run=True, mode=Mode.OBSERVE) as live:
         await eventually(measured(live))
         shop.fail("web")

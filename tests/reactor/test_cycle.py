@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace as replace_fields
+
 import pytest
 from msgspec.structs import replace
 
+from matching.plan import Planner
+from matching.problem import ProblemError
 from reactor.cluster.writes import Binding, BindingAnswer
+from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.decision.reasons import Reason
 from reactor.state.moves import MoveState
@@ -18,14 +24,14 @@ WEB, DB = make_pod("web-1"), make_pod("db-1")
 
 @pytest.fixture
 def rig() -> Rig:
-    """web-1 fails on a crowded n1; n2 is idle."""
+    """web-1 fails on an overloaded n1; n2 is idle."""
     rig = Rig()
     rig.sync(WEB, DB, make_node("n1"), make_node("n2"))
-    crowd(rig)
+    overload(rig)
     return rig
 
 
-def crowd(rig: Rig) -> None:
+def overload(rig: Rig) -> None:
     rig.measure({"web-1": 1.0, "db-1": 2.5}, {"n1": 3.9, "n2": 0.1})
     rig.fail(WEB, 20)
 
@@ -59,7 +65,7 @@ async def test_a_move_is_in_the_store_before_its_pod_is_evicted(rig: Rig) -> Non
     assert [row.state for row in rig.rows.safe] == ["planned"]
 
 
-async def test_an_evicted_pods_node_is_held_even_when_another_one_would_be_nearer(rig: Rig) -> None:
+async def test_the_target_is_reserved_even_when_another_node_would_be_preferred(rig: Rig) -> None:
     await evicted(rig)
     rig.put(make_node("n3", cpu=1.2, memory=0.6 * GIB))
 
@@ -69,7 +75,7 @@ async def test_an_evicted_pods_node_is_held_even_when_another_one_would_be_neare
     assert rig.writer.bound == [("web-2", "n2")]
 
 
-async def test_a_held_node_that_is_full_by_now_is_given_up(rig: Rig) -> None:
+async def test_a_reserved_node_that_is_full_by_now_is_given_up(rig: Rig) -> None:
     await evicted(rig)
     rig.put(make_pod("x-1", node="n2", requests={"cpu": 3.9, "memory": GIB}), make_node("n3"))
 
@@ -80,7 +86,7 @@ async def test_a_held_node_that_is_full_by_now_is_given_up(rig: Rig) -> None:
     assert len(rig.writer.bound) == 1
 
 
-async def test_others_do_not_get_the_room_that_is_held(rig: Rig) -> None:
+async def test_other_pods_do_not_get_the_reserved_room(rig: Rig) -> None:
     big = replace(WEB, requests={"cpu": 3.0, "memory": GIB})
     rig.put(big)
     await evicted(rig)
@@ -221,7 +227,7 @@ async def test_a_pod_with_an_unsupported_constraint_is_not_bound() -> None:
     assert rig.writer.bound == []
 
 
-async def test_the_interval_asks_for_a_rematch_of_whoever_may_move() -> None:
+async def test_the_interval_starts_a_rematch_of_all_eligible_pods() -> None:
     rig = Rig()
     rig.sync(WEB, DB, make_node("n1"), make_node("n2"))
     rig.measure({"web-1": 1.0, "db-1": 2.9}, {"n1": 3.95, "n2": 0.1})
@@ -278,3 +284,58 @@ async def test_observe_in_the_middle_of_a_move_still_brings_it_to_its_end(rig: R
     await rig.run_cycle()
 
     assert rig.writer.bound == [(replacement.name, "n2")]
+
+
+def refuse(_name: str, _parameters: Mapping[str, object]) -> Planner:
+    raise ProblemError("pod shop/x: usage of cpu is -1")
+
+
+async def refused(rig: Rig) -> None:
+    """A cycle in which the planner refuses the problem."""
+    with pytest.raises(ProblemError):
+        await run_cycle(replace_fields(rig.controller.parts, planner=refuse), Trigger.UNHAPPY)
+
+
+async def test_the_end_of_a_move_is_recorded_although_the_planner_fails_in_the_same_cycle(rig: Rig) -> None:
+    await evicted(rig)
+    successor = rig.run_pod(rig.replace_pod(WEB, "web-2"), "n2")
+    rig.put(make_pending("x-1"))
+
+    await refused(rig)
+
+    assert rig.rows.moves[-1].state == "done"
+    assert rig.instruments.registry.get_sample_value("rematch_moves_total", {"outcome": "done"}) == 1
+    assert rig.memory.cooldowns.lineage[successor.uid].generation == 1
+    assert not rig.executor.busy
+
+
+async def test_the_decision_of_a_cycle_is_recorded_although_its_planning_fails(rig: Rig) -> None:
+    await refused(rig)
+
+    assert [(row.kind, row.pod_key) for row in rig.rows.decisions] == [("rematch", "shop/web-1")]
+    assert rig.writer.evicted == []
+
+
+async def test_a_replacement_is_bound_to_its_reserved_node_without_any_planner(rig: Rig) -> None:
+    await evicted(rig)
+    rig.replace_pod(WEB, "web-2")
+
+    outcome = await run_cycle(replace_fields(rig.controller.parts, planner=refuse), Trigger.UNHAPPY)
+
+    assert rig.writer.bound == [("web-2", "n2")]
+    assert outcome.placement is not None
+    assert outcome.placement.plan is None
+    assert [(row.kind, row.reason, row.pod_key) for row in rig.rows.decisions][-1] == ("place", "pending", "shop/web-2")
+
+
+async def test_other_pods_are_matched_around_a_replacement(rig: Rig) -> None:
+    big = replace(WEB, requests={"cpu": 3.0, "memory": GIB})
+    rig.put(big)
+    await evicted(rig)
+    rig.put(make_pending("x-1", requests={"cpu": 2.0, "memory": GIB}))
+    rig.replace_pod(WEB, "web-2", requests={"cpu": 3.0, "memory": GIB})
+
+    await rig.run_cycle()
+
+    assert rig.writer.bound[0] == ("web-2", "n2")
+    assert ("x-1", "n2") not in rig.writer.bound

@@ -13,6 +13,7 @@ from reactor.cycle import CycleParts
 from reactor.decision.decide import Decision, Trigger, Wait
 from reactor.decision.reasons import Reason
 from reactor.execution.outcome import Outcome
+from reactor.loop import SHORTEST_PAUSE
 from reactor.state.moves import Move
 from tests.support.clock import NOW, eventually
 from tests.support.cluster import make_node, make_pod, make_settings
@@ -82,7 +83,7 @@ async def test_nothing_is_decided_before_the_first_list(rig: Rig, cycles: Cycles
         assert len(cycles.seen) == 1
 
 
-async def test_everybody_is_looked_at_again_at_each_evaluation_interval(rig: Rig, cycles: Cycles) -> None:
+async def test_a_cycle_runs_at_each_evaluation_interval(rig: Rig, cycles: Cycles) -> None:
     rig.sync()
     async with running(rig):
         await first_cycle(rig, cycles)
@@ -185,3 +186,22 @@ async def test_the_loop_runs_real_cycles() -> None:
         await eventually(lambda: rig.writer.bound)
 
     assert rig.writer.bound == [("web-1", "n1")]
+
+
+async def test_on_a_virtual_clock_the_loop_is_stepped_when_it_is_due(rig: Rig, cycles: Cycles) -> None:
+    rig.sync()
+    await rig.loop.step({})
+    assert rig.loop.due_at == NOW + 10
+
+    cycles.until = NOW + 3
+    await rig.loop.step({})
+    assert rig.loop.due_at == NOW + 3
+
+    rig.clock.set(NOW + 3)
+    outcome = await rig.loop.step({})
+    assert outcome is not None
+    assert rig.loop.due_at == NOW + 3 + SHORTEST_PAUSE
+
+    cycles.failure = ProblemError("pod shop/x: usage of cpu is -1")
+    assert await rig.loop.step({}) is None
+    assert rig.loop.due_at == NOW + 13

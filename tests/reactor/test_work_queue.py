@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from reactor.work_queue import LONGEST_WAY, WorkQueue
+from reactor.work_queue import MAX_YIELD, WorkQueue
 from tests.support.clock import NOW, VirtualClock
 
 
@@ -51,7 +51,7 @@ async def test_silence_ends_it_too(clock: VirtualClock) -> None:
     assert await asked == {}
 
 
-async def test_what_comes_while_nobody_waits_is_not_lost(clock: VirtualClock) -> None:
+async def test_keys_added_between_two_calls_are_not_lost(clock: VirtualClock) -> None:
     work_queue = WorkQueue(clock)
     for key in ("a", "b"):
         work_queue.add(key)
@@ -60,7 +60,7 @@ async def test_what_comes_while_nobody_waits_is_not_lost(clock: VirtualClock) ->
         assert set(await asked) == {key}
 
 
-async def test_whoever_stops_waiting_leaves_nothing_running(clock: VirtualClock) -> None:
+async def test_a_cancelled_wait_leaves_no_task_behind(clock: VirtualClock) -> None:
     work_queue = WorkQueue(clock)
     asked = asyncio.create_task(work_queue.next(10))
     await clock.settle()
@@ -79,7 +79,7 @@ async def gave_way_within(seconds: float, work_queue: WorkQueue) -> bool:
     return bool(done)
 
 
-async def test_bulk_work_lets_a_turn_pass(clock: VirtualClock) -> None:
+async def test_bulk_work_yields_to_a_cycle(clock: VirtualClock) -> None:
     work_queue = WorkQueue(clock)
     await work_queue.yield_to_cycle()
 
@@ -99,19 +99,19 @@ async def test_bulk_work_lets_a_turn_pass(clock: VirtualClock) -> None:
     asked.cancel()
 
 
-async def test_bulk_work_does_not_wait_where_nobody_follows_the_calls(clock: VirtualClock) -> None:
+async def test_bulk_work_does_not_wait_where_nothing_takes_the_keys(clock: VirtualClock) -> None:
     work_queue = WorkQueue(clock)
     work_queue.add("a")
 
-    assert await gave_way_within(LONGEST_WAY / 2, work_queue)
+    assert await gave_way_within(MAX_YIELD / 2, work_queue)
 
 
 async def test_bulk_work_does_not_wait_for_ever(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reactor.work_queue.LONGEST_WAY", 0.01)
+    monkeypatch.setattr("reactor.work_queue.MAX_YIELD", 0.01)
     work_queue = WorkQueue(clock)
     work_queue.add("a")
     asked = asyncio.create_task(work_queue.next(60.0))
     await clock.advance(1.0)
     await asked
 
-    assert await gave_way_within(LONGEST_WAY, work_queue)
+    assert await gave_way_within(MAX_YIELD, work_queue)

@@ -60,6 +60,7 @@ INSERT INTO decisions VALUES ('a-1', 'a', 100.0, 'wait', 'u1', 'shop/web', 'cool
 INSERT INTO decisions VALUES ('a-2', 'a', 100.0, 'rematch', 'u1', 'shop/web', 'unhappy', 'n1 is full', NULL);
 INSERT INTO decisions VALUES ('b-1', 'b', 200.0, 'rematch', 'u1', 'shop/web', 'unhappy', 'n1 is full', NULL);
 INSERT INTO decisions VALUES ('b-2', 'b', 200.0, 'rematch', 'u2', 'shop/api', 'unhappy', 'n2 is full', NULL);
+INSERT INTO decisions VALUES ('d-1', 'd', 250.0, 'rematch', 'u2', 'shop/api', 'unhappy', 'n2 is full', NULL);
 INSERT INTO plans VALUES ('p1', 'a', 100.0, 'stable', 'act', 'unhappy', 1, 0, 1, '{"moves": []}');
 INSERT INTO plans VALUES ('p2', 'b', 200.0, 'stable', 'act', 'unhappy', 0, 0, 1, '{"moves": []}');
 INSERT INTO moves VALUES ('m1', 'p1', 'u1', 'shop/web', 'shop/web', 'n1', 'n2', 'done', 101.0, 101.0, 102.0, 104.0,
@@ -93,14 +94,17 @@ async def test_a_store_of_the_first_schema_keeps_its_history(database: Path) -> 
         decisions, plans = await store.decisions(), await store.plans()
         (move,), (revision,), (happiness,) = await store.moves(), await store.revisions(), await store.happiness()
         store.add_decisions(DecisionRow("c-1", "c", 300.0, "wait", "u1", "shop/web", "cooldown"))
-    assert [(row.id, row.kind, row.until) for row in decisions] == [("a-1", "wait", 160.0)]
+    assert [(row.id, row.kind, row.until) for row in decisions] == [
+        ("d-1", "rematch", None),
+        ("a-1", "wait", 160.0),
+    ], "a rematch without a plan is a decision"
     assert [(row.id, row.pod_key, row.text) for row in plans] == [
         ("p2", None, "shop/web: n1 is full; shop/api: n2 is full"),
         ("p1", "shop/web", "shop/web: n1 is full"),
     ]
     assert (move.plan_id, move.at, move.cycle, move.reasons, move.outcome) == ("p1", 104.0, "", (), "done")
     assert happiness.uid == "u1"
-    order = [revision.seq, decisions[0].seq, plans[1].seq, move.seq, plans[0].seq]
+    order = [revision.seq, decisions[1].seq, plans[1].seq, move.seq, plans[0].seq, decisions[0].seq]
     assert order == sorted(set(order))
     assert not any("meta" in line for line in _dump(database))
 

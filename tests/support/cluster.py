@@ -141,7 +141,7 @@ def make_view(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Cluste
 def make_usage(
     view: ClusterView, pods: Mapping[str, Use], nodes: Mapping[str, Use], *, now: float, age: float = 0.0
 ) -> UsageView:
-    """`pods` by name, all in their own namespace; who is not named was never measured."""
+    """`pods` by name; a pod that is not named was never measured."""
     usage = UsageHistory(120.0, 900.0, SigmaOrPercentile())
     for node in view.nodes.values():
         usage.observe_node(node.name, node.addresses)

@@ -1,4 +1,4 @@
-"""Disruption budgets: how many of the pods they protect may go right now."""
+"""PodDisruptionBudgets: which pods each protects, and how many of them may be evicted now."""
 
 from __future__ import annotations
 

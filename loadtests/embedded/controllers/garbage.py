@@ -1,4 +1,4 @@
-"""What goes when something else is gone: dependents, the content of namespaces, pods without their node."""
+"""Garbage collection: dependents of deleted owners, the content of namespaces, pods of deleted nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taints that follow from what a node says of itself: cordoned, or not ready."""
+"""Taints of cordoned and not-ready nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReplicaSet -> pods: as many as asked for, adopted, released, created and removed."""
+"""ReplicaSet -> pods: adopts, releases, creates and deletes them; the real controller's order of deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables: what `kubectl get` prints, column by column, as the real server would say it."""
+"""Tables: what `kubectl get` prints, with the real server's columns."""
 
 from loadtests.embedded.tables.table import table_of
 

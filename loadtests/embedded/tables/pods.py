@@ -1,4 +1,4 @@
-"""The pod table: the STATUS column is a small story of its own."""
+"""The pod table, with the rules of the STATUS column."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""HTTP: paths, bodies and answers of the API. What an answer means is decided in the modules above, not here."""
+"""The HTTP layer: paths, bodies and responses. The rules of the API are in the parent package."""

@@ -1,4 +1,4 @@
-"""What is served here, in the form that clients ask for it; health and version."""
+"""Discovery, health and version endpoints."""
 
 from __future__ import annotations
 

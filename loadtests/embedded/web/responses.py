@@ -1,4 +1,4 @@
-"""Answers: objects, lists and Status, in JSON."""
+"""Responses: objects, lists and Status, in JSON."""
 
 from __future__ import annotations
 

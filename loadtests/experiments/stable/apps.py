@@ -1,4 +1,4 @@
-"""The fifteen apps of a seed: who does how much work per request.
+"""The fifteen apps of a seed: how much work each does per request.
 
 All ask for the same resources, so where the scheduler puts them does not depend on their work, and is asked first. The
 amounts of work are the same for every seed; which app has which is drawn. As in the paper, only draws are taken in
@@ -29,7 +29,7 @@ def app_names(design: Design) -> tuple[str, ...]:
 
 
 def draw_apps(design: Design, seed: int, default: Placement) -> tuple[App, ...]:
-    """In the order of deployment; the same for ever where the default placement is."""
+    """In the order of deployment; a seed and a default placement always give the same apps."""
     source = random.Random(f"stable-experiment/{seed}")
     low, high = WORK_MS
     works = [low + (high - low) * index / (design.apps - 1) for index in range(design.apps)]

@@ -1,4 +1,4 @@
-"""What runs a step of the experiment: simulated time and real nodes implement the same few calls."""
+"""The interface of an experiment's world; simulated time and real nodes implement it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Machine:
     """How the machine itself was during a step, in cores; a simulation has none."""
 
     outside_idle: float
-    """Of the CPU that is not promised to the nodes, what nobody used."""
+    """Unused part of the CPU that is not promised to the nodes."""
     outside: float
     """Cores that are not promised to the nodes."""
     late_ms: float
@@ -64,7 +64,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class SessionSpec:
-    """One run: the apps, where they start, and who looks after them (None: nobody)."""
+    """One run: the apps, where they start, and the controller's settings (None: no controller)."""
 
     seed: int
     apps: tuple[App, ...]

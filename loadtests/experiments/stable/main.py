@@ -18,7 +18,6 @@ from typing import Any
 
 import click
 
-from loadtests.demo.state_folder import claimed
 from loadtests.experiments.stable.apps import draw_apps
 from loadtests.experiments.stable.design import (
     FULL,
@@ -39,6 +38,7 @@ from loadtests.experiments.stable.report.writing import write_report
 from loadtests.experiments.stable.runner import Plan, Runner
 from loadtests.experiments.stable.settings import settings_for
 from loadtests.experiments.stable.simulated import SimulatedDriver
+from loadtests.tools.state_folder import claimed
 from matching.registry import known_planners
 from reactor.cli.stopping import until_stopped
 from reactor.errors import InputError

@@ -101,7 +101,7 @@ class Counts:
     """Of one step."""
 
     rematches: int = 0
-    """Plans that moved somebody."""
+    """Plans with at least one move."""
     dumped: int = 0
     moves: int = 0
     """That were completed."""

@@ -1,4 +1,4 @@
-"""Walks through a design with a driver; a step is on disk as soon as the next is over."""
+"""Runs a design with a driver; a step is on disk as soon as the next is over."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _FLOORS: dict[tuple[str, str], float] = {
 """Seconds: a container needs 1 to 2 to start, a kubelet's usage figures are some seconds old."""
 
 _WINDOW_SECONDS = 10
-"""Of usage in the short form: a kubelet that looks every two seconds tells of a container every four or so."""
+"""Usage window of the short form: a kubelet that samples every two seconds reports a container about every four."""
 
 
 def settings_for(arm: Arm, pace: Pace, prometheus: str = "") -> Settings:

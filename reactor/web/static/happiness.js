@@ -10,7 +10,7 @@ export const LEVELS = [
   ["near", "close to its threshold"],
   ["low", "unhappy"],
   ["critical", "very unhappy"],
-  ["unknown", "not judged"],
+  ["unknown", "unknown"],
 ];
 
 export function level({ happiness, threshold, happy, managed }) {

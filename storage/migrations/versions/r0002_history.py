@@ -1,6 +1,6 @@
 """The history is read from the store alone: `seq` orders and pages it, and problems are stored with their plans.
 
-One row per plan says what the plan is for. Until now there was one decision of kind `rematch` per unhappy pod.
+A plan says what it is for. Until now a decision of kind `rematch` per unhappy pod did, now only where there is no plan.
 The table `meta` is dropped because nothing reads it.
 """
 
@@ -63,7 +63,7 @@ def _fill_plans() -> None:
         "UPDATE plans SET text = causes.text, pod_key = CASE WHEN causes.pods = 1 THEN causes.pod_key END"
         " FROM causes WHERE causes.cycle = plans.cycle"
     )
-    op.execute("DELETE FROM decisions WHERE kind = 'rematch'")
+    op.execute("DELETE FROM decisions WHERE kind = 'rematch' AND cycle IN (SELECT cycle FROM plans)")
     op.execute("DROP TABLE temp.causes")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loadtests.benchmarks.real_load import Row, compare, moves_by_inertia, table
-from loadtests.benchmarks.real_load_data import FUTURE, SOURCES, Instance, Size, Source, draw, read_series
+from loadtests.benchmarks.real_load import compare, moves_by_inertia, table
+from loadtests.benchmarks.real_load_data import FUTURE, SOURCES, Instance, Row, Size, Source, draw, read_series
 
 DATA = Path(__file__).parents[2] / "data" / "load"
 SMALL = Size(nodes=5, pods=40)

@@ -24,8 +24,8 @@ from loadtests.controlplane.process import (
     remember,
     remove_leftovers,
 )
-from loadtests.demo.state_folder import claimed
 from loadtests.tools.ports import free_ports
+from loadtests.tools.state_folder import claimed
 from reactor.errors import ClusterError, InputError
 from tests.support.clock import eventually
 

@@ -55,6 +55,11 @@ def test_a_request_without_a_ready_pod_fails() -> None:
     assert summary.p99_ms == pytest.approx(2000.0, rel=0.02)
 
 
+def test_the_demo_does_not_count_dropped_requests() -> None:
+    text = "\n".join([point(1.0), point(1.5, metric="dropped_iterations", value=1.0)])
+    assert len(parse_samples(text, URLS, timeout=2.0, may_drop=True)) == 1
+
+
 @pytest.mark.parametrize(
     ("lines", "says"),
     [

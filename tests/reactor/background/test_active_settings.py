@@ -58,7 +58,7 @@ async def test_a_config_map_is_in_force_when_it_comes_and_when_it_changes(rig: R
     assert settings.get().happiness.threshold == 0.5
     assert len(rig.rows.revisions) == 3
     assert rig.rows.revisions[-1].source == "ConfigMap rematch/settings"
-    assert rig.work_queue._called.is_set()
+    assert rig.work_queue._added.is_set()
 
 
 def test_a_bad_revision_is_refused_as_a_whole_and_reported_everywhere(rig: Rig) -> None:

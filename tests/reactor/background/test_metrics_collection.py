@@ -79,7 +79,7 @@ async def test_unknown_pods_are_not_stored(rig: Rig, collector: MetricsCollector
     assert [row.subject for row in rig.rows.samples] == ["n1"]
 
 
-async def test_a_source_that_fails_is_told_and_counted_until_it_works(
+async def test_a_source_that_fails_is_reported_and_counted_until_it_works(
     rig: Rig, collector: MetricsCollector, reader: FakeReader
 ) -> None:
     reader.error = Unreachable("connection reset")
@@ -121,7 +121,7 @@ async def test_unknown_nodes_are_reported(rig: Rig, collector: MetricsCollector,
     assert not collector.problems[MetricsSource.METRICS_API]
 
 
-async def test_sources_are_asked_at_their_interval_and_not_before_the_first_list(reader: FakeReader) -> None:
+async def test_sources_are_read_at_their_interval_and_not_before_the_first_list(reader: FakeReader) -> None:
     rig = Rig(make_settings(metrics={"metrics_api": {"interval": 5}}))
     collector = MetricsCollector(
         rig.state, cast(ClusterReader, reader), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
@@ -158,7 +158,7 @@ async def test_a_source_that_is_switched_off_is_not_asked_and_has_no_problems(
     assert not collector.problems.get(MetricsSource.METRICS_API)
 
 
-async def test_fresh_measurements_wake_the_controller_for_whoever_fails(rig: Rig, collector: MetricsCollector) -> None:
+async def test_fresh_measurements_wake_the_controller_for_failing_pods(rig: Rig, collector: MetricsCollector) -> None:
     rig.fail(make_pod(), 1)
     waiting = asyncio.create_task(rig.work_queue.next(0.0))
     await rig.clock.advance(0.1)

@@ -12,8 +12,8 @@ import click
 import pytest
 import structlog
 
-from reactor.cli.plan import PlanRequest
 from reactor.cli.plan_live import plan_live
+from reactor.cli.planning import PlanRequest
 from storage.store import Store
 from tests.support.shop import Shop, open_shop
 

@@ -160,7 +160,7 @@ def test_what_the_last_try_said_holds_for_a_while(reason: Reason) -> None:
     assert cause_of(decided(make_pod(), cooldowns=Cooldowns(backoffs={"uid-web-1": Backoff(NOW, reason, "")})))
 
 
-def test_while_a_plan_is_carried_out_everybody_else_waits() -> None:
+def test_while_a_plan_is_carried_out_all_others_wait() -> None:
     other = make_pod("db-1", node="n2")
 
     assert (
@@ -192,7 +192,7 @@ def test_without_fresh_metrics_of_its_node_nothing_is_moved() -> None:
     assert "n1" in wait.text
 
 
-def test_a_node_nobody_knows_is_unknown_too() -> None:
+def test_an_unknown_node_has_no_metrics() -> None:
     assert wait_of(decided(make_pod(node="n9"))).reason is Reason.NO_FRESH_METRICS
 
 
@@ -225,7 +225,7 @@ def test_a_clearly_better_node_is_a_cause() -> None:
         make_node("n2", cpu=0.0),
     ],
 )
-def test_a_node_that_takes_nobody_is_not_better(better: Any) -> None:
+def test_a_node_that_takes_no_pods_is_not_better(better: Any) -> None:
     usage = {"n1": (2.0, GIB), "n2": (0.1, GIB)}
 
     assert wait_of(decided(make_pod(), nodes=[make_node("n1"), better], node_usage=usage)).reason is (

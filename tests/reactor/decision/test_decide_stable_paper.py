@@ -29,7 +29,7 @@ def decided(settings: Settings, **more: Any) -> Decision:
     return decide(make_eligibility(snapshot, settings, cooldowns))
 
 
-def test_who_is_restrained() -> None:
+def test_only_the_paper_waives_restraint() -> None:
     snapshot = make_snapshot([], [])
     assert make_eligibility(snapshot, OURS).restrained
     assert not make_eligibility(snapshot, PAPER).restrained
@@ -49,7 +49,7 @@ def test_whether_a_move_can_help_is_not_asked() -> None:
         Cooldowns(backoffs={"uid-web-1": Backoff(NOW + 30, Reason.OBSERVED, "")}),
     ],
 )
-def test_nobody_cools_down(cooldowns: Cooldowns) -> None:
+def test_no_pod_cools_down(cooldowns: Cooldowns) -> None:
     assert not decided(OURS, cooldowns=cooldowns).rematch
     assert decided(PAPER, cooldowns=cooldowns).rematch
 

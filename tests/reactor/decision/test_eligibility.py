@@ -252,5 +252,5 @@ def test_the_bulk_form_of_every_check_agrees_with_its_single_pod_form(
 
     for check in CHECKS:
         ineligible = {at for at, pod in enumerate(pods) if check.reason(pod, eligibility) is not None}
-        assert ineligible <= set(check.suspects(pods, eligibility)), check.code
+        assert ineligible <= set(check.suspects(pods, eligibility)), check.name
     assert eligibility.why_not_all(pods) == [eligibility.why_not(pod) for pod in pods]

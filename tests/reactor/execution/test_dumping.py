@@ -60,7 +60,7 @@ async def test_it_is_recorded_and_announced() -> None:
     assert (note.reason, note.type) == ("Dumped", "Warning")
 
 
-def test_who_is_dumped_goes_before_who_moves() -> None:
+def test_dumped_pods_go_before_the_other_moves() -> None:
     executor, rig = Executor(FakeWriter().writer), rig_with_the_paper()
     left, waiting = Unplaced(DB.key, DB.uid, "full", source="n1"), Unplaced("shop/new-1", "uid-new-1", "full")
     plan = replace(make_plan(plan_move(WEB, "n2")), unplaced=(left, waiting))

@@ -138,7 +138,7 @@ async def test_what_has_not_started_can_be_stopped() -> None:
     assert [move.pod.name for move in executor.active_moves().moves] == ["web-1"]
 
 
-async def test_the_replacement_of_a_moved_pod_is_its_heir_and_its_heirs_count_on() -> None:
+async def test_the_lineage_counts_the_moves_in_a_row() -> None:
     executor, cooldowns = Executor(FakeWriter().writer), Cooldowns()
     old = WEB
     for generation, name in enumerate(("web-2", "web-3", "web-4"), start=1):
@@ -178,7 +178,7 @@ def test_what_concerns_pods_that_are_gone_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("outcome", list(Binding))
-async def test_every_answer_to_a_binding_is_told(outcome: Binding) -> None:
+async def test_every_answer_to_a_binding_is_returned(outcome: Binding) -> None:
     writer = FakeWriter()
     writer.bindings["web-2"] = BindingAnswer(outcome, "what the API said")
     pending = make_pending("web-2")

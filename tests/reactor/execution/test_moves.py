@@ -135,7 +135,7 @@ def test_an_owner_that_is_deleted_meanwhile_ends_the_move() -> None:
     assert "web-1a2b was deleted" in move.outcome
 
 
-def test_an_owner_that_was_scaled_down_makes_no_replacement_and_halts_nobody() -> None:
+def test_an_owner_that_was_scaled_down_makes_no_replacement_and_does_not_halt() -> None:
     """As in a rollout: the old ReplicaSet stays, with no replicas."""
     owner = OLD.owner
     assert owner is not None
@@ -147,7 +147,7 @@ def test_an_owner_that_was_scaled_down_makes_no_replacement_and_halts_nobody() -
     assert "web-1a2b was scaled down" in move.outcome
 
 
-def test_an_eviction_that_nobody_confirmed_and_that_did_not_happen_halts_nobody() -> None:
+def test_an_unconfirmed_eviction_that_did_not_happen_does_not_halt() -> None:
     """The API did not answer; the pod is still there after the deadline, so it was not evicted."""
     assert followed(evicted(), OLD, SIBLING, now=NOW + 5).state is MoveState.EVICTED
 

@@ -111,7 +111,7 @@ def test_a_pod_that_is_not_managed_any_more_is_not_moved() -> None:
     assert "not managed" in found.skip[0][1]
 
 
-def test_who_finds_no_room_waits_while_something_is_in_flight() -> None:
+def test_a_move_without_room_waits_while_another_is_in_flight() -> None:
     flying = moving(DB, "n1", "evicted", evicted=NOW)
     filler = make_pod("x-1", node="n2", requests={"cpu": 3.9})
 
@@ -120,7 +120,7 @@ def test_who_finds_no_room_waits_while_something_is_in_flight() -> None:
     assert found == Starts((), ())
 
 
-def test_who_finds_no_room_lets_others_go_first() -> None:
+def test_a_move_without_room_lets_others_go_first() -> None:
     filler = make_pod("x-1", node="n2", requests={"cpu": 3.9})
     nodes = [*NODES, make_node("n3")]
 
@@ -131,7 +131,7 @@ def test_who_finds_no_room_lets_others_go_first() -> None:
 
 
 def test_a_budget_in_use_by_the_move_before_is_waited_for() -> None:
-    """A PodDisruptionBudget allows nothing while the replacement is not Ready, and is told a moment after it is."""
+    """A PodDisruptionBudget allows nothing while the replacement is not Ready, and counts it a moment after it is."""
     second = make_pod("web-2")
     budgets = (make_pdb("web-pdb", 0),)
     flying = moving(WEB, "n2", "evicted", evicted=NOW)

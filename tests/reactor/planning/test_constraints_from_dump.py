@@ -144,12 +144,12 @@ def test_affinity_across_namespaces_by_their_labels(planned: Any) -> None:
     assert target(planned(namespace("bank", team="y"), other, asking)) is None
 
 
-def test_a_namespace_that_was_not_read_cannot_be_judged(planned: Any) -> None:
+def test_a_namespace_that_was_not_read_is_unsupported(planned: Any) -> None:
     other = pod("old", "n3", {"app": "web"}, namespace="bank")
     asking = pod("new", affinity=near(ZONE, namespaceSelector={"matchLabels": {"team": "x"}}))
     found = planned(other, asking)
     assert target(found) is None
-    assert left_alone(found) == "left alone: cannot judge namespaceSelector (namespace bank was not read)"
+    assert left_alone(found) == "left alone: unsupported namespaceSelector (namespace bank was not read)"
 
 
 def test_topology_spread(planned: Any) -> None:
@@ -192,11 +192,9 @@ def test_volume_affinity_and_zone(planned: Any) -> None:
         ([claim("data", "pv")], "its volume pv is not there"),
     ],
 )
-def test_a_claim_that_cannot_be_judged_keeps_the_pod_waiting(
-    planned: Any, objects: list[dict[str, Any]], why: str
-) -> None:
+def test_an_unsupported_claim_keeps_the_pod_waiting(planned: Any, objects: list[dict[str, Any]], why: str) -> None:
     found = planned(pod("new", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]), *objects)
-    assert left_alone(found) == f"left alone: cannot judge claim shop/data ({why})"
+    assert left_alone(found) == f"left alone: unsupported claim shop/data ({why})"
 
 
 def test_extended_resources_and_huge_pages_only_reject(planned: Any) -> None:
@@ -208,7 +206,7 @@ def test_extended_resources_and_huge_pages_only_reject(planned: Any) -> None:
     assert refusals(found)["n2"] == "requests: lacks 1 nvidia.com/gpu"
 
 
-def test_whether_a_move_may_start_is_asked_of_the_whole_cluster(tmp_path: Path) -> None:
+def test_whether_a_move_may_start_depends_on_the_whole_cluster(tmp_path: Path) -> None:
     """The pod itself is gone by then; a neighbour in the same zone, on another node, is not."""
     moving = pod("moving", "n3", {"app": "web"}, affinity=anti(ZONE))
     dump = tmp_path / "dump.json"

@@ -1,4 +1,4 @@
-"""Needs and room: what the matching is told about pods and nodes."""
+"""Needs and room: what the matching knows about pods and nodes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_pending_pods_of_ours_are_part_of_a_rematch_and_others_are_not() -> None
     ]
 
     found = {pod.key: pod.fixed for pod in problem_of(make_snapshot(pods, [make_node()])).pods}
-    assert found == {"shop/web-1": "", "shop/web-4": "cannot judge volumes"}
+    assert found == {"shop/web-1": "", "shop/web-4": "unsupported volumes"}
 
 
 def test_terminating_pods_hold_room_and_finished_ones_do_not() -> None:
@@ -134,7 +134,7 @@ def test_terminating_pods_hold_room_and_finished_ones_do_not() -> None:
     assert [(pod.key, pod.fixed.partition(":")[0]) for pod in problem.pods] == [("shop/web-1", "protected")]
 
 
-def test_whoever_may_not_move_is_fixed_with_the_reason() -> None:
+def test_an_ineligible_pod_is_fixed_with_the_reason() -> None:
     pods = [make_pod("web-1", owner=None), make_pod("web-2", namespace="kube-system"), make_pod("web-3")]
     snapshot = make_snapshot(pods, [make_node()], needs=Needs.REQUESTS)
 
@@ -145,7 +145,7 @@ def test_whoever_may_not_move_is_fixed_with_the_reason() -> None:
     assert fixed["shop/web-3"] == ""
 
 
-def test_ephemeral_storage_is_an_axis_only_when_somebody_asks_for_it() -> None:
+def test_ephemeral_storage_is_an_axis_only_when_a_pod_requests_it() -> None:
     asking = make_pod("web-2", requests={"cpu": 0.5, "memory": GIB, "ephemeral-storage": 3 * GIB})
     allocatable = {"cpu": 4.0, "memory": 8 * GIB, "pods": 10.0, "ephemeral-storage": 10 * GIB}
     node = make_node(allocatable=allocatable, capacity=allocatable)
@@ -160,7 +160,7 @@ def test_ephemeral_storage_is_an_axis_only_when_somebody_asks_for_it() -> None:
     assert node_of(problem, "n1").max_pods == 10
 
 
-def test_a_node_without_capacity_takes_nobody_and_does_not_break_the_plan() -> None:
+def test_a_node_without_capacity_takes_no_pods_and_does_not_break_the_plan() -> None:
     empty = make_node("n0", cpu=0.0, memory=0.0, allocatable={}, capacity={})
     snapshot = make_snapshot([make_pod(), make_pending("web-2")], [make_node("n1"), empty])
 
@@ -211,7 +211,7 @@ def test_a_reservation_does_not_hide_what_the_node_uses_already() -> None:
     assert node_of(placement(snapshot), "n2").background == pytest.approx((1.5, GIB))
 
 
-def test_a_node_that_is_gone_takes_nobody() -> None:
+def test_a_node_that_is_gone_takes_no_pod() -> None:
     pod = make_pending("web-1")
 
     assert not fits_now(pod, "n3", make_snapshot([pod], [make_node("n1")]), ())
@@ -231,7 +231,7 @@ def test_the_settings_reach_the_planner() -> None:
     assert (options.scope, options.inertia, options.headroom, options.max_moves) == (Scope.UNHAPPY, 0.7, 0.3, 4)
 
 
-def test_who_a_rematch_is_for_is_unhappy_and_free() -> None:
+def test_the_pod_that_a_rematch_is_for_is_unhappy_and_free_to_move() -> None:
     pod = make_pod()
     calm = replace(make_pod("db-1"), node="n2")
     snapshot = make_snapshot(

@@ -105,6 +105,18 @@ def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
     assert record.value("rematch_plan_moves") == 1
 
 
+def test_an_unhappy_pod_without_a_plan_is_recorded_once(record: Record) -> None:
+    """Moves are under way, or the planner refused the problem."""
+    for cause in ("n1 is crowded", "n1 is crowded", "n1 throttles it"):
+        unhappy = Unhappy(WEB.uid, WEB.key, make_happiness(10.0), cause)
+        record(cluster(WEB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,)))
+
+    assert [(entry.kind, entry.pod, entry.text) for entry in record.rig.rows.history] == [
+        ("rematch", "shop/web-1", "no plan was made; happiness 0.33: n1 throttles it"),
+        ("rematch", "shop/web-1", "no plan was made; happiness 0.33: n1 is crowded"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("move", "event"),
     [
@@ -194,7 +206,7 @@ def test_an_unsupported_constraint_is_named_in_an_event(record: Record) -> None:
 
     record(cluster(pod), placement=Placement(None, (), (pod,)))
 
-    assert record.events() == ["Warning web-2 FailedScheduling: unsupported constraints: podAntiAffinity, hostPorts"]
+    assert record.events() == ["Warning web-2 FailedScheduling: unsupported podAntiAffinity, hostPorts"]
 
 
 def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:

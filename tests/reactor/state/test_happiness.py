@@ -70,7 +70,7 @@ def test_threshold_by_level() -> None:
 
 
 @pytest.mark.parametrize("text", ["high", "1.01", "-0.1", "nan", "inf", "", "0,9"])
-def test_an_invalid_annotation_falls_through_and_is_told(text: str) -> None:
+def test_an_invalid_annotation_is_ignored_and_reported(text: str) -> None:
     threshold = threshold_of(pod(text), namespace("0.7"), Happiness())
     assert (threshold.value, threshold.source) == (0.7, ThresholdSource.NAMESPACE_ANNOTATION)
     assert "pod annotation" in threshold.problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import deepcopy
 
 import pytest
 from msgspec.structs import replace
@@ -95,7 +96,7 @@ def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
     assert after.counts.successes == pytest.approx(before.counts.successes)
 
 
-def test_who_looks_before_the_first_list_does_not_make_it_forget_what_was_restored(rig: Rig) -> None:
+def test_a_snapshot_before_the_first_list_does_not_forget_what_was_restored(rig: Rig) -> None:
     pod = make_pod()
     rig.sync(pod)
     rig.fail(pod, 9)
@@ -166,6 +167,62 @@ def test_what_the_watch_shows_wins_over_what_was_assumed(rig: Rig) -> None:
     rig.put(replace(pod, node="n2"))
 
     assert rig.snapshot().cluster.pods[pod.uid].node == "n2"
+
+
+def everything_in(state: State) -> object:
+    probes, mirror = state.probes, state.mirror
+    return deepcopy(
+        (
+            state._failing,
+            state._assumed,
+            state._ready,
+            state.version,
+            probes.half_life,
+            probes._entries,
+            probes._changed,
+            {kind: dict(mirror.records(kind)) for kind in Kind},
+        )
+    )
+
+
+@pytest.mark.parametrize("seconds", [0, 20, 3000])
+def test_taking_a_snapshot_changes_nothing(rig: Rig, seconds: float) -> None:
+    """Also when failures are forgiven, an assumed binding is over and the half-life has changed."""
+    pod, pending = make_pod("web-1"), make_pending("db-1")
+    rig.sync(pod, pending, make_node())
+    rig.fail(pod, 8)
+    rig.state.assume_bound(pending, "n1")
+    rig.clock.set(NOW + seconds)
+    rig.settings = make_settings(happiness={"half_life": "10s"})
+    before = everything_in(rig.state)
+
+    first, second = rig.snapshot(), rig.snapshot()
+
+    assert everything_in(rig.state) == before
+    assert (first.happiness, first.cluster) == (second.happiness, second.cluster)
+
+
+def test_asking_whether_it_is_synced_changes_nothing(rig: Rig) -> None:
+    pod = make_pod()
+    rig.put(pod, make_event(pod, 8))
+    before = everything_in(rig.state)
+
+    assert not rig.state.synced
+    assert everything_in(rig.state) == before
+
+
+def test_a_cycle_drops_what_time_has_ended(rig: Rig) -> None:
+    pod, pending = make_pod("web-1"), make_pending("db-1")
+    rig.sync(pod, pending)
+    rig.fail(pod, 8)
+    rig.state.assume_bound(pending, "n1")
+
+    rig.state.start_cycle()
+    assert (rig.state._failing, set(rig.state._assumed)) == ({pod.uid}, {pending.uid})
+    rig.clock.set(NOW + 3600)
+    rig.state.start_cycle()
+
+    assert (rig.state._failing, rig.state._assumed) == (set(), {})
 
 
 def test_a_snapshot_does_not_change_any_more(rig: Rig) -> None:
@@ -254,7 +311,7 @@ async def test_pending_pods_of_ours_wake_it_when_they_come_and_when_they_are_bou
     assert await calls(rig) == set()
 
 
-async def test_new_measurements_wake_it_only_when_somebody_fails(rig: Rig) -> None:
+async def test_new_measurements_wake_it_only_when_a_pod_fails(rig: Rig) -> None:
     pod = make_pod()
     rig.sync(pod)
     await calls(rig)

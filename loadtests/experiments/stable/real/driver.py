@@ -36,7 +36,7 @@ from reactor.state.snapshot import Snapshot
 
 TOOLS = ("vegeta", "k6")
 FROZEN = "nobody"
-"""The scheduler name of pods that nobody but the experiment places."""
+"""The scheduler name of pods that only the experiment binds."""
 _CALIBRATION = (0.4, 10.0)
 """Share of the nominal capacity and seconds of the load that the CPU per request is measured with."""
 _CALIBRATIONS = 5
@@ -218,7 +218,7 @@ class RealSession:
         return collect
 
     async def _without_node(self) -> int:
-        """A replacement that was made a moment ago is not homeless: it has three seconds."""
+        """A new replacement gets three seconds before it counts."""
         for _ in range(10):
             left = await self._driver.workload.without_node()
             if left == 0:

@@ -1,4 +1,4 @@
-"""Whether this machine had CPU to spare beside what it promised to the nodes."""
+"""CPU use of this machine and of the nodes' pods, to tell whether the machine was saturated."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def seconds_per_round(before: Reading, after: Reading, resting: float, rounds: f
 def machine_between(
     before: Reading, after: Reading, promised: float, load: LoadResult, delay_ms: float | None
 ) -> Machine:
-    """What is not promised to the nodes, and how much of that nobody used."""
+    """The cores that are not promised to the nodes, and how many of them were idle."""
     outside = (os.cpu_count() or 1) - promised
     seconds = after.at - before.at
     pods = sum(cores_used(before, after).values())

@@ -1,4 +1,4 @@
-"""One HTML page with everything in it. plotly.js is in it, too, packed: the browser unpacks it."""
+"""One self-contained HTML page; plotly.js is embedded compressed."""
 
 from __future__ import annotations
 

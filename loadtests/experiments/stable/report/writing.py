@@ -1,4 +1,4 @@
-"""Puts the report together from what is in the data folder, whole or not."""
+"""Writes the report from the data folder, complete or not."""
 
 from __future__ import annotations
 

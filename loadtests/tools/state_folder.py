@@ -1,4 +1,4 @@
-"""The folder that a demo keeps its files in: one demo at a time."""
+"""The folder that a command keeps its files in, locked so that one process at a time uses it."""
 
 from __future__ import annotations
 
