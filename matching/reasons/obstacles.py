@@ -146,7 +146,7 @@ def kind_of_nodes(rules: Rules) -> str:
     """The nodes that a pod's own rules select, as text."""
     parts = [" and ".join(f"{key}={value}" for key, value in rules.node_selector)]
     parts += [_any_of(terms) for terms in (rules.node_affinity, *rules.volumes) if terms is not None]
-    parts += [f"{key} in ({', '.join(values)})" for key, values in rules.volume_zones]
+    parts += [f"{key} in ({','.join(values)})" for key, values in rules.volume_zones]
     selected = " and ".join(part for part in parts if part)
     return f"nodes with {selected}" if selected else ALL_NODES
 

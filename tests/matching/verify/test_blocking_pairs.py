@@ -47,7 +47,7 @@ def allowed_on(placement: Placement, counts: PodCounts, row: int, node: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_rules_between_pods_for_all_nodes_at_once(seed: int) -> None:
+def test_inter_pod_constraints_for_all_nodes_at_once(seed: int) -> None:
     problem = problem_with_pod_rules(seed, pods=12)
     ends = anywhere(problem, seed)
     placement = Placement(problem, ends)
@@ -84,7 +84,7 @@ def test_the_compiled_count_is_the_one_of_numpy(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_compiled_count_knows_rules_between_pods(seed: int) -> None:
+def test_the_compiled_count_knows_inter_pod_constraints(seed: int) -> None:
     problem = problem_with_pod_rules(seed, pods=14)
     ends = anywhere(problem, seed)
     assert counted(problem, ends, compiled=True) == counted(problem, ends, compiled=False)

@@ -1,4 +1,4 @@
-"""kube-scheduler's rules between pods in small tables: planner's reading, certificate's reading and plain one agree."""
+"""kube-scheduler's inter-pod constraints in small tables: the planner, the verifier and a plain reading agree."""
 
 from __future__ import annotations
 
