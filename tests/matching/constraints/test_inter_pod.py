@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.array_types import NOWHERE
-from matching.planning.arrays import arrays_of
-from matching.planning.ledger import Ledger
+from matching.model.arrays import arrays_of
+from matching.model.ledger import Ledger
 from matching.problem import Problem, Rules
 
 

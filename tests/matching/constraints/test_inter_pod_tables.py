@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from matching.model.arrays import arrays_of
+from matching.model.ledger import Ledger
 from matching.plan import PlannedMove
-from matching.planning.arrays import arrays_of
-from matching.planning.ledger import Ledger
 from matching.problem import (
     HostPort,
     Node,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.constraints.node_rules import VETOES
+from matching.model.arrays import arrays_of
 from matching.planners.stable.planner import StablePlanner
-from matching.planning.arrays import arrays_of
 from matching.problem import (
     Node,
     Options,

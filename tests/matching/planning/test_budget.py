@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matching.model.arrays import arrays_of
 from matching.plan import Plan, PlannedMove
-from matching.planning.arrays import arrays_of
 from matching.planning.budget import Budget, budget_text, movers, within_budget
 from matching.problem import Node, Options, Pod, Problem, ProblemError
 from matching.verify.feasibility import budget_violations

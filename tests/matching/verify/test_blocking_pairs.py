@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching import compilation
+from matching.compiled import loading
 from matching.problem import Availability, Problem
 from matching.testing import problem_with_pod_rules
 from matching.verify.blocking import Blocking, blocking_pairs
@@ -64,11 +64,11 @@ def test_inter_pod_constraints_for_all_nodes_at_once(seed: int) -> None:
 def counted(problem: Problem, ends: Mapping[str, str | None], compiled: bool) -> Blocking:
     if not compiled:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compilation, "_loaded", [])
+            patch.setattr(loading, "_loaded", [])
             return blocking_pairs(problem, ends, MANY)
     entry = pytest.importorskip("matching.compiled.entry", exc_type=ImportError)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compilation, "_loaded", [entry])
+        patch.setattr(loading, "_loaded", [entry])
         return blocking_pairs(problem, ends, MANY)
 
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints
 from matching.constraints import resources
+from matching.model.arrays import Arrays
+from matching.model.ledger import Ledger
 from matching.plan import Rejected
-from matching.planning.arrays import Arrays
-from matching.planning.ledger import Ledger
 from matching.planning.prepared import PreparedProblem
+from matching.planning.reasons.wording import amount, percent, plural
 from matching.problem import TOLERANCE, Rules, Term
-from matching.reasons.wording import amount, percent, plural
 from matching.selectors import requirement_text
 
 MOST_LISTED = 10
