@@ -22,7 +22,7 @@ from kubernetes.aio.config import ConfigException, load_kube_config
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from reactor.cluster.api import ApiRequest, ApiResponse, Query, error_of, status_of
-from reactor.cluster.credentials import Credential, FileToken, FixedToken, PluginToken, TokenFile
+from reactor.cluster.credentials import Credential, FileToken, FixedToken, PluginToken
 from reactor.errors import InputError, Unreachable
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -48,8 +48,7 @@ async def open_connection(
 
 
 def _from_service_account(environ: Mapping[str, str], folder: Path) -> KubernetesConnection:
-    token = TokenFile(folder / "token")
-    token.read()
+    token = FileToken(folder / "token")
     configuration = Configuration()
     loader = InClusterConfigLoader(
         str(folder / "token"), str(folder / "ca.crt"), try_refresh_token=False, environ=environ
@@ -58,7 +57,7 @@ def _from_service_account(environ: Mapping[str, str], folder: Path) -> Kubernete
         loader.load_and_set(configuration)
     except (ConfigException, OSError) as error:
         raise InputError(f"{folder}: the service account cannot be used: {error}; {_HINT}") from error
-    return _connect(configuration, FileToken(token), str(folder), compress=False)
+    return _connect(configuration, token, str(folder), compress=False)
 
 
 async def _from_kubeconfig(paths: str, context: str | None) -> KubernetesConnection:
@@ -94,9 +93,7 @@ def _credential(loader: Any, configuration: Configuration) -> Credential:
             expire=lambda: loader.__dict__.pop("exec_plugin_expiry", None),
         )
     if "tokenFile" in user and "token" not in user:
-        token_file = TokenFile(Path(user.path or ".").parent / user["tokenFile"])
-        token_file.read()
-        return FileToken(token_file)
+        return FileToken(Path(user.path or ".").parent / user["tokenFile"])
     return FixedToken(token)
 
 

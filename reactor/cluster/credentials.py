@@ -12,37 +12,6 @@ from reactor.errors import ClusterError, Forbidden, InputError
 _Stamp = tuple[int, int, int]
 
 
-class TokenFile:
-    """A bearer token in a file that is replaced from time to time (projected service account tokens).
-
-    The file is read again when it changes: one stat per request costs microseconds, a stale token costs a 401.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._stamp: _Stamp | None = None
-        self._token = ""
-
-    def read(self) -> str:
-        """The current token. While the file is missing or empty (it is being replaced) the last token is used."""
-        try:
-            found = self._path.stat()
-            stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
-            if stamp != self._stamp:
-                self._token = self._path.read_text().strip() or self._token
-                self._stamp = stamp
-        except (OSError, UnicodeDecodeError) as error:
-            if not self._token:
-                raise InputError(f"{self._path}: the token cannot be read: {error}") from error
-        if not self._token:
-            raise InputError(f"{self._path}: the token file is empty; it must hold the service account's token")
-        return self._token
-
-    def forget(self) -> None:
-        """Read the file again next time, even if it did not change."""
-        self._stamp = None
-
-
 class Credential(Protocol):
     async def header(self) -> str | None: ...
 
@@ -65,16 +34,38 @@ class FixedToken:
 
 
 class FileToken:
-    def __init__(self, file: TokenFile) -> None:
-        self._file = file
+    """A bearer token in a file that is replaced from time to time (projected service account tokens).
+
+    The file is read again when it changes: one stat per request costs microseconds, a stale token costs a 401.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp: _Stamp | None = None
+        self._token = ""
+        self._read()
 
     async def header(self) -> str | None:
-        return f"Bearer {self._file.read()}"
+        return f"Bearer {self._read()}"
 
     async def renew(self) -> bool:
-        before = self._file.read()
-        self._file.forget()
-        return self._file.read() != before
+        before, self._stamp = self._read(), None
+        return self._read() != before
+
+    def _read(self) -> str:
+        """The current token. While the file is missing or empty (it is being replaced) the last token is used."""
+        try:
+            found = self._path.stat()
+            stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+            if stamp != self._stamp:
+                self._token = self._path.read_text().strip() or self._token
+                self._stamp = stamp
+        except (OSError, UnicodeDecodeError) as error:
+            if not self._token:
+                raise InputError(f"{self._path}: the token cannot be read: {error}") from error
+        if not self._token:
+            raise InputError(f"{self._path}: the token file is empty; it must hold the service account's token")
+        return self._token
 
 
 class Plugin(Protocol):

@@ -80,15 +80,14 @@ class ObjectName:
 class Listing:
     """A collection to list and watch. There is one per kind: two would overwrite each other in the mirror."""
 
-    kind: Kind
     path: str
     field_selector: str = ""
 
 
 def listing_of(kind: Kind) -> Listing:
     """Only Events of pods. The selector cannot narrow the reason further: it takes one value, we need two."""
-    return Listing(kind, kind.path(), "involvedObject.kind=Pod" if kind is Kind.EVENTS else "")
+    return Listing(kind.path(), "involvedObject.kind=Pod" if kind is Kind.EVENTS else "")
 
 
 def config_map_listing(config_map: ObjectName) -> Listing:
-    return Listing(Kind.CONFIG_MAPS, Kind.CONFIG_MAPS.path(config_map.namespace), f"metadata.name={config_map.name}")
+    return Listing(Kind.CONFIG_MAPS.path(config_map.namespace), f"metadata.name={config_map.name}")

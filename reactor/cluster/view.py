@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -73,8 +73,18 @@ class ClusterView:
 
     @cached_property
     def seen_by_rules(self) -> tuple[Pod, ...]:
-        """The pods that rules between pods depend on."""
-        return seen_by_rules(self.pods.values())
+        """The pods whose rules select other pods, and the pods that such rules select. Mostly these are few."""
+        pods = self.pods.values()
+        distinct = {id(pod.rules): pod.rules for pod in pods}
+        with_rules = {key: rules for key, rules in distinct.items() if has_inter_pod_rules(rules)}
+        if not with_rules:
+            return ()
+        selectors = {selector for rules in with_rules.values() for selector in pod_selectors(rules)}
+        selected: dict[int, bool] = {}
+        for pod in pods:
+            if id(pod.labels) not in selected:
+                selected[id(pod.labels)] = any(selects(selector, pod.labels) for selector in selectors)
+        return tuple(pod for pod in pods if selected[id(pod.labels)] or id(pod.rules) in with_rules)
 
     @cached_property
     def unread_namespaces(self) -> frozenset[str]:
@@ -120,21 +130,6 @@ class ClusterView:
     @cached_property
     def _pods_by_name(self) -> Mapping[tuple[str, str], Pod]:
         return {(pod.namespace, pod.name): pod for pod in self.pods.values()}
-
-
-def seen_by_rules(pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """The pods whose rules select other pods, and the pods that such rules select. Mostly these are few."""
-    all_pods = list(pods)
-    distinct = {id(pod.rules): pod.rules for pod in all_pods}
-    with_rules = {key: rules for key, rules in distinct.items() if has_inter_pod_rules(rules)}
-    if not with_rules:
-        return ()
-    selectors = {selector for rules in with_rules.values() for selector in pod_selectors(rules)}
-    selected: dict[int, bool] = {}
-    for pod in all_pods:
-        if id(pod.labels) not in selected:
-            selected[id(pod.labels)] = any(selects(selector, pod.labels) for selector in selectors)
-    return tuple(pod for pod in all_pods if selected[id(pod.labels)] or id(pod.rules) in with_rules)
 
 
 def selects_namespace_labels(rules: Rules) -> bool:

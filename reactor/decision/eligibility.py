@@ -133,18 +133,13 @@ class Eligibility:
         return found
 
 
-_Reason = Callable[[Pod, Eligibility], Ineligible | None]
-_Suspects = Callable[[Sequence[Pod], Eligibility], Iterable[int]]
-
-
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`reason` is the single-pod form. `suspects` is the bulk form: the positions of the pods that may be ineligible;
-    all others certainly pass."""
+    """`suspects` is the bulk form: the positions of the pods that may be ineligible; all others certainly pass."""
 
     name: str
-    reason: _Reason
-    suspects: _Suspects
+    reason: Callable[[Pod, Eligibility], Ineligible | None]
+    suspects: Callable[[Sequence[Pod], Eligibility], Iterable[int]]
 
 
 def _protected(veto: Veto, evidence: str) -> Ineligible:
@@ -298,19 +293,13 @@ def _recently_moved(pod: Pod, context: Eligibility) -> Ineligible | None:
 
 
 def _settling(pod: Pod, context: Eligibility) -> Ineligible | None:
-    relieved = context.cooldowns.relieved.get(pod.node or "")
-    if relieved is None or not context.restrained:
-        return None
-    now, until = context.snapshot.at, relieved + context.settings.decision.settle
-    if now >= until:
+    now = context.snapshot.at
+    relieved = context.cooldowns.relieved.get(pod.node or "", float("-inf"))
+    until = relieved + context.settings.decision.settle
+    if now >= until or not context.restrained:
         return None
     text = f"a pod left {pod.node} {now - relieved:.0f} s ago; what that did is not measured yet"
     return Ineligible(Reason.SETTLING, text, until)
-
-
-def _maybe_settling(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    relieved = context.cooldowns.relieved
-    return [at for at, pod in enumerate(pods) if pod.node in relieved] if relieved else ()
 
 
 def _backed_off(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -343,6 +332,10 @@ def _among(uids: Collection[str], pods: Sequence[Pod]) -> Iterable[int]:
     return [at for at, pod in enumerate(pods) if pod.uid in uids] if uids else ()
 
 
+def _on_nodes(nodes: Collection[str], pods: Sequence[Pod]) -> Iterable[int]:
+    return [at for at, pod in enumerate(pods) if pod.node in nodes] if nodes else ()
+
+
 MANAGED = (Check("managed", _not_managed, _maybe_not_managed),)
 PROTECTED = (
     Check(
@@ -362,7 +355,7 @@ BINDABLE = (
 EVICTABLE = (Check("PDB", _pdb, _maybe_pdb),)
 COOLED_DOWN = (
     Check("cooldown", _recently_moved, lambda pods, context: _among(context.cooldowns.lineage, pods)),
-    Check("settling", _settling, _maybe_settling),
+    Check("settling", _settling, lambda pods, context: _on_nodes(context.cooldowns.relieved, pods)),
     Check("backoff", _backed_off, lambda pods, context: _among(context.cooldowns.backoffs, pods)),
 )
 FRESHLY_MEASURED = (Check("metrics", _not_measured, _maybe_not_measured),)

@@ -21,7 +21,6 @@ _RETRY_ABSENT = 300.0
 """Seconds until an API that was absent is requested again."""
 
 Sample = TypeVar("Sample")
-YieldToCycle = Callable[[], Awaitable[None]]
 
 
 class RawReader(Protocol):
@@ -41,7 +40,7 @@ class MetricsApiRound:
 
 
 class MetricsApiSource:
-    def __init__(self, reader: RawReader, clock: Clock, yield_to_cycle: YieldToCycle) -> None:
+    def __init__(self, reader: RawReader, clock: Clock, yield_to_cycle: Callable[[], Awaitable[None]]) -> None:
         self._reader = reader
         self._yield_to_cycle = yield_to_cycle
         self._clock = clock
