@@ -92,7 +92,7 @@ async def _place_pending(parts: CycleParts, snapshot: Snapshot, settings: Settin
     In mode observe only the replacements of moves in flight are bound, so that these moves end.
     """
     pending = pending_pods(snapshot, settings)
-    if not pending.reservations and not pending.unsupported:
+    if not pending.reserved_nodes and not pending.unsupported:
         return None
     checked = check_reservations(pending, snapshot, settings)
     plan = None

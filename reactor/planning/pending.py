@@ -16,8 +16,8 @@ from reactor.state.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    reservations: Mapping[str, Reservation | None]
-    """By UID: the reservation for the pod, if there is one."""
+    reserved_nodes: Mapping[str, str | None]
+    """By UID: the node that is reserved for the pod, or None."""
     unsupported: tuple[Pod, ...]
     """Not bound, because a hard constraint of theirs is not supported."""
 
@@ -50,7 +50,7 @@ def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
         and snapshot.at >= snapshot.moves.binding_backoffs.get(pod.uid, 0.0)
     ]
     reservations = snapshot.moves.reservations(snapshot.at, settings.execution)
-    reserved = {each.move.replacement: each for each in reservations}
+    reserved = {each.move.replacement: each.move.target for each in reservations}
     unsupported = tuple(pod for pod in waiting if unsupported_constraints(pod, snapshot.cluster))
     left_out = {pod.uid for pod in unsupported}
     return Pending({pod.uid: reserved.get(pod.uid) for pod in waiting if pod.uid not in left_out}, unsupported)
@@ -62,13 +62,13 @@ def check_reservations(pending: Pending, snapshot: Snapshot, settings: Settings)
     kept = snapshot.moves.reservations(snapshot.at, settings.execution)
     bindable: list[PlannedMove] = []
     unreserved: list[str] = []
-    for uid, reservation in pending.reservations.items():
+    for uid, node in pending.reserved_nodes.items():
         pod = snapshot.cluster.pods[uid]
         others = [each for each in kept if each.move.replacement != uid]
-        if reservation is not None and fits_now(pod, reservation.move.target, snapshot, others):
-            node = reservation.move.target
-            reason = f"{node} is reserved for the replacement of {reservation.pod.key}"
-            bindable.append(PlannedMove(pod.key, uid, None, node, 1, (reason,)))
+        if node is not None and fits_now(pod, node, snapshot, others):
+            moved = next(each.pod.key for each in kept if each.move.replacement == uid)
+            reasons = (f"{node} is reserved for the replacement of {moved}",)
+            bindable.append(PlannedMove(pod.key, uid, None, node, 1, reasons))
         else:
             unreserved.append(uid)
             kept = others

@@ -35,12 +35,12 @@ def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
     fixed = ["" if why is None or not is_happy else str(why) for why, is_happy in zip(reasons, happy, strict=True)]
     builder.add_all(bound, fixed, happy)
     pending = pending_pods(snapshot, settings)
-    for uid in pending.reservations:
+    for uid in pending.reserved_nodes:
         builder.add(snapshot.cluster.pods[uid])
     for pod in pending.unsupported:
         builder.add(pod, fixed=f"unsupported {', '.join(unsupported_constraints(pod, snapshot.cluster))}")
     for reservation in snapshot.moves.reservations(snapshot.at, settings.execution):
-        if reservation.move.replacement not in pending.reservations:
+        if reservation.move.replacement not in pending.reserved_nodes:
             builder.reserve(reservation)
     return for_planner(builder.problem(_options(settings, scope)), snapshot, settings)
 

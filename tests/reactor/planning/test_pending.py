@@ -39,12 +39,11 @@ def test_pending_pods_of_ours_have_the_node_that_is_reserved_for_them() -> None:
     pods = [make_pending("web-2"), make_pending("db-2"), make_pending("x-1", unsupported=("volumes",))]
 
     pending = pending_pods(make_snapshot(pods, NODES, moves=moves), make_settings())
-    nodes = {uid: reservation and reservation.move.target for uid, reservation in pending.reservations.items()}
-    assert nodes == {"uid-web-2": "n2", "uid-db-2": None}
+    assert dict(pending.reserved_nodes) == {"uid-web-2": "n2", "uid-db-2": None}
     assert names_of(pending.unsupported) == ["x-1"]
 
     expired = make_snapshot(pods, NODES, moves=moves, now=NOW + 120)
-    assert pending_pods(expired, make_settings()).reservations["uid-web-2"] is None
+    assert pending_pods(expired, make_settings()).reserved_nodes["uid-web-2"] is None
 
 
 @pytest.mark.parametrize(
@@ -60,14 +59,14 @@ def test_pending_pods_of_ours_have_the_node_that_is_reserved_for_them() -> None:
 def test_a_pod_that_is_not_ours_to_bind_is_left_alone(fields: dict[str, Any]) -> None:
     pending = pending_pods(make_snapshot([make_pending("web-1", **fields)], NODES), make_settings())
 
-    assert not pending.reservations
+    assert not pending.reserved_nodes
     assert not pending.unsupported
 
 
 def test_a_pod_of_ours_is_bound_even_when_it_is_not_managed() -> None:
     settings = make_settings(managed={"namespaces": ["bank"]})
 
-    assert pending_pods(make_snapshot([make_pending("web-1")], NODES), settings).reservations == {"uid-web-1": None}
+    assert pending_pods(make_snapshot([make_pending("web-1")], NODES), settings).reserved_nodes == {"uid-web-1": None}
 
 
 def names_of(pods: tuple[Pod, ...]) -> list[str]:
