@@ -14,7 +14,7 @@ from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.state.snapshot import Snapshot
-from reactor.web.pod_page import PodDetails, placement_in, placement_now, pod_view
+from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.view import AxisView, Evidence, PodView
 
 PodName = tuple[str, str]
@@ -41,7 +41,7 @@ def explain_from_files(
     planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
     eligibility = Eligibility(snapshot, Cooldowns(), settings)
     placement = planned or placement_now(pod, eligibility)
-    return pod_view(pod, eligibility, PodDetails(look.evidence.get(pod.uid), placement))
+    return pod_view(pod, eligibility, look.evidence.get(pod.uid), placement)
 
 
 def _similar(snapshot: Snapshot, wanted: PodName) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from matching.explain import explain
 from matching.plan import Plan
 from reactor.cluster.records import Pod
@@ -27,16 +25,13 @@ from reactor.web.view import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PodDetails:
-    """What is known of a pod besides the snapshot."""
-
-    evidence: ProbeEvidence | None
-    placement: PlacementView | None = None
-    history: tuple[HistoryEntry, ...] = ()
-
-
-def pod_view(pod: Pod, eligibility: Eligibility, details: PodDetails) -> PodView:
+def pod_view(
+    pod: Pod,
+    eligibility: Eligibility,
+    evidence: ProbeEvidence | None,
+    placement: PlacementView | None,
+    history: tuple[HistoryEntry, ...] = (),
+) -> PodView:
     snapshot, settings = eligibility.snapshot, eligibility.settings
     ineligible = eligibility.why_not(pod)
     workload = snapshot.cluster.workload_of(pod)
@@ -53,11 +48,11 @@ def pod_view(pod: Pod, eligibility: Eligibility, details: PodDetails) -> PodView
         scheduler=pod.scheduler_name,
         managed=eligibility.management.covers(pod),
         fixed="" if ineligible is None else str(ineligible),
-        happiness=_evidence(pod, snapshot, details.evidence, settings),
+        happiness=_evidence(pod, snapshot, evidence, settings),
         resources=_resources(pod, snapshot),
         decision=_decision(pod, eligibility),
-        placement=details.placement,
-        history=details.history,
+        placement=placement,
+        history=history,
     )
 
 

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Page, ViewportSize, async_playwright, 
 from prometheus_client import CollectorRegistry
 
 from reactor.clock import SystemClock
-from reactor.web.server import build_app, serving
+from reactor.web.server import build_app, listening
 from tests.browser.fake_source import AlwaysHealthy, FakeSource
 
 expect.set_options(timeout=20_000)
@@ -50,7 +50,7 @@ def source() -> FakeSource:
 @pytest_asyncio.fixture(loop_scope="session")
 async def address(source: FakeSource) -> AsyncIterator[str]:
     app = build_app(source, AlwaysHealthy(), CollectorRegistry(), SystemClock())
-    async with serving(app, "127.0.0.1", 0) as url:
+    async with listening(app, "127.0.0.1", 0) as url:
         yield f"{url}/"
 
 

@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 from prometheus_client import CollectorRegistry
 
 from reactor.clock import SystemClock
-from reactor.web.server import build_app, serving
+from reactor.web.server import build_app, listening
 from tests.browser.conftest import OpenPage
 from tests.browser.fake_source import AlwaysHealthy, FakeSource
 from tests.browser.sample_cluster import pod_name
@@ -145,14 +145,14 @@ async def test_a_lost_connection_is_told_and_comes_back(
     def app() -> web.Application:
         return build_app(source, AlwaysHealthy(), CollectorRegistry(), SystemClock())
 
-    async with serving(app(), "127.0.0.1", unused_tcp_port):
+    async with listening(app(), "127.0.0.1", unused_tcp_port):
         await page.goto(address)
         await loaded(page)
     await expect(page.locator("#banners")).to_contain_text("Connection lost.")
     await expect(page.locator("#connection")).to_have_text("connection lost")
     await expect(page.locator("#nodes .node")).to_have_count(3)
     await source.step(60)
-    async with serving(app(), "127.0.0.1", unused_tcp_port):
+    async with listening(app(), "127.0.0.1", unused_tcp_port):
         await expect(page.locator("#banners")).to_be_empty()
         await expect(page.locator("#connection")).to_have_text("live")
         await expect(page.locator("#facts")).to_contain_text("cycle 100")
