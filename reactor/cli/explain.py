@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reactor.cli.client import fetch
-from reactor.cli.output import table, to_json
+from reactor.cli.output import table
 from reactor.cli.planning import make_plan, settings_for
 from reactor.clock import rfc3339
 from reactor.cluster.dump import read_dump
@@ -51,10 +51,6 @@ def _similar(snapshot: Snapshot, wanted: PodName) -> str:
         pod.name for pod in snapshot.cluster.pods.values() if pod.namespace == namespace and name in pod.name
     )
     return f"; did you mean {', '.join(found[:3])}?" if found else ""
-
-
-def render_json(view: PodView) -> str:
-    return to_json(view)
 
 
 def render(view: PodView) -> str:
