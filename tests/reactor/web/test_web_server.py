@@ -13,12 +13,12 @@ from tests.reactor.web.small_view import HandClock, SmallHealth, SmallSource
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.53", "::1", "localhost"])
-def test_what_only_this_machine_reaches_is_loopback(host: str) -> None:
+def test_addresses_of_this_machine_alone_are_loopback(host: str) -> None:
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "example.test", ""])
-def test_what_others_reach_is_not_loopback(host: str) -> None:
+def test_addresses_reachable_from_outside_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)
 
 
