@@ -105,16 +105,10 @@ def _resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
     usage, peak = snapshot.usage.usage(pod.uid), snapshot.usage.peak(pod.uid)
     node = snapshot.cluster.nodes.get(pod.node or "")
     allocatable = node.allocatable if node else {}
-    return (
-        AxisView("cpu", "cores", usage.cpu.fresh, pod.requests.get("cpu", 0.0), peak.cpu, allocatable.get("cpu")),
-        AxisView(
-            "memory",
-            "bytes",
-            usage.memory.fresh,
-            pod.requests.get("memory", 0.0),
-            peak.memory,
-            allocatable.get("memory"),
-        ),
+    axes = (("cpu", "cores", usage.cpu, peak.cpu), ("memory", "bytes", usage.memory, peak.memory))
+    return tuple(
+        AxisView(axis, unit, measured.fresh, pod.requests.get(axis, 0.0), estimate, allocatable.get(axis))
+        for axis, unit, measured, estimate in axes
     )
 
 
