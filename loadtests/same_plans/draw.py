@@ -115,9 +115,9 @@ def random_parameters(draw: Draw, planner: str, nodes: Sequence[Json]) -> Json:
         },
     }
     short = {"population": 12, "generations": 12, "seed": draw.randint(0, 9)} if planner == "genetic" else {}
-    parameters = {_camel_case(name): value for name, value in known.get(planner, {}).items()} if given else {}
+    parameters = {camel_case(name): value for name, value in known.get(planner, {}).items()} if given else {}
     return {**parameters, **short}
 
 
-def _camel_case(name: str) -> str:
+def camel_case(name: str) -> str:
     return re.sub(r"_(.)", lambda found: found[1].upper(), name)
