@@ -16,7 +16,7 @@ from loadtests.benchmarks.revisions import Version, two_versions
 from loadtests.same_plans.fingerprint import Entry
 from loadtests.same_plans.project import PLACING, RESERVED
 from loadtests.tools.processes import CommandFailed, run
-from reactor.errors import InputError, RematchError
+from reactor.errors import InputError
 
 MOST_LISTED = 20
 DEADLINE = 3600.0
@@ -84,30 +84,36 @@ def read_entries(path: Path) -> list[Entry]:
 def compare_with_revision(revision: str, options: Sequence[str]) -> Comparison:
     """Both versions run at the same time, each with its own `loadtests.same_plans`."""
     with TemporaryDirectory(prefix="rematch-same-plans-") as folder, two_versions(revision) as (old, new):
-        lent = _lend_tool(old, revision)
+        if (old.tree / _TOOL).is_dir():
+            tool = f"runs its own {_TOOL}"
+        else:
+            _lend_tool(old, revision)
+            tool = f"has no {_TOOL} and runs a copy of this version's"
+        print(f"{revision} {tool}; both versions run at the same time", file=sys.stderr, flush=True)
         files = Path(folder, "old.json"), Path(folder, "new.json")
-        try:
-            asyncio.run(_write_both((old, new), files, options))
-        except CommandFailed as error:
-            hint = f" Note that {revision} has no {_TOOL}; the one of this version may not know its modules." * lent
-            raise RematchError(f"{revision} cannot be compared.{hint} {error}") from error
+        asyncio.run(_write_both((old, new), files, options))
         return compare(*map(read_entries, files))
 
 
-def _lend_tool(old: Version, revision: str) -> bool:
-    """A revision without this package gets a copy of it. That works while it has the same modules."""
-    lent = not (old.tree / _TOOL).is_dir()
-    if lent:
-        shutil.copytree(Path(__file__).parent, old.tree / _TOOL)
-    which = f"has no {_TOOL} and runs a copy of this version's" if lent else f"runs its own {_TOOL}"
-    print(f"{revision} {which}; both versions run at the same time", file=sys.stderr, flush=True)
-    return lent
+def _lend_tool(old: Version, revision: str) -> None:
+    """Raise InputError when the revision lacks a module that this version's `project` imports."""
+    shutil.copytree(Path(__file__).parent, old.tree / _TOOL)
+    try:
+        asyncio.run(run([*_command(old), "--help"], deadline=DEADLINE))
+    except CommandFailed as error:
+        why = str(error).splitlines()[-1]
+        raise InputError(
+            f"{revision} cannot be compared: it has no {_TOOL}, and this version's does not know its modules ({why})"
+        ) from error
 
 
 async def _write_both(versions: Sequence[Version], files: Sequence[Path], options: Sequence[str]) -> None:
     """The first error ends both."""
     commands = [
-        [str(version.python), "-P", "-m", "loadtests.same_plans", *options, "--out", str(file)]
-        for version, file in zip(versions, files, strict=True)
+        [*_command(version), *options, "--out", str(file)] for version, file in zip(versions, files, strict=True)
     ]
     await asyncio.gather(*(run(command, deadline=DEADLINE) for command in commands))
+
+
+def _command(version: Version) -> list[str]:
+    return [str(version.python), "-P", "-m", "loadtests.same_plans"]

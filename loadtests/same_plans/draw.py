@@ -28,7 +28,8 @@ PLANNERS = (
     "latency",
 )
 LEFT_OUT = ("function",)
-"""Installed planners without random problems: `function` needs a function from the user."""
+"""Installed planners without random problems: `function` needs a function from the user. A planner that is added to
+PLANNERS instead changes all inputs."""
 
 GIB = 2.0**30
 HOSTNAME = "kubernetes.io/hostname"
