@@ -1,46 +1,53 @@
-"""Whether the inner loops run compiled or in numpy. numba is an extra; importing it takes a second, compiling several.
-
-So a small problem is solved in numpy unless the kernels are loaded already, and a large one loads them. Compiled
-functions are cached on disk where that is possible. A controller calls `warm_up` when it starts, off its event loop, so
-that no decision waits for the compiler.
-"""
+"""Compiles the inner loops ahead of time. A controller calls `warm_up` when it starts, off its event loop, so that no
+decision waits for the compiler."""
 
 from __future__ import annotations
 
 import time
-from functools import lru_cache
-from importlib.util import find_spec
 from types import ModuleType
 
-LARGE = 2_000_000
-"""Pods times nodes above which numpy takes longer than loading the kernels."""
+import numpy as np
 
-_loaded: list[ModuleType] = []
+from matching.array_types import NOWHERE
+from matching.compiled.loading import LARGE, load
+from matching.planners.stable.serial_choice import serial_choice
+from matching.planning.move_order import order_moves
+from matching.planning.prepared import prepare
+from matching.planning.reasons.replay import ranks_of
+from matching.problem import Node, Options, Pod, PodTerm, Problem, Rules, Selector
+from matching.verify import certify
 
+__all__ = ["LARGE", "warm_up"]
 
-def kernels(pods: int, nodes: int) -> ModuleType | None:
-    """`matching.compiled.entry` for a problem of that size; None: use numpy."""
-    if _loaded:
-        return _loaded[0]
-    return _load() if pods * nodes >= LARGE else None
+_APART = Rules(pod_anti_affinity=(PodTerm("host", Selector()),))
+
+_NEEDS = (0.1, 0.1)
 
 
 def warm_up() -> float | None:
     """Load and compile everything. Returns the seconds that took; None when numba is not installed."""
     started = time.perf_counter()
-    if _load() is None:
+    kernels = load()
+    if kernels is None:
         return None
-    from matching.compiled.warming import compile_all
-
-    compile_all()
+    _run_all(kernels)
     return time.perf_counter() - started
 
 
-@lru_cache(maxsize=1)
-def _load() -> ModuleType | None:
-    if find_spec("numba") is None:
-        return None
-    from matching.compiled import entry as module
-
-    _loaded.append(module)
-    return module
+def _run_all(kernels: ModuleType) -> None:
+    """Every kernel once on a problem of a few pods: the types are those of every problem, so all kernels are compiled.
+    One pod is unhappy, because such a pod ends a batch of the compiled loop, and one has anti-affinity."""
+    nodes = tuple(Node(name, (1.0, 1.0), labels={"host": name}) for name in ("a", "b"))
+    pods = (
+        Pod("d/plain", "1", _NEEDS, _NEEDS, _NEEDS, node="a"),
+        Pod("d/shy", "2", _NEEDS, _NEEDS, _NEEDS, node="a", rules=_APART),
+        Pod("d/unhappy", "3", _NEEDS, _NEEDS, _NEEDS, node="b", happy=False),
+    )
+    problem = Problem(("cpu", "memory"), pods, nodes, Options())
+    prepared = prepare(problem)
+    choice = serial_choice(prepared, prepared.movable, prepared.arrays.current)
+    ranks_of(prepared, choice, choice.at != NOWHERE)
+    order_moves(prepared.arrays, list(range(len(pods))), prepared.arrays.current[::-1].copy())
+    kernels.push(np.zeros(1, dtype=np.int64), 0, 0)
+    prepared.own_node_ranks(~prepared.arrays.unhappy)
+    certify(problem, (), (), ())

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from matching.array_types import NOWHERE
+from matching.model.ledger import Ledger
 from matching.plan import Rejected
-from matching.planning.ledger import Ledger
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.obstacles import Kind, Obstacles
+from matching.planning.reasons.wording import PENDING, may_not_stay, percent, shares
 from matching.preferences import MatchedLoads, Preferences
 from matching.problem import Problem, ProblemError
-from matching.reasons.obstacles import Kind, Obstacles
-from matching.reasons.wording import PENDING, may_not_stay, percent, shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from matching.constraints.inter_pod import has_inter_pod_rules, pod_selectors
 from matching.constraints.node_rules import VETOES, node_rules
 from matching.constraints.volumes import ZONE_LABELS
-from matching.planning.arrays import arrays_of
-from matching.planning.candidates import Candidates
-from matching.planning.ledger import Ledger
+from matching.model.arrays import arrays_of
+from matching.model.candidates import Candidates
+from matching.model.ledger import Ledger
 from matching.problem import Problem
 
 __all__ = ["VETOES", "ZONE_LABELS", "has_inter_pod_rules", "pod_selectors", "would_take"]

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
-from matching.planning.arrays import Arrays, share_of_room, sum_by_node
-from matching.planning.candidates import Candidates
+from matching.model.arrays import Arrays, share_of_room, sum_by_node
+from matching.model.candidates import Candidates
 from matching.problem import TOLERANCE, Availability
 
 DECIMALS = 9

@@ -44,7 +44,7 @@ def weighted_use(strong: float) -> dict[str, list[float]]:
     """Use of each node by metric when the strong node weighs that much and the weak ones 1."""
     pick = Random(3)
     pods = tuple(random_pod(at, pick, pick.choice(NODES).name) for at in range(36))
-    planner = load_planner("genetic", {"nodeWeights": {"strong": dict.fromkeys(METRICS, strong)}})
+    planner = load_planner("genetic", {"node_weights": {"strong": dict.fromkeys(METRICS, strong)}})
     moved = {move.pod: move.target for move in planner.plan(Problem(METRICS, pods, NODES, Options(headroom=0.0))).moves}
     return {
         node.name: [

@@ -1,4 +1,4 @@
-"""All compiled loops under one name, for `matching.compilation`. Needs numba."""
+"""All compiled loops under one name, for `loading`. Needs numba."""
 
 from __future__ import annotations
 

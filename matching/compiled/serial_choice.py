@@ -1,4 +1,4 @@
-"""The compiled loops of serial choice. Only `matching.compilation` loads them: they need numba.
+"""The compiled loops of serial choice. Only `loading` imports them: they need numba.
 
 Distances are rounded to nine decimals as in `matching.preferences`, every sum is taken in the same order as there, and
 no operation is fused, so that both implementations agree in the last bit. Subtraction, squares, sums, roots and

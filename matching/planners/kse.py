@@ -22,16 +22,16 @@ from typing import ClassVar
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.model.ledger import Ledger
 from matching.parameters import ParameterError
 from matching.plan import Plan, Promise
-from matching.planning.ledger import Ledger
 from matching.planning.load_balancing import Draft, LoadObjective, limited_outcome, pending_only, unlimited_outcome
 from matching.planning.node_loads import NodeLoads, absolute, check_weights, mark_unknown, shares_of_room
 from matching.planning.placement import Choose, LeastLoaded, Placed, heaviest_first, place_all
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.wording import PENDING, amount
 from matching.planning.writing import write_plan
 from matching.problem import TOLERANCE, Problem
-from matching.reasons.wording import PENDING, amount
 
 _GREEDY_STAY = "the least loaded node that takes it, at its turn, is its current one"
 

@@ -15,16 +15,16 @@ from typing import ClassVar
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints
+from matching.model.ledger import Ledger
 from matching.parameters import ParameterError
 from matching.plan import BlockingCause, Plan, Promise
 from matching.planners.stable.serial_choice import serial_choice
 from matching.planning.budget import stays_for_now, within_budget
-from matching.planning.ledger import Ledger
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.wording import PENDING
 from matching.planning.writing import write_plan
 from matching.problem import Latency, Measurement, Problem, Role
-from matching.reasons.wording import PENDING
 
 
 def with_measurement(latency: Latency, pod: str, rtt: float, at: float) -> Latency:

@@ -16,17 +16,17 @@ from typing import ClassVar
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.model.ledger import Ledger
 from matching.parameters import ParameterError
 from matching.plan import Plan, Promise
-from matching.planning.ledger import Ledger
 from matching.planning.load_balancing import Draft, LoadObjective, limited_outcome
 from matching.planning.node_loads import NodeLoads, mark_unknown, shares_of_room
 from matching.planning.placement import Placed
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.wording import PENDING, may_not_stay
 from matching.planning.writing import write_plan
 from matching.preferences import MatchedLoads
 from matching.problem import Problem
-from matching.reasons.wording import PENDING, may_not_stay
 
 HIGHEST = 10.0
 DECIMALS = 12

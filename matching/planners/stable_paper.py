@@ -23,14 +23,14 @@ from typing import ClassVar
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.model.arrays import Arrays
+from matching.model.ledger import Ledger
 from matching.plan import BlockingCause, Plan, PlannedMove, Promise, Unplaced
-from matching.planning.arrays import Arrays
-from matching.planning.ledger import Ledger
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.wording import PENDING, plural
 from matching.planning.writing import write_plan
 from matching.problem import TOLERANCE, Dumping, Options, Problem, Scope
-from matching.reasons.wording import PENDING, plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from collections.abc import Hashable, Iterable, Iterator
 import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
-from matching.planning.arrays import Arrays
+from matching.model.arrays import Arrays
+from matching.planning.reasons.wording import plural
 from matching.problem import Options, Pod
-from matching.reasons.wording import plural
 
 _UNLIMITED = np.iinfo(np.int64).max // 4
 

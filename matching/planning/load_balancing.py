@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.model.ledger import Ledger
 from matching.plan import BlockingCause
 from matching.planning.budget import Budget, budget_note, movers, stays_for_now, within_budget
-from matching.planning.ledger import Ledger
 from matching.planning.move_order import drop_impossible_moves
 from matching.planning.node_loads import NodeLoads
 from matching.planning.objective import unplaced
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.placement import LeastLoaded, Placed, heaviest_first, place_in_turn
 from matching.planning.prepared import PreparedProblem
+from matching.planning.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, percent
 from matching.problem import TOLERANCE
-from matching.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, percent
 
 
 @dataclass(frozen=True, slots=True)

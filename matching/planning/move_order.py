@@ -12,17 +12,17 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 
-from matching import compilation
 from matching.array_types import NOWHERE, Ints
+from matching.compiled import loading
 from matching.compiled.layout import MoveQueue
-from matching.planning.arrays import Arrays
-from matching.planning.ledger import Ledger, before_the_moves
-from matching.planning.outcome import Outcome
+from matching.model.arrays import Arrays
+from matching.model.ledger import Ledger, before_the_moves
+from matching.planning.outcome import MoveOrder, Outcome
 from matching.planning.prepared import PreparedProblem
 from matching.problem import TOLERANCE
 
@@ -30,16 +30,6 @@ _MOVES_COUNT_AS = 100
 """Ordering one move costs about as much as evaluating this many nodes for a pod."""
 FEW = 5
 """So many moves are tried in all orders."""
-
-
-@dataclass(frozen=True, slots=True)
-class MoveOrder:
-    in_order: tuple[int, ...]
-    """Pods whose moves can be carried out one after the other."""
-    cyclic: tuple[int, ...]
-    """Pods whose moves wait for each other's room."""
-    refused: tuple[int, ...] = ()
-    """Pods whose moves inter-pod constraints refuse in every order."""
 
 
 def by_value(arrays: Arrays, ranking: Ints, pods: Ints) -> list[int]:
@@ -54,7 +44,7 @@ def by_value(arrays: Arrays, ranking: Ints, pods: Ints) -> list[int]:
 
 def order_moves(arrays: Arrays, pods: Sequence[int], at: Ints) -> MoveOrder:
     """The moves of `pods` to their nodes in `at`. `pods` has the most valuable first; dumped pods are gone before."""
-    kernels = compilation.kernels(len(pods), _MOVES_COUNT_AS)
+    kernels = loading.kernels(len(pods), _MOVES_COUNT_AS)
     moves = _MoveSequence(arrays, pods, at) if kernels is None else _CompiledMoveSequence(kernels, arrays, pods, at)
     in_order = moves.carry_out_possible(range(len(pods)), with_room=True)
     cyclic = moves.carry_out_possible(moves.left(), with_room=False)

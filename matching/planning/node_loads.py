@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.model.arrays import Arrays, sum_by_node
 from matching.parameters import ParameterError
-from matching.planning.arrays import Arrays, sum_by_node
 from matching.planning.prepared import PreparedProblem
 from matching.problem import Node, Pod, Problem
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints
-from matching.planning.arrays import Arrays
-from matching.planning.ledger import Ledger
+from matching.model.arrays import Arrays
+from matching.model.ledger import Ledger
 from matching.preferences import DECIMALS
 from matching.problem import TOLERANCE
 

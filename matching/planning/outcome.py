@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from matching.array_types import NOWHERE, Ints, Mask
+from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.model.arrays import Arrays
+from matching.model.ledger import Ledger
 from matching.plan import BlockingCause, Measures
-from matching.planning.arrays import Arrays
-from matching.planning.ledger import Ledger
 from matching.problem import TOLERANCE
-
-if TYPE_CHECKING:
-    from matching.reasons.moves import PlannerReasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +26,26 @@ class Choice:
     """Pods whose moves were given up: inter-pod constraints refuse them in every order of the moves."""
 
 
+class PlannerReasons(Protocol):
+    """The reasons of a planner that does not match by preference."""
+
+    def rank(self, pod: int) -> int:
+        """The rank, from 1, of the node it got."""
+        ...
+
+    def why_moved(self, pod: int) -> tuple[str, ...]:
+        """The rule that chose the pod, and the rule that chose the node."""
+        ...
+
+    def why_stayed(self, pod: int) -> str: ...
+
+    def costs(self, pod: int) -> Floats:
+        """Per node, with the plan done: what the planner compares; the lowest is the best."""
+        ...
+
+    def describe_cost(self, cost: float) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     choice: Choice
@@ -42,6 +59,16 @@ class Outcome:
     notes: tuple[str, ...] = ()
     reasons: PlannerReasons | None = None
     """The planner's own reasons; None: the pods' preferences explain the moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveOrder:
+    in_order: tuple[int, ...]
+    """Pods whose moves can be carried out one after the other."""
+    cyclic: tuple[int, ...]
+    """Pods whose moves wait for each other's room."""
+    refused: tuple[int, ...] = ()
+    """Pods whose moves inter-pod constraints refuse in every order."""
 
 
 def measure(arrays: Arrays, at: Ints) -> Measures:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
-from matching.planning.ledger import Ledger
+from matching.model.ledger import Ledger
 from matching.planning.node_loads import NodeLoads
 from matching.planning.outcome import Choice
 from matching.planning.prepared import PreparedProblem

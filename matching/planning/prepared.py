@@ -10,22 +10,19 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from matching import compilation
 from matching.array_types import NOWHERE, Ints, Mask
-from matching.compiled.state import KernelInput, kernel_input
+from matching.compiled import loading
 from matching.constraints.node_rules import node_rules
+from matching.model.arrays import Arrays, arrays_of, movable
+from matching.model.candidates import Candidates
 from matching.plan import Stay
-from matching.planning.arrays import Arrays, arrays_of, movable
-from matching.planning.candidates import Candidates
+from matching.planning.kernel_state import KernelInput, kernel_input
+from matching.planning.outcome import MoveOrder
 from matching.preferences import OwnNodeRanks, Preferences, no_ranks, own_node_ranks, preferred_nodes, ranking
 from matching.problem import Pod, Problem, from_columns
-
-if TYPE_CHECKING:
-    from matching.planning.move_order import MoveOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ class PreparedProblem:
 
     def own_node_ranks(self, pods: Mask) -> OwnNodeRanks:
         """Of those pods, which must be movable and not unhappy. Pods with soft constraints always run in numpy."""
-        arrays, kernels = self.arrays, compilation.kernels(int(pods.sum()), len(self.arrays.nodes))
+        arrays, kernels = self.arrays, loading.kernels(int(pods.sum()), len(self.arrays.nodes))
         if kernels is None or not arrays.nodes:
             return own_node_ranks(arrays, self.candidates, self.preferences, pods)
         ranks, slow = no_ranks(arrays), pods & arrays.numpy_only

@@ -8,10 +8,10 @@ from matching.plan import Plan
 from matching.planning.move_order import drop_impossible_moves
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem
-from matching.reasons.moves import MOST_EXPLAINED, explained, explained_by_planner
-from matching.reasons.obstacles import missing, some
-from matching.reasons.stays import fixed_pending, stays
-from matching.reasons.wording import plural
+from matching.planning.reasons.moves import MOST_EXPLAINED, explained, explained_by_planner
+from matching.planning.reasons.obstacles import missing, some
+from matching.planning.reasons.stays import fixed_pending, stays
+from matching.planning.reasons.wording import plural
 from matching.verify import certify
 
 

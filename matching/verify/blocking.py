@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matching.compilation import kernels
+from matching.compiled.loading import kernels
 from matching.problem import Problem
 from matching.verify.fit import AllowedNodes, Room
 from matching.verify.placement import NO_NODE, Ints, Placement

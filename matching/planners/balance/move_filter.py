@@ -7,8 +7,8 @@ import numpy as np
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.constraints import resources
 from matching.constraints.node_rules import rule_classes
+from matching.model.arrays import Arrays
 from matching.planners.balance.state import BalanceState
-from matching.planning.arrays import Arrays
 from matching.planning.budget import Budget
 from matching.planning.prepared import PreparedProblem
 

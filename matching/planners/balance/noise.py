@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Mask
-from matching.planning.arrays import Arrays, sum_by_node
+from matching.model.arrays import Arrays, sum_by_node
 
 SIGMAS_TO_PEAK = 3.0
 """A peak is estimated as the mean plus three standard deviations."""

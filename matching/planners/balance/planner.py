@@ -9,20 +9,20 @@ from typing import ClassVar
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints
+from matching.model.arrays import Arrays
 from matching.parameters import ParameterError
 from matching.plan import BlockingCause, Plan, Promise
 from matching.planners.balance.move_filter import AllowedNodes, MoveFilter
 from matching.planners.balance.noise import expect, sigma_of
 from matching.planners.balance.search import BalanceSearch
 from matching.planners.balance.state import BalanceState, MoveCosts
-from matching.planning.arrays import Arrays
 from matching.planning.budget import budget_text, movers
 from matching.planning.node_loads import axis_weights, check_weights, mark_unknown
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.wording import NOBODY_MOVES, PENDING, percent, plural, shares
 from matching.planning.writing import write_plan
 from matching.problem import Problem
-from matching.reasons.wording import NOBODY_MOVES, PENDING, percent, plural, shares
 
 _UNKNOWN_SHIFT = 0.25
 """To even out two nodes, half of their difference is moved, and half of it has a quarter of its variance."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
-from matching.planning.arrays import sum_by_node
-from matching.planning.ledger import Ledger
+from matching.model.arrays import sum_by_node
+from matching.model.ledger import Ledger
 from matching.planning.prepared import PreparedProblem
 
 

@@ -9,18 +9,18 @@ from typing import ClassVar
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints
+from matching.model.arrays import Arrays
+from matching.model.ledger import Ledger
 from matching.parameters import ParameterError
 from matching.plan import Plan, Promise
 from matching.planners.genetic.evolution import CheckDictionary, Evolved, Rates, Repair, Trial, evolve
-from matching.planning.arrays import Arrays
-from matching.planning.ledger import Ledger
 from matching.planning.load_balancing import Draft, LoadObjective, limited_outcome
 from matching.planning.node_loads import NodeLoads, axis_weights, check_weights, mark_unknown, weighted_shares
 from matching.planning.placement import LeastLoaded, as_wanted, heaviest_first, place_all
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.wording import percent
 from matching.planning.writing import write_plan
 from matching.problem import TOLERANCE, Problem
-from matching.reasons.wording import percent
 
 _STAY = "the best placement found leaves it where it is"
 

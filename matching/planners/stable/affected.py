@@ -13,20 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints
+from matching.model.arrays import movable
+from matching.model.ledger import Ledger
 from matching.plan import BlockingCause, Measures
 from matching.planners.stable.affected_search import HappinessCheck, search_moves
 from matching.planners.stable.small_search import Placements, all_placements
-from matching.planning.arrays import movable
 from matching.planning.budget import budget_text, within_budget
-from matching.planning.ledger import Ledger
 from matching.planning.move_order import drop_impossible_moves, order_of_placement
 from matching.planning.objective import is_better, score
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem
+from matching.planning.reasons.obstacles import some
+from matching.planning.reasons.wording import PENDING, percent, plural, unhappy_on
 from matching.preferences import DECIMALS
 from matching.problem import Scope
-from matching.reasons.obstacles import some
-from matching.reasons.wording import PENDING, percent, plural, unhappy_on
 
 MOST_PLACEMENTS = 1 << 14
 """About seven pods that may use four nodes, or eight that may use three."""

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
-from matching.planning.arrays import Arrays, movable, share_of_room
+from matching.model.arrays import Arrays, movable, share_of_room
+from matching.model.ledger import Ledger
 from matching.planning.budget import Budget
-from matching.planning.ledger import Ledger
 from matching.planning.prepared import PreparedProblem
 from matching.problem import TOLERANCE, Scope
 

@@ -6,10 +6,10 @@ import heapq
 from collections import defaultdict
 
 from matching.array_types import NOWHERE, Ints, Mask
+from matching.model.arrays import Arrays
+from matching.model.ledger import Ledger
 from matching.planners.stable.serial_choice import serial_choice
-from matching.planning.arrays import Arrays
 from matching.planning.budget import Budget, movers
-from matching.planning.ledger import Ledger
 from matching.planning.move_order import by_value
 from matching.planning.objective import overload_added
 from matching.planning.outcome import Choice

@@ -22,20 +22,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from matching.model.arrays import movable
 from matching.plan import BlockingCause, Plan, Promise
 from matching.planners.stable.affected import fewest_moves
 from matching.planners.stable.budget_cut import cut_to_budget
 from matching.planners.stable.serial_choice import choice_for_all, choice_with_dumping, serial_choice
 from matching.planners.stable.small_search import with_fewer_blocking_pairs
-from matching.planning.arrays import movable
 from matching.planning.budget import budget_note, movers, stays_for_now, within_budget
 from matching.planning.move_order import drop_impossible_moves
 from matching.planning.objective import Score, helped, is_better, price, score, why_not_better
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, plural
 from matching.planning.writing import write_plan
 from matching.problem import Availability, Dumping, Options, Problem, Scope
-from matching.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, plural
 
 _NARROWING = {
     Scope.CLUSTER: (Scope.CLUSTER, Scope.UNHAPPY),

@@ -16,11 +16,11 @@ from types import ModuleType
 
 import numpy as np
 
-from matching import compilation
 from matching.array_types import NOWHERE, Ints, Mask
+from matching.compiled import loading
 from matching.compiled.layout import Batch
-from matching.compiled.state import KernelState
-from matching.planning.ledger import Ledger, headroom_steps
+from matching.model.ledger import Ledger, headroom_steps
+from matching.planning.kernel_state import KernelState
 from matching.planning.outcome import Choice
 from matching.planning.placement import nobody_left_out
 from matching.planning.prepared import PreparedProblem
@@ -34,7 +34,7 @@ def serial_choice(prepared: PreparedProblem, choosers: Mask, at: Ints) -> Choice
     """Pods that do not choose stay as `at` says. A pod that no node can take by requests ends NOWHERE."""
     turns = _Turns(prepared, choosers, at)
     ranked = prepared.ranking[choosers[prepared.ranking]]
-    kernels = compilation.kernels(len(ranked), len(prepared.arrays.nodes))
+    kernels = loading.kernels(len(ranked), len(prepared.arrays.nodes))
     if kernels is None or not prepared.arrays.nodes:
         turns.one_by_one(ranked)
     else:

@@ -15,8 +15,8 @@ import numpy as np
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.constraints import resources
 from matching.constraints.inter_pod import InterPodState
-from matching.planning.arrays import share_of_room
-from matching.planning.ledger import Ledger
+from matching.model.arrays import share_of_room
+from matching.model.ledger import Ledger
 from matching.planning.move_order import order_of_placement
 from matching.planning.outcome import Choice
 from matching.planning.prepared import PreparedProblem

@@ -15,14 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadtests.benchmarks.planner_instances import Mix, realistic
-from matching import compilation
+from matching.compilation import warm_up
+from matching.compiled import loading
 from matching.planners.stable.planner import StablePlanner
 from matching.planners.stable.serial_choice import serial_choice
 from matching.planning.move_order import by_value, order_moves
 from matching.planning.outcome import Choice
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.replay import ranks_of
 from matching.problem import Availability, Node, Options, Pod, Problem, Scope
-from matching.reasons.replay import ranks_of
 
 Problems = Callable[[int, int], st.SearchStrategy[Problem]]
 
@@ -31,7 +32,7 @@ entry: ModuleType = pytest.importorskip("matching.compiled.entry", exc_type=Impo
 
 @contextmanager
 def compiled(yes: bool) -> Iterator[None]:
-    with patch.object(compilation, "_loaded", [entry] if yes else []), patch.object(compilation, "LARGE", 1 << 60):
+    with patch.object(loading, "_loaded", [entry] if yes else []), patch.object(loading, "LARGE", 1 << 60):
         yield
 
 
@@ -139,7 +140,7 @@ def test_moves_are_put_into_the_same_order(seed: int, options: Options) -> None:
 
 def test_after_a_warm_up_nothing_is_left_to_compile() -> None:
     with compiled(True):
-        assert compilation.warm_up() is not None
+        assert warm_up() is not None
         kernels = [getattr(entry, name) for name in entry.__all__ if name != "NOTHING"]
         before = [len(kernel.nopython_signatures) for kernel in kernels]
         for options in (Options(), Options(inertia=0, only_if_better=False), Options(availability=Availability.AFTER)):
@@ -148,18 +149,18 @@ def test_after_a_warm_up_nothing_is_left_to_compile() -> None:
 
 
 def test_without_numba_there_is_nothing_to_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "_loaded", [])
-    monkeypatch.setattr(compilation, "find_spec", lambda _: None)
-    compilation._load.cache_clear()
-    assert compilation.warm_up() is None
-    assert compilation.kernels(1 << 20, 1 << 20) is None
-    compilation._load.cache_clear()
+    monkeypatch.setattr(loading, "_loaded", [])
+    monkeypatch.setattr(loading, "find_spec", lambda _: None)
+    loading.load.cache_clear()
+    assert warm_up() is None
+    assert loading.kernels(1 << 20, 1 << 20) is None
+    loading.load.cache_clear()
 
 
 def test_a_small_problem_does_not_load_the_kernels_and_a_large_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "_loaded", [])
-    compilation._load.cache_clear()
-    assert compilation.kernels(1_000, 50) is None
-    assert compilation.kernels(150_000, 5_000) is entry
-    assert compilation.kernels(1, 1) is entry
-    compilation._load.cache_clear()
+    monkeypatch.setattr(loading, "_loaded", [])
+    loading.load.cache_clear()
+    assert loading.kernels(1_000, 50) is None
+    assert loading.kernels(150_000, 5_000) is entry
+    assert loading.kernels(1, 1) is entry
+    loading.load.cache_clear()

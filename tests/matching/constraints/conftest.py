@@ -1,4 +1,4 @@
-"""Random problems full of rules between pods, and the verifier's reference as it answers one question at a time."""
+"""Random problems full of inter-pod constraints, and the verifier's reference as it answers one question at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SlowScheduler:
 
 
 @pytest.fixture(scope="session")
-def crowd() -> Callable[..., Problem]:
+def inter_pod_problem() -> Callable[..., Problem]:
     return problem_with_pod_rules
 
 

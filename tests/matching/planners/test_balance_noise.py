@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from matching.model.arrays import sum_by_node
 from matching.plan import Plan
 from matching.planners.balance import BalancePlanner
 from matching.planners.balance.noise import chi_squared, expect, lasting_parts
 from matching.planners.balance.state import BalanceState
-from matching.planning.arrays import sum_by_node
 from matching.planning.prepared import prepare
 from matching.problem import Node, Options, Pod, Problem
 

@@ -72,8 +72,8 @@ def _by_the_book(problem: Problem) -> dict[str, str | None]:
     lists = {key: listed(pod) for key, pod in pods.items()}
     matched: dict[str, list[tuple[float, str]]] = {name: [] for name in nodes}
 
-    def takes(pod: Pod, name: str, guests: list[tuple[float, str]]) -> bool:
-        there = [each for each in fixed if each.node == name] + [pods[key] for _, key in guests]
+    def takes(pod: Pod, name: str, taken: list[tuple[float, str]]) -> bool:
+        there = [each for each in fixed if each.node == name] + [pods[key] for _, key in taken]
         return all(not pod.peak[a] or left(nodes[name], "peak", there, a) > pod.peak[a] for a in (0, 1))
 
     queue = deque(sorted(pods))
@@ -82,16 +82,16 @@ def _by_the_book(problem: Problem) -> dict[str, str | None]:
         rank = (-pods[key].usage[0], key)
         while lists[key]:
             name = lists[key].popleft()
-            guests, gone = list(matched[name]), []
-            while not takes(pods[key], name, guests) and guests and guests[-1] > rank:
-                gone.append(guests.pop()[1])
-            if takes(pods[key], name, guests):
-                insort(guests, rank)
-                matched[name] = guests
+            taken, gone = list(matched[name]), []
+            while not takes(pods[key], name, taken) and taken and taken[-1] > rank:
+                gone.append(taken.pop()[1])
+            if takes(pods[key], name, taken):
+                insort(taken, rank)
+                matched[name] = taken
                 queue.extend(reversed(gone))
                 break
     ends: dict[str, str | None] = {pod.key: None if not pod.fixed else pod.node for pod in problem.pods}
-    ends.update({key: name for name, guests in matched.items() for _, key in guests})
+    ends.update({key: name for name, taken in matched.items() for _, key in taken})
     return ends
 
 
@@ -126,11 +126,11 @@ def test_no_node_is_over_its_quota(pod: Make, node: Make, problem: Make, ends: E
         built = _instance(seed)
         where = ends(paper(built))
         for each in built.nodes:
-            guests = [p for p in built.pods if where[p.key] == each.name]
-            free = [p for p in guests if not p.fixed]
+            taken = [p for p in built.pods if where[p.key] == each.name]
+            free = [p for p in taken if not p.fixed]
             for axis in (0, 1):
                 if any(p.peak[axis] for p in free):
-                    assert sum(p.peak[axis] for p in guests) < each.allocatable[axis]
+                    assert sum(p.peak[axis] for p in taken) < each.allocatable[axis]
 
 
 def test_displacement_leaves_blocking_pairs_that_serial_choice_does_not() -> None:

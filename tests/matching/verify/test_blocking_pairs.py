@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching import compilation
+from matching.compiled import loading
 from matching.problem import Availability, Problem
 from matching.testing import problem_with_pod_rules
 from matching.verify.blocking import Blocking, blocking_pairs
@@ -47,7 +47,7 @@ def allowed_on(placement: Placement, counts: PodCounts, row: int, node: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_rules_between_pods_for_all_nodes_at_once(seed: int) -> None:
+def test_inter_pod_constraints_for_all_nodes_at_once(seed: int) -> None:
     problem = problem_with_pod_rules(seed, pods=12)
     ends = anywhere(problem, seed)
     placement = Placement(problem, ends)
@@ -64,11 +64,11 @@ def test_rules_between_pods_for_all_nodes_at_once(seed: int) -> None:
 def counted(problem: Problem, ends: Mapping[str, str | None], compiled: bool) -> Blocking:
     if not compiled:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compilation, "_loaded", [])
+            patch.setattr(loading, "_loaded", [])
             return blocking_pairs(problem, ends, MANY)
     entry = pytest.importorskip("matching.compiled.entry", exc_type=ImportError)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compilation, "_loaded", [entry])
+        patch.setattr(loading, "_loaded", [entry])
         return blocking_pairs(problem, ends, MANY)
 
 
@@ -84,7 +84,7 @@ def test_the_compiled_count_is_the_one_of_numpy(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_compiled_count_knows_rules_between_pods(seed: int) -> None:
+def test_the_compiled_count_knows_inter_pod_constraints(seed: int) -> None:
     problem = problem_with_pod_rules(seed, pods=14)
     ends = anywhere(problem, seed)
     assert counted(problem, ends, compiled=True) == counted(problem, ends, compiled=False)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from matching import compilation
+from matching.compiled import loading
 from matching.plan import PlannedMove, Stay, Unplaced
 from matching.problem import (
     Availability,
@@ -145,9 +145,9 @@ def test_the_same_violations(first: int) -> None:
 def test_the_same_blocking_pairs(first: int, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if compiled:
         entry = pytest.importorskip("matching.compiled.entry", exc_type=ImportError)
-        monkeypatch.setattr(compilation, "_loaded", [entry])
+        monkeypatch.setattr(loading, "_loaded", [entry])
     else:
-        monkeypatch.setattr(compilation, "_loaded", [])
+        monkeypatch.setattr(loading, "_loaded", [])
     for seed in range(first, first + 10):
         problem = _problem(seed)
         moves, stays, unplaced = _any_plan(problem, seed)

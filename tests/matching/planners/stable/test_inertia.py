@@ -35,7 +35,7 @@ def _wishes(pick: Random) -> Rules:
 
 
 def _all_happy(seed: int, axes: int, inertia: float) -> Problem:
-    """Everybody is happy and fits where it is; nodes are of all sizes, and soft wishes draw pods elsewhere."""
+    """Everybody is happy and fits where it is; nodes are of all sizes, and soft constraints draw pods elsewhere."""
     pick = Random(seed)
     names = [f"n{at}" for at in range(4)]
 
@@ -57,8 +57,8 @@ def _all_happy(seed: int, axes: int, inertia: float) -> Problem:
     )
     nodes = []
     for name in names:
-        guests = [pod for pod in pods if pod.node == name]
-        needs = [sum(max(pod.peak[axis], pod.request[axis]) for pod in guests) for axis in range(axes)]
+        on_node = [pod for pod in pods if pod.node == name]
+        needs = [sum(max(pod.peak[axis], pod.request[axis]) for pod in on_node) for axis in range(axes)]
         room = tuple(need + pick.choice([0.1, 5.0, 40.0]) for need in needs)
         nodes.append(Node(name, room, labels={"zone": pick.choice("ab")}))
     options = Options(inertia=inertia, soft_weight=SOFT)
@@ -74,9 +74,9 @@ def test_above_the_stated_value_nobody_leaves(matched: Planning, seed: int, axes
 
 
 def test_the_stated_value_is_not_larger_than_it_must_be(matched: Planning) -> None:
-    """An empty pod between a node of no room to speak of and the largest one, and all soft wishes on its side."""
-    wish = Rules(preferred=Preferred(nodes=((100, Term((Requirement("zone", "In", ("a",)),))),)))
-    pod = Pod("d/p", "u", (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), node="large", rules=wish)
+    """An empty pod between a node of no room to speak of and the largest one, and all soft constraints on its side."""
+    soft = Rules(preferred=Preferred(nodes=((100, Term((Requirement("zone", "In", ("a",)),))),)))
+    pod = Pod("d/p", "u", (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), node="large", rules=soft)
     nodes = (Node("large", (1000.0, 1000.0)), Node("tiny", (0.001, 0.001), labels={"zone": "a"}))
     problem = Problem(("cpu", "memory"), (pod,), nodes, Options(inertia=sqrt(2) + SOFT - 0.01, soft_weight=SOFT))
     assert [move.target for move in matched(problem).moves] == ["tiny"]

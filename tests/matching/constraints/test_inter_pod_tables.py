@@ -1,4 +1,4 @@
-"""kube-scheduler's rules between pods in small tables: planner's reading, certificate's reading and plain one agree."""
+"""kube-scheduler's inter-pod constraints in small tables: the planner, the verifier and a plain reading agree."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from matching.model.arrays import arrays_of
+from matching.model.ledger import Ledger
 from matching.plan import PlannedMove
-from matching.planning.arrays import arrays_of
-from matching.planning.ledger import Ledger
 from matching.problem import (
     HostPort,
     Node,

@@ -1,4 +1,4 @@
-"""Volumes (which bind a pod to places), axes that can only reject, and soft wishes."""
+"""PVs, axes that can only reject, and soft constraints."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.constraints.node_rules import VETOES
+from matching.model.arrays import arrays_of
 from matching.planners.stable.planner import StablePlanner
-from matching.planning.arrays import arrays_of
 from matching.problem import (
     Node,
     Options,
@@ -108,10 +108,10 @@ def test_axes_that_can_only_reject_must_be_axes_and_not_all_of_them() -> None:
 
 
 WEB = Selector((Requirement("app", "In", ("web",)),))
-SHY = Taint("shy", "PreferNoSchedule")
+PREFER_NO_SCHEDULE = Taint("shy", "PreferNoSchedule")
 
 
-def wish(**more: Any) -> Rules:
+def soft(**more: Any) -> Rules:
     return Rules(preferred=Preferred(**more))
 
 
@@ -121,19 +121,19 @@ def wish(**more: Any) -> Rules:
         (Rules(), [0, 0, 1]),
         (Rules((Toleration("shy", "Exists"),)), [0, 0, 0]),
         (
-            wish(nodes=((3, Term((Requirement("zone", "In", ("a",)),))), (1, Term((Requirement("x", "Exists"),))))),
+            soft(nodes=((3, Term((Requirement("zone", "In", ("a",)),))), (1, Term((Requirement("x", "Exists"),))))),
             [0.1, 0.4, 1],
         ),
-        (wish(with_pods=((1, PodTerm("zone", WEB)),)), [0, 0.4, 1]),
-        (wish(apart_from=((1, PodTerm("zone", WEB)),)), [0.4, 0, 0.6]),
-        (wish(spread=(Spread("zone", WEB),)), [0.4, 0, 1]),
+        (soft(with_pods=((1, PodTerm("zone", WEB)),)), [0, 0.4, 1]),
+        (soft(apart_from=((1, PodTerm("zone", WEB)),)), [0.4, 0, 0.6]),
+        (soft(spread=(Spread("zone", WEB),)), [0.4, 0, 1]),
     ],
 )
-def test_soft_wishes_are_priced_between_0_and_1(rules: Rules, expected: list[float]) -> None:
+def test_soft_constraints_are_priced_between_0_and_1(rules: Rules, expected: list[float]) -> None:
     nodes = (
         Node("n1", (4.0,), labels={"zone": "a"}),
         Node("n2", (4.0,), labels={"zone": "b"}),
-        Node("n3", (4.0,), taints=(SHY,)),
+        Node("n3", (4.0,), taints=(PREFER_NO_SCHEDULE,)),
     )
     pods = (
         Pod("shop/asking", "1", (1.0,), (1.0,), (1.0,), rules=rules, labels={"app": "web"}),
@@ -146,8 +146,8 @@ def test_soft_wishes_are_priced_between_0_and_1(rules: Rules, expected: list[flo
     assert SoftConstraints(problem, problem.pods, nodes).broken(0).tolist() == pytest.approx(expected)
 
 
-def test_a_wish_decides_between_equals_and_weight_0_ignores_it() -> None:
-    rules = wish(nodes=((1, Term((Requirement("zone", "In", ("b",)),))),))
+def test_a_soft_constraint_decides_between_equals_and_weight_0_ignores_it() -> None:
+    rules = soft(nodes=((1, Term((Requirement("zone", "In", ("b",)),))),))
     pods = (Pod("shop/new", "1", (1.0,), (1.0,), (1.0,), rules=rules),)
     nodes = (Node("n1", (4.0,), labels={"zone": "a"}), Node("n2", (4.0,), labels={"zone": "b"}))
     for weight, expected in ((0.05, "n2"), (0.0, "n1")):
@@ -158,9 +158,9 @@ def test_a_wish_decides_between_equals_and_weight_0_ignores_it() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**9))
-def test_both_readings_of_the_wishes_agree(seed: int, crowd: Callable[..., Problem]) -> None:
-    pick, problem = Random(seed), crowd(seed)
-    wished = {
+def test_planner_and_verifier_read_soft_constraints_alike(seed: int, inter_pod_problem: Callable[..., Problem]) -> None:
+    pick, problem = Random(seed), inter_pod_problem(seed)
+    with_soft = {
         rules: replace(
             rules,
             pod_affinity=(),
@@ -175,7 +175,7 @@ def test_both_readings_of_the_wishes_agree(seed: int, crowd: Callable[..., Probl
         )
         for rules in {pod.rules for pod in problem.pods}
     }
-    problem = replace(problem, pods=tuple(replace(pod, rules=wished[pod.rules]) for pod in problem.pods))
+    problem = replace(problem, pods=tuple(replace(pod, rules=with_soft[pod.rules]) for pod in problem.pods))
     arrays = arrays_of(problem)
     soft = SoftConstraints(problem, arrays.pods, arrays.nodes)
     for number in range(len(arrays.pods)):

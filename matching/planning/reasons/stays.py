@@ -12,9 +12,9 @@ from matching.array_types import NOWHERE, Ints, Mask
 from matching.plan import Stay, Unplaced
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, stays_of
+from matching.planning.reasons.replay import Turn, turns
+from matching.planning.reasons.wording import degraded
 from matching.problem import Availability, Pod, Scope
-from matching.reasons.replay import Turn, turns
-from matching.reasons.wording import degraded
 
 BY_INERTIA = "happy where it is (inertia)"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from matching.plan import Plan
+from matching.planning.reasons.obstacles import kind_of_nodes
 from matching.problem import Problem, Requirement, Rules, Term
-from matching.reasons.obstacles import kind_of_nodes
 
 Make = Callable[..., Any]
 Planning = Callable[[Problem], Plan]

@@ -8,7 +8,7 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
 from matching.constraints.node_rules import NodeRules
-from matching.planning.arrays import Arrays
+from matching.model.arrays import Arrays
 
 NOT_MEASURED = "no fresh metrics of the node"
 

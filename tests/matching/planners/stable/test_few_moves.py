@@ -58,7 +58,7 @@ def running_moves(plan: Plan) -> list[str]:
 @pytest.mark.parametrize("scope", [Scope.CLUSTER, Scope.UNHAPPY])
 @pytest.mark.parametrize("unhappy", [1, 2, 3])
 def test_the_demo_needs_one_move(scope: Scope, unhappy: int, plan: Planning) -> None:
-    """Eleven before happy pods needed no headroom at home and moves had a price."""
+    """Eleven before happy pods needed no headroom on its current node and moves had a price."""
     found = plan(demo(unhappy, scope=scope))
     assert found.before.node_load["worker-2"] > 1.15
     assert len(found.moves) == 1

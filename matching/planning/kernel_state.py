@@ -8,9 +8,9 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.compiled.layout import SIZE, Blocks, ChoiceOptions, NodeArrays, PodArrays, Scratch
-from matching.planning.arrays import Arrays
-from matching.planning.candidates import Candidates
-from matching.planning.ledger import Ledger, headroom_steps
+from matching.model.arrays import Arrays
+from matching.model.candidates import Candidates
+from matching.model.ledger import Ledger, headroom_steps
 from matching.preferences import MatchedLoads, Preferences
 from matching.problem import Availability
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints
 from matching.constraints import resources
+from matching.model.arrays import Arrays
+from matching.model.ledger import Ledger
 from matching.plan import Rejected
-from matching.planning.arrays import Arrays
-from matching.planning.ledger import Ledger
 from matching.planning.prepared import PreparedProblem
+from matching.planning.reasons.wording import amount, percent, plural
 from matching.problem import TOLERANCE, Rules, Term
-from matching.reasons.wording import amount, percent, plural
 from matching.selectors import requirement_text
 
 MOST_LISTED = 10
@@ -146,7 +146,7 @@ def kind_of_nodes(rules: Rules) -> str:
     """The nodes that a pod's own rules select, as text."""
     parts = [" and ".join(f"{key}={value}" for key, value in rules.node_selector)]
     parts += [_any_of(terms) for terms in (rules.node_affinity, *rules.volumes) if terms is not None]
-    parts += [f"{key} in ({', '.join(values)})" for key, values in rules.volume_zones]
+    parts += [f"{key} in ({','.join(values)})" for key, values in rules.volume_zones]
     selected = " and ".join(part for part in parts if part)
     return f"nodes with {selected}" if selected else ALL_NODES
 

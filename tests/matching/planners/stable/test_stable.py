@@ -130,10 +130,10 @@ def test_higher_priority_is_placed_first_and_the_missing_is_named(
 def test_a_running_pod_is_not_sent_to_an_unmeasured_node_a_pending_one_may_be(
     pod: Make, node: Make, problem: Make, plan: Planning
 ) -> None:
-    crowd = [pod("a", 6, node="n", happy=False), pod("b", 6, node="n")]
+    crowded_pods = [pod("a", 6, node="n", happy=False), pod("b", 6, node="n")]
     unmeasured = [node("m", measured=False), node("n")]
-    assert plan(problem(crowd, unmeasured)).moves == ()
-    assert targets(plan(problem([*crowd, pod("c")], unmeasured))) == {"c": "m"}
+    assert plan(problem(crowded_pods, unmeasured)).moves == ()
+    assert targets(plan(problem([*crowded_pods, pod("c")], unmeasured))) == {"c": "m"}
 
 
 def test_rules_are_ignored_for_what_already_runs(pod: Make, node: Make, problem: Make, plan: Planning) -> None:

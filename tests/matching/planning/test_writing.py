@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from matching.model.arrays import arrays_of
 from matching.plan import Plan
 from matching.planners.stable.planner import StablePlanner
-from matching.planning.arrays import arrays_of
 from matching.planning.move_order import order_moves
+from matching.planning.reasons.wording import amount, percent
 from matching.problem import Problem, ProblemError, Rules, Scope
-from matching.reasons.wording import amount, percent
 from matching.registry import known_planners, load_planner
 
 Make = Callable[..., Any]

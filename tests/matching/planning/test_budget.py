@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matching.model.arrays import arrays_of
 from matching.plan import Plan, PlannedMove
-from matching.planning.arrays import arrays_of
 from matching.planning.budget import Budget, budget_text, movers, within_budget
 from matching.problem import Node, Options, Pod, Problem, ProblemError
 from matching.verify.feasibility import budget_violations
@@ -24,7 +24,7 @@ Problems = Callable[..., Problem]
 KINDS = ("max_moves", "max_moves_per_workload", "max_moves_per_node", "max_moves_per_namespace")
 
 
-def _crowd(pod: Pods, node: Nodes, problem: Problems, **options: Any) -> Problem:
+def _many(pod: Pods, node: Nodes, problem: Problems, **options: Any) -> Problem:
     """Six unhappy pods of two workloads and two namespaces on one node that is far too small, three empty nodes."""
     pods = [
         replace(pod(f"p{at}", cpu=3, node="a", happy=False, workload=f"w{at % 2}"), key=f"team{at % 3 // 2}/p{at}")
@@ -34,13 +34,13 @@ def _crowd(pod: Pods, node: Nodes, problem: Problems, **options: Any) -> Problem
 
 
 def test_a_move_is_counted_in_every_group_it_touches(pod: Pods, node: Nodes, problem: Problems) -> None:
-    crowd = _crowd(pod, node, problem, max_moves=9, max_moves_per_workload=1)
-    budget = Budget(arrays_of(crowd))
+    many = _many(pod, node, problem, max_moves=9, max_moves_per_workload=1)
+    budget = Budget(arrays_of(many))
     assert budget.allows(0, 1)
     budget.spend(0, 1)
-    same = [at for at, each in enumerate(arrays_of(crowd).pods) if each.workload == arrays_of(crowd).pods[0].workload]
-    alike = [at for at in same if arrays_of(crowd).pods[at].namespace == arrays_of(crowd).pods[0].namespace]
-    assert not any(budget.allows(at, 2) for at in alike)
+    same = [at for at, each in enumerate(arrays_of(many).pods) if each.workload == arrays_of(many).pods[0].workload]
+    same_namespace = [at for at in same if arrays_of(many).pods[at].namespace == arrays_of(many).pods[0].namespace]
+    assert not any(budget.allows(at, 2) for at in same_namespace)
     budget.refund(0, 1)
     assert all(budget.allows(at, 2) for at in range(6))
 
@@ -87,9 +87,9 @@ def test_words() -> None:
 def test_stable_keeps_each_of_them_and_uses_it(
     kind: str, most: int, pod: Pods, node: Nodes, problem: Problems, plan: Callable[[Problem], Plan]
 ) -> None:
-    crowd = _crowd(pod, node, problem, **{kind: most})
-    found = plan(crowd)
-    assert 0 < len(found.moves) < len(plan(_crowd(pod, node, problem)).moves)
+    many = _many(pod, node, problem, **{kind: most})
+    found = plan(many)
+    assert 0 < len(found.moves) < len(plan(_many(pod, node, problem)).moves)
     assert found.certificate.feasible
     assert any("budget" in note for note in found.notes)
 
@@ -113,15 +113,15 @@ def test_no_plan_of_stable_is_over_any_budget(
 
 
 def test_the_certificate_counts_again(pod: Pods, node: Nodes, problem: Problems) -> None:
-    crowd = _crowd(
+    many = _many(
         pod, node, problem, max_moves=1, max_moves_per_workload=1, max_moves_per_node=1, max_moves_per_namespace=1
     )
-    moves = [PlannedMove(each.key, each.uid, "a", "b", 1, ()) for each in crowd.pods]
-    told = list(budget_violations(crowd, moves))
-    assert any(text.startswith("plan: 6 moves") for text in told)
-    overdrawn = {text.split(":")[0] for text in told if text.startswith("workload")}
+    moves = [PlannedMove(each.key, each.uid, "a", "b", 1, ()) for each in many.pods]
+    found = list(budget_violations(many, moves))
+    assert any(text.startswith("plan: 6 moves") for text in found)
+    overdrawn = {text.split(":")[0] for text in found if text.startswith("workload")}
     assert overdrawn == {"workload team0/w0", "workload team0/w1"}
-    assert {text.split(":")[0] for text in told if text.startswith("node")} == {"node a", "node b"}
-    assert any(text.startswith("namespace team0") for text in told)
-    placed = [PlannedMove(each.key, each.uid, None, "b", 1, ()) for each in crowd.pods]
-    assert list(budget_violations(crowd, placed)) == []
+    assert {text.split(":")[0] for text in found if text.startswith("node")} == {"node a", "node b"}
+    assert any(text.startswith("namespace team0") for text in found)
+    placed = [PlannedMove(each.key, each.uid, None, "b", 1, ()) for each in many.pods]
+    assert list(budget_violations(many, placed)) == []

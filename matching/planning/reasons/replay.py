@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matching import compilation
 from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.compiled import loading
 from matching.compiled.layout import Ranks
-from matching.planning.ledger import Ledger
+from matching.model.ledger import Ledger
 from matching.planning.outcome import Choice
 from matching.planning.prepared import PreparedProblem
 from matching.preferences import MatchedLoads
@@ -61,7 +61,7 @@ def _put_all(prepared: PreparedProblem, choice: Choice, ledger: Ledger, matched:
 def ranks_of(prepared: PreparedProblem, choice: Choice, asked: Mask) -> Ranks:
     """Compiled where possible; one by one for unhappy pods and pods with soft constraints."""
     arrays, number = prepared.arrays, len(prepared.arrays.pods)
-    kernels = compilation.kernels(int(asked.sum()), len(arrays.nodes))
+    kernels = loading.kernels(int(asked.sum()), len(arrays.nodes))
     slowly = asked.copy()
     if kernels is not None:
         slowly &= arrays.numpy_only

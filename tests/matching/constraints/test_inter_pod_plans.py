@@ -1,4 +1,4 @@
-"""Plans of problems that are full of rules between pods: feasible by the certificate and by the plain reading."""
+"""Plans of problems that are full of inter-pod constraints: feasible by the certificate and by the plain reading."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ SEEDS = st.integers(0, 10**9)
 @settings(max_examples=300, deadline=None)
 @given(seed=SEEDS, scope=st.sampled_from(list(Scope)), most=st.sampled_from([None, 1, 2]))
 def test_every_move_passes_at_its_turn_and_nobody_is_worse_off(
-    seed: int, scope: Scope, most: int | None, crowd: Callable[..., Problem], slow_scheduler: Callable[..., Any]
+    seed: int,
+    scope: Scope,
+    most: int | None,
+    inter_pod_problem: Callable[..., Problem],
+    slow_scheduler: Callable[..., Any],
 ) -> None:
-    problem = crowd(seed, pods=9)
+    problem = inter_pod_problem(seed, pods=9)
     problem = replace(problem, options=replace(problem.options, scope=scope, max_moves=most))
     plan = StablePlanner().plan(problem)
     assert plan.certificate.feasible, plan.certificate.violations
@@ -37,9 +41,9 @@ def test_every_move_passes_at_its_turn_and_nobody_is_worse_off(
 @settings(max_examples=300, deadline=None)
 @given(seed=SEEDS, choice=st.integers(0, 10**6))
 def test_the_certificate_objects_exactly_where_the_plain_reading_does(
-    seed: int, choice: int, crowd: Callable[..., Problem], slow_scheduler: Callable[..., Any]
+    seed: int, choice: int, inter_pod_problem: Callable[..., Problem], slow_scheduler: Callable[..., Any]
 ) -> None:
-    problem = crowd(seed)
+    problem = inter_pod_problem(seed)
     pod = problem.pods[choice % len(problem.pods)]
     node = problem.nodes[choice // 7 % len(problem.nodes)]
     if pod.node == node.name:
@@ -52,23 +56,25 @@ def test_the_certificate_objects_exactly_where_the_plain_reading_does(
 @settings(max_examples=150, deadline=None)
 @given(seed=SEEDS)
 def test_blocking_pairs_that_are_left_are_of_pods_that_rules_between_pods_are_about(
-    seed: int, crowd: Callable[..., Problem]
+    seed: int, inter_pod_problem: Callable[..., Problem]
 ) -> None:
-    plan = StablePlanner().plan(crowd(seed))
+    plan = StablePlanner().plan(inter_pod_problem(seed))
     causes = {pair.cause for pair in plan.certificate.blocking}
     assert BlockingCause.NO_STABLE_MATCHING not in causes
 
 
 @pytest.mark.parametrize("seed", [191, 194, 206])
-def test_moves_that_no_order_makes_possible_are_given_up_and_said(seed: int, crowd: Callable[..., Problem]) -> None:
-    plan = StablePlanner().plan(crowd(seed, pods=24))
+def test_moves_that_no_order_makes_possible_are_given_up_and_said(
+    seed: int, inter_pod_problem: Callable[..., Problem]
+) -> None:
+    plan = StablePlanner().plan(inter_pod_problem(seed, pods=24))
     assert plan.certificate.feasible
     assert any(note.startswith("kept where they are by inter-pod constraints") for note in plan.notes)
 
 
 @pytest.mark.parametrize("name", ["balance", "genetic", "greedy", "latency", "refine"])
-def test_every_planner_keeps_the_rules_between_pods(name: str, crowd: Callable[..., Problem]) -> None:
+def test_every_planner_keeps_inter_pod_constraints(name: str, inter_pod_problem: Callable[..., Problem]) -> None:
     planner = load_planner(name)
     for seed in range(12):
-        plan = planner.plan(crowd(seed, pods=9))
+        plan = planner.plan(inter_pod_problem(seed, pods=9))
         assert plan.certificate.feasible, plan.certificate.violations

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from matching.array_types import NOWHERE
+from matching.model.arrays import arrays_of, movable
 from matching.plan import Plan
-from matching.planning.arrays import arrays_of, movable
 from matching.problem import Node, Pod, Problem, ProblemError, Scope
 
 Make = Callable[..., Any]

@@ -117,7 +117,7 @@ def test_loaded_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = {
         "users_own_code:nothing": "cannot be loaded",
         "no_such:x": "cannot",
-        "users_own_code:number": "no function",
+        "users_own_code:number": "not a function",
     }
     for path, says in wrong.items():
         with pytest.raises(ProblemError, match=says):

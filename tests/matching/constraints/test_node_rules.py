@@ -8,9 +8,9 @@ import pytest
 
 from matching.constraints import taints
 from matching.constraints.node_rules import VETOES, node_rules
+from matching.model.arrays import arrays_of
+from matching.model.ledger import Ledger
 from matching.plan import Plan
-from matching.planning.arrays import arrays_of
-from matching.planning.ledger import Ledger
 from matching.problem import Node, Pod, Problem, ProblemError, Requirement, Rules, Taint, Term, Toleration
 from matching.verify.node_rules import may_come, may_stay
 

@@ -56,7 +56,7 @@ def _rules(pick: Random) -> Rules:
 
 
 def _instance(seed: int) -> Problem:
-    """Four running pods on three nodes; peaks are small, so that only requests and rules between pods bind."""
+    """Four running pods on three nodes; peaks are small, so that only requests and inter-pod constraints bind."""
     pick = Random(seed)
     nodes = tuple(
         Node(f"n{at}", (pick.randint(3, 9), 100), labels={"host": f"n{at}", "zone": pick.choice("xy")})

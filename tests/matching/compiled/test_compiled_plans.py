@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching import compilation
+from matching.compilation import warm_up
+from matching.compiled import loading
 from matching.plan import Plan
 from matching.planners.stable.planner import StablePlanner
 from matching.problem import Availability, Problem
@@ -18,14 +19,14 @@ from matching.problem import Availability, Problem
 
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> None:
-    assert compilation.warm_up() is not None, "numba is among the locked dependencies"
+    assert warm_up() is not None, "numba is among the locked dependencies"
 
 
 @contextmanager
 def without_kernels() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compilation, "_loaded", [])
-        patch.setattr(compilation, "LARGE", float("inf"))
+        patch.setattr(loading, "_loaded", [])
+        patch.setattr(loading, "LARGE", float("inf"))
         yield
 
 
@@ -33,7 +34,7 @@ def both_ways(problem: Problem) -> tuple[Plan, Plan]:
     """Each of a copy: what is made ready for a problem is kept as long as it lives."""
     fast = StablePlanner().plan(replace(problem))
     with without_kernels():
-        assert compilation.kernels(10**6, 10**6) is None
+        assert loading.kernels(10**6, 10**6) is None
         slow = StablePlanner().plan(replace(problem))
     return fast, slow
 

@@ -11,7 +11,7 @@ import numpy as np
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.constraints import resources
 from matching.constraints.inter_pod import InterPodState
-from matching.planning.arrays import Arrays, Taken, share_of_room, taken
+from matching.model.arrays import Arrays, Taken, share_of_room, taken
 
 _FEW = 100
 

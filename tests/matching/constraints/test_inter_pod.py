@@ -1,4 +1,4 @@
-"""The counting reading of rules between pods against the plain one, also while pods are put and taken away."""
+"""The counting reading of inter-pod constraints against the plain one, also while pods are put and taken away."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.array_types import NOWHERE
-from matching.planning.arrays import arrays_of
-from matching.planning.ledger import Ledger
+from matching.model.arrays import arrays_of
+from matching.model.ledger import Ledger
 from matching.problem import Problem, Rules
 
 
 @settings(max_examples=400, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_every_answer_is_the_plain_one_after_any_sequence_of_moves(
-    seed: int, crowd: Callable[..., Problem], slow_scheduler: Callable[..., Any]
+    seed: int, inter_pod_problem: Callable[..., Problem], slow_scheduler: Callable[..., Any]
 ) -> None:
-    problem, pick = crowd(seed), Random(seed)
+    problem, pick = inter_pod_problem(seed), Random(seed)
     arrays = arrays_of(problem)
     names = [node.name for node in arrays.nodes]
     ledger, plain = Ledger(arrays, arrays.current), slow_scheduler(problem)
@@ -46,8 +46,8 @@ def _disturb(ledger: Ledger, plain: Any, number: int, pick: Random) -> None:
     plain.at[pod.key] = sorted(each.name for each in plain.problem.nodes)[node]
 
 
-def test_a_running_pod_counts_where_it_is_until_it_is_put_elsewhere(crowd: Callable[..., Problem]) -> None:
-    arrays = arrays_of(crowd(3))
+def test_a_running_pod_counts_where_it_is_until_it_is_put_elsewhere(inter_pod_problem: Callable[..., Problem]) -> None:
+    arrays = arrays_of(inter_pod_problem(3))
     nowhere = np.full(len(arrays.pods), NOWHERE)
     taken, kept = Ledger(arrays, nowhere).inter_pod, Ledger(arrays, arrays.current).inter_pod
     for number in range(len(arrays.pods)):
@@ -56,11 +56,11 @@ def test_a_running_pod_counts_where_it_is_until_it_is_put_elsewhere(crowd: Calla
         assert taken.allows(number).tolist() == kept.allows(number).tolist()
 
 
-def test_without_such_rules_everything_is_allowed(crowd: Callable[..., Problem]) -> None:
-    problem = crowd(3)
+def test_without_such_rules_everything_is_allowed(inter_pod_problem: Callable[..., Problem]) -> None:
+    problem = inter_pod_problem(3)
     plain = replace(problem, pods=tuple(replace(pod, rules=Rules()) for pod in problem.pods))
     arrays = arrays_of(plain)
-    between = Ledger(arrays, arrays.current).inter_pod
+    inter_pod = Ledger(arrays, arrays.current).inter_pod
     assert arrays.inter_pod is None
-    assert all(between.allows(number).all() for number in range(len(arrays.pods)))
-    assert between.why_not(0, 1) == ""
+    assert all(inter_pod.allows(number).all() for number in range(len(arrays.pods)))
+    assert inter_pod.why_not(0, 1) == ""

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 import numpy as np
 
-from matching.array_types import NOWHERE, Floats, Mask
+from matching.array_types import NOWHERE, Mask
+from matching.model.ledger import Ledger
 from matching.plan import Measures, PlannedMove, Rejected, Unplaced
-from matching.planning.ledger import Ledger
 from matching.planning.move_order import by_value
-from matching.planning.outcome import Choice
+from matching.planning.outcome import Choice, PlannerReasons
 from matching.planning.prepared import PreparedProblem
+from matching.planning.reasons.obstacles import ALL_NODES, Kind, Obstacles, kind_of_nodes
+from matching.planning.reasons.replay import Turn, positions, ranks_of, turns
+from matching.planning.reasons.wording import (
+    PENDING,
+    degraded,
+    makes_room,
+    may_not_stay,
+    nearer_fit,
+    plural,
+    shares,
+    unhappy_on,
+)
 from matching.problem import Pod
-from matching.reasons.obstacles import ALL_NODES, Kind, Obstacles, kind_of_nodes
-from matching.reasons.replay import Turn, positions, ranks_of, turns
-from matching.reasons.wording import PENDING, degraded, makes_room, may_not_stay, nearer_fit, plural, shares, unhappy_on
 
 MOST_EXPLAINED = 100
 """Moves of one plan with a list of rejected nodes. Longer plans give the other moves in brief: nobody reads ten
@@ -119,26 +127,6 @@ def no_node(prepared: PreparedProblem, ledger: Ledger, pod: int) -> Unplaced:
         reason += f"; nearest{of_kind}: {arrays.nodes[nearest].name} lacks {obstacles.missing(nearest)}"
     left = arrays.pods[pod]
     return Unplaced(left.key, left.uid, reason, obstacles.listed(nodes, obstacles.text), source=left.node)
-
-
-class PlannerReasons(Protocol):
-    """The reasons of a planner that does not match by preference."""
-
-    def rank(self, pod: int) -> int:
-        """The rank, from 1, of the node it got."""
-        ...
-
-    def why_moved(self, pod: int) -> tuple[str, ...]:
-        """The rule that chose the pod, and the rule that chose the node."""
-        ...
-
-    def why_stayed(self, pod: int) -> str: ...
-
-    def costs(self, pod: int) -> Floats:
-        """Per node, with the plan done: what the planner compares; the lowest is the best."""
-        ...
-
-    def describe_cost(self, cost: float) -> str: ...
 
 
 def explained_by_planner(

@@ -29,7 +29,7 @@ inertias = st.sampled_from([0.0, 0.2, 2.0])
 def _instance(seed: int, pods: int, nodes: int, most: int, inertia: float) -> Problem:
     """Free of rules; requests are small, so that only the quotas bind."""
     pick = Random(seed)
-    homes: list[str | None] = [None, *(f"n{at}" for at in range(nodes))]
+    current_nodes: list[str | None] = [None, *(f"n{at}" for at in range(nodes))]
     return Problem(
         ("cpu", "memory"),
         tuple(
@@ -39,7 +39,7 @@ def _instance(seed: int, pods: int, nodes: int, most: int, inertia: float) -> Pr
                 usage=(pick.randint(0, most), pick.randint(0, most)),
                 request=(0.5, 0.5),
                 peak=(pick.randint(1, most), pick.randint(1, most)),
-                node=pick.choice(homes),
+                node=pick.choice(current_nodes),
                 priority=pick.randint(0, 1),
                 happy=pick.random() < 0.7,
                 fixed="DaemonSet" if pick.random() < 0.2 else "",
@@ -66,10 +66,12 @@ def _wishes(problem: Problem, pod: Pod, chosen: Placement) -> list[str]:
     largest = [max(node.allocatable[at] for node in problem.nodes) for at in AXES]
     fixed = [p for p in problem.pods if p.fixed]
     counted = chosen if problem.options.inertia > 0 else {}
-    standing: Placement = {p.key: counted.get(p.key, p.node) for p in problem.pods}
-    loads = {node.name: _load(node, _on(problem, standing, node.name)) for node in problem.nodes}
-    home = next((node for node in problem.nodes if node.name == pod.node), None)
-    cured = home is not None and _load(home, _homed(problem, home)) > 1 - HEADROOM > loads[home.name]
+    placement: Placement = {p.key: counted.get(p.key, p.node) for p in problem.pods}
+    loads = {node.name: _load(node, _on(problem, placement, node.name)) for node in problem.nodes}
+    current = next((node for node in problem.nodes if node.name == pod.node), None)
+    relieved_node = (
+        current is not None and _load(current, _pods_now(problem, current)) > 1 - HEADROOM > loads[current.name]
+    )
 
     def key(node: Node) -> tuple[int, float, str]:
         used = [sum(p.usage[at] for p in fixed if p.node == node.name) for at in AXES]
@@ -79,14 +81,14 @@ def _wishes(problem: Problem, pod: Pod, chosen: Placement) -> list[str]:
         if pod.happy or pod.node is None:
             return 0, round(distance, 9), node.name
         if pod.node == node.name:
-            return -1 if cured else 1, 0, node.name
-        relieved = _load(node, [*_on(problem, standing, node.name), pod]) <= loads[pod.node] - RELIEF
+            return -1 if relieved_node else 1, 0, node.name
+        relieved = _load(node, [*_on(problem, placement, node.name), pod]) <= loads[pod.node] - RELIEF
         return 0 if relieved else 2, round(distance, 9), node.name
 
     return [node.name for node in sorted(problem.nodes, key=key)]
 
 
-def _homed(problem: Problem, node: Node) -> list[Pod]:
+def _pods_now(problem: Problem, node: Node) -> list[Pod]:
     return [pod for pod in problem.pods if pod.node == node.name]
 
 
@@ -94,12 +96,12 @@ def _load(node: Node, pods: list[Pod]) -> Fraction:
     return max(Fraction(sum(int(p.peak[at]) for p in pods), int(node.allocatable[at])) for at in AXES)
 
 
-def _fits(problem: Problem, pod: Pod, name: str, beside: list[Pod]) -> bool:
-    """With headroom, which a happy pod does not need at home unless inertia is 0."""
+def _fits(problem: Problem, pod: Pod, name: str, others: list[Pod]) -> bool:
+    """With headroom, which a happy pod does not need on its current node unless inertia is 0."""
     node = next(each for each in problem.nodes if each.name == name)
     at_home = pod.happy and pod.node == name and problem.options.inertia > 0
     share = 1 if at_home else 1 - HEADROOM
-    return all(int(node.allocatable[at]) * share > sum(int(p.peak[at]) for p in [*beside, pod]) for at in AXES)
+    return all(int(node.allocatable[at]) * share > sum(int(p.peak[at]) for p in [*others, pod]) for at in AXES)
 
 
 def _on(problem: Problem, where: Placement, name: str) -> list[Pod]:
