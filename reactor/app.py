@@ -83,7 +83,6 @@ class Controller:
     state: State
     memory: DecisionMemory
     executor: Executor
-    history: History
     recorder: Recorder
     parts: CycleParts
     loop: Loop
@@ -102,8 +101,7 @@ def wire(borders: Borders) -> Controller:
     callbacks = StateCallbacks(lambda: executor.busy, borders.config_map_changed)
     state = State(borders.kinds, clock, work_queue, settings, callbacks)
     memory = DecisionMemory(Cooldowns(borders.lineage))
-    history = History(borders.store)
-    recorder = Recorder(history, events, instruments)
+    recorder = Recorder(History(borders.store), events, instruments)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings)
     return Controller(
         clock=clock,
@@ -112,7 +110,6 @@ def wire(borders: Borders) -> Controller:
         state=state,
         memory=memory,
         executor=executor,
-        history=history,
         recorder=recorder,
         parts=parts,
         loop=Loop(parts, work_queue, clock, instruments),
@@ -181,9 +178,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             lineage=lineage_from(await store.moves(MOVES_READ)),
         )
         controller = wire(borders)
-        settings.report_to(
-            RevisionReport(controller.history, controller.events, controller.instruments, controller.work_queue)
-        )
+        settings.report_to(RevisionReport(store, controller.events, controller.instruments, controller.work_queue))
         await _restore(store, controller.state, clock)
         yield _live(options, controller, connection, settings, reader)
 

@@ -83,10 +83,6 @@ def writing(engine: AsyncEngine) -> AsyncEngine:
     return engine.execution_options(begin="BEGIN IMMEDIATE")
 
 
-def without_transaction(engine: AsyncEngine) -> AsyncEngine:
-    return engine.execution_options(begin="")
-
-
 def _prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
     # The driver's own transactions do not cover DDL; with None it leaves BEGIN to us.
     connection.isolation_level = None
@@ -141,7 +137,7 @@ def _require_known(found: str | None, script: ScriptDirectory, file: str | None)
 
 
 async def _use_wal(engine: AsyncEngine) -> None:
-    async with without_transaction(engine).connect() as connection:
+    async with engine.execution_options(begin="").connect() as connection:  # SQLite sets it outside of transactions
         mode = (await connection.exec_driver_sql("PRAGMA journal_mode = WAL")).scalar_one()
     if mode != "wal":
         raise StorageError(

@@ -13,22 +13,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import Row, Select, Table, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, Table, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from storage import StorageError, retention, tables, writer
 from storage.database import Limits, connect, locate, make_file, migrate
 from storage.retention import Retention
-from storage.rows import (
-    DecisionRow,
-    HappinessRow,
-    MoveRow,
-    PlanRow,
-    ProblemRow,
-    RevisionRow,
-    SampleKind,
-    SampleRow,
-)
+from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, ProblemRow, RevisionRow, SampleKind, SampleRow
 from storage.writer import UNAVAILABLE, Health, Writer, describe
 
 _RowType = TypeVar("_RowType")
@@ -128,18 +119,14 @@ class Store:
     ) -> list[DecisionRow]:
         """Newest first, with a `seq` below `before`; `pod` is `namespace/name`."""
         table = tables.decisions
-        query = _page(table, limit, before)
-        if pod is not None:
-            query = query.where(table.c.pod_key == pod)
+        query = _page(table, limit, before, table.c.pod_key == pod if pod else None)
         return await self._all(DecisionRow, query if waits else query.where(table.c.kind != "wait"))
 
     async def plans(self, limit: int = 100, *, before: int | None = None, pod: str | None = None) -> list[PlanRow]:
         """Newest first; with `pod` (`namespace/name`) only plans whose document names it."""
         table = tables.plans
-        query = _page(table, limit, before)
-        if pod is not None:
-            query = query.where(or_(table.c.pod_key == pod, func.instr(table.c.document, f'"{pod}"') > 0))
-        return await self._all(PlanRow, query)
+        named = or_(table.c.pod_key == pod, func.instr(table.c.document, f'"{pod}"') > 0)
+        return await self._all(PlanRow, _page(table, limit, before, named if pod else None))
 
     async def plan(self, plan_id: str) -> PlanRow | None:
         return await self._first(PlanRow, select(tables.plans).where(tables.plans.c.id == plan_id))
@@ -157,9 +144,7 @@ class Store:
     ) -> list[MoveRow]:
         """Newest change first; with `begun` without moves that are only planned."""
         table = tables.moves
-        query = _page(table, limit, before)
-        if pod is not None:
-            query = query.where(table.c.pod_key == pod)
+        query = _page(table, limit, before, table.c.pod_key == pod if pod else None)
         return await self._all(MoveRow, query.where(table.c.state != "planned") if begun else query)
 
     async def open_moves(self) -> list[MoveRow]:
@@ -225,9 +210,11 @@ class Store:
             raise StorageError(_unusable(self.path, error)) from error
 
 
-def _page(table: Table, limit: int, before: int | None) -> Select[Any]:
-    query = select(table).order_by(table.c.seq.desc()).limit(limit)
-    return query if before is None else query.where(table.c.seq < before)
+def _page(table: Table, limit: int, before: int | None, condition: ColumnElement[bool] | None = None) -> Select[Any]:
+    conditions = [] if condition is None else [condition]
+    if before is not None:
+        conditions.append(table.c.seq < before)
+    return select(table).where(*conditions).order_by(table.c.seq.desc()).limit(limit)
 
 
 def _unusable(path: Path, error: BaseException) -> str:
@@ -237,4 +224,4 @@ def _unusable(path: Path, error: BaseException) -> str:
             f"{path} is damaged or no SQLite database ({reason}); nothing was changed: "
             "move it (with its -wal and -shm files) out of the way to start with an empty one, or restore a copy"
         )
-    return f"{path} cannot be used: {reason}; check the folder's permissions, the free space and who else has it open"
+    return f"{path} cannot be used: {reason}; check the folder's permissions, the free space and other users of it"

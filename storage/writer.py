@@ -235,7 +235,7 @@ class Writer:
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """For other statements. Takes turns with the batches."""
+        """For other statements: one at a time with the batches."""
         async with self._lock, asyncio.timeout(self._limits.call_seconds), self._engine.begin() as connection:
             yield connection
 

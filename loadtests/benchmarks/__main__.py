@@ -36,6 +36,7 @@ BENCHES = (
     Bench("changes", "sync_changes", "5,000 changes per second for 20 s"),
     Bench("planners", "planners_speed", "every planner's bar, up to 150,000 pods (3 minutes)"),
     Bench("peer", "against_pypi_matching", "the PyPI package matching: same answers, how long"),
+    Bench("stored-problem", "stored_problem", "size and time of a stored problem and plan, up to 10,000 pods"),
     Bench("reaction", "reaction", "event to eviction with 1,000 pods, and idling (2 minutes)"),
 )
 CLUSTER_BENCHES = (

@@ -11,13 +11,13 @@ import structlog
 from reactor.clock import Clock
 from reactor.cluster.records import ConfigMap
 from reactor.record.events import EventQueue, refused_settings_event
-from reactor.record.history import History
 from reactor.record.metrics import Instruments
 from reactor.settings.load import CONFIG_MAP_KEY
 from reactor.settings.model import Mode, Settings
 from reactor.settings.source import RefusedRevision, SettingsRevision, SettingsSource
 from reactor.work_queue import WorkQueue
 from storage.rows import RevisionRow
+from storage.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 class RevisionReport:
     """Where new revisions are reported: rows, Events, metrics, and a key that wakes the controller."""
 
-    history: History
+    store: Store
     events: EventQueue
     instruments: Instruments
     work_queue: WorkQueue
@@ -81,14 +81,14 @@ class ActiveSettings:
         if self._report is not None:
             self._report.instruments.revisions.labels("accepted").inc()
             self._report.instruments.acting.set(self._settings.mode is Mode.ACT)
-            self._report.history.revision(_row(revision, accepted=True))
+            self._report.store.add_revision(_row(revision, accepted=True))
 
     def _refused(self, revision: RefusedRevision) -> None:
         problems = list(revision.problems)
         log.error("settings refused, the last good ones stay", source=revision.source, problems=problems)
         if self._report is not None:
             self._report.instruments.revisions.labels("refused").inc()
-            self._report.history.revision(_row(revision, accepted=False, errors=revision.problems))
+            self._report.store.add_revision(_row(revision, accepted=False, errors=revision.problems))
             if self._config_map is not None:
                 self._report.events.add(refused_settings_event(self._config_map, problems))
 

@@ -144,12 +144,13 @@ def explain(pod: str, namespace: str, output: str, server: str, **options: Any) 
 
     POD is a name (with -n NAMESPACE) or NAMESPACE/NAME.
     """
-    from reactor.cli.explain import explain_from_files, explain_from_server, render, render_json
+    from reactor.cli.explain import explain_from_files, explain_from_server, render
+    from reactor.cli.output import to_json
 
     space, slash, name = pod.rpartition("/")
     wanted = (space if slash else namespace, name)
     view = explain_from_files(wanted, **options) if options["files"] else explain_from_server(wanted, server)
-    click.echo(render_json(view) if output == "json" else render(view))
+    click.echo(to_json(view) if output == "json" else render(view))
 
 
 @click.command(short_help="Show what happens now.")

@@ -20,6 +20,8 @@ from reactor.settings.model import Planner, Settings
 from reactor.settings.planner import make_planner
 from reactor.state.snapshot import Snapshot
 
+_HEADERS = ("planner", "moves", "unplaced", "spread", "overloaded", "blocking", "cured", "feasible", "time", "waives")
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -68,21 +70,9 @@ def render_comparison(comparison: Comparison, output: str) -> str:
         return to_json(_document(comparison))
     if output == "yaml":
         return to_yaml(_document(comparison))
-    headers = (
-        "planner",
-        "moves",
-        "unplaced",
-        "spread",
-        "overloaded",
-        "blocking",
-        "cured",
-        "feasible",
-        "time",
-        "waives",
-    )
     rows = [_cells(row, comparison.unhappy) for row in comparison.rows if isinstance(row, Compared)]
     lines = [f"{row.planner} is left out: {row.reason}" for row in comparison.rows if isinstance(row, NotCompared)]
-    return "\n".join([table(headers, rows), *([""] if lines else []), *lines])
+    return "\n".join([table(_HEADERS, rows), *([""] if lines else []), *lines])
 
 
 def _instead(settings: Settings, name: str) -> Settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reactor.cli.client import fetch
-from reactor.cli.output import table, to_json
+from reactor.cli.output import table
 from reactor.cli.planning import make_plan, settings_for
 from reactor.clock import rfc3339
 from reactor.cluster.dump import read_dump
@@ -14,7 +14,7 @@ from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.state.snapshot import Snapshot
-from reactor.web.pod_page import PodDetails, placement_in, placement_now, pod_view
+from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.view import AxisView, Evidence, PodView
 
 PodName = tuple[str, str]
@@ -41,7 +41,7 @@ def explain_from_files(
     planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
     eligibility = Eligibility(snapshot, Cooldowns(), settings)
     placement = planned or placement_now(pod, eligibility)
-    return pod_view(pod, eligibility, PodDetails(look.evidence.get(pod.uid), placement))
+    return pod_view(pod, eligibility, look.evidence.get(pod.uid), placement)
 
 
 def _similar(snapshot: Snapshot, wanted: PodName) -> str:
@@ -51,10 +51,6 @@ def _similar(snapshot: Snapshot, wanted: PodName) -> str:
         pod.name for pod in snapshot.cluster.pods.values() if pod.namespace == namespace and name in pod.name
     )
     return f"; did you mean {', '.join(found[:3])}?" if found else ""
-
-
-def render_json(view: PodView) -> str:
-    return to_json(view)
 
 
 def render(view: PodView) -> str:

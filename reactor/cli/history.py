@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from matching.serialization import plan_from_json
 from reactor.cli.client import fetch
-from reactor.cli.output import format_json, table
+from reactor.cli.output import table, to_json
 from reactor.cli.plan_output import ShownPlan, render
 from reactor.clock import rfc3339
 from reactor.errors import InputError
@@ -57,21 +57,27 @@ class _Decisions(Struct):
 def show_history(request: HistoryRequest) -> str:
     if request.plan_id is not None and request.problem_id is not None:
         raise click.UsageError("--plan and --problem exclude each other; use one of them")
-    if request.store is None and (request.plan_id or request.problem_id):
-        raise click.UsageError("--plan and --problem need the store of the controller; add --store FILE")
-    if request.store is not None and request.plan_id is not None:
-        return _stored_plan(request.store, request.plan_id, request.output)
-    if request.store is not None and request.problem_id is not None:
-        return _stored_problem(request.store, request.problem_id)
+    if request.plan_id is not None:
+        return _stored_plan(_store(request), request.plan_id, request.output)
+    if request.problem_id is not None:
+        return _stored_problem(_store(request), request.problem_id)
     rows = history_rows(request)
     return msgspec.json.encode(rows).decode() if request.output == "json" else render_history(rows)
 
 
-def history_rows(request: HistoryRequest) -> list[HistoryRow]:
+def _store(request: HistoryRequest) -> Path:
     if request.store is None:
-        entries = _from_server(request.server, request.limit, waits=request.waits)
+        raise click.UsageError("--plan and --problem need the store of the controller; add --store FILE")
+    return request.store
+
+
+def history_rows(request: HistoryRequest) -> list[HistoryRow]:
+    limit, waits = request.limit, request.waits
+    entries: Iterable[HistoryEntry]
+    if request.store is None:
+        entries = _from_server(request.server, limit, waits=waits)
     else:
-        entries = _read(request.store, lambda store: _entries(store, request))
+        entries = _read(request.store, lambda store: HistoryReader(store).entries(limit, waits=waits))
     return [
         HistoryRow(entry.at, entry.kind, entry.pod or "", entry.reason, entry.text, entry.plan or "")
         for entry in entries
@@ -83,10 +89,6 @@ def render_history(rows: list[HistoryRow]) -> str:
         return "nothing has happened yet"
     shown = [(rfc3339(row.at), row.kind, row.pod, row.reason, row.plan, row.text) for row in rows]
     return table(("time", "kind", "pod", "reason", "plan", "text"), shown)
-
-
-async def _entries(store: Store, request: HistoryRequest) -> tuple[HistoryEntry, ...]:
-    return await HistoryReader(store).entries(request.limit, waits=request.waits)
 
 
 def _from_server(server: str, limit: int, *, waits: bool) -> Iterable[HistoryEntry]:
@@ -109,7 +111,7 @@ def _stored_plan(path: Path, plan_id: str, output: str) -> str:
     if row is None:
         raise InputError(f"{path}: there is no plan {plan_id}; `rematch history --store {path}` lists plans")
     if output == "json":
-        return format_json(row.document)
+        return to_json(msgspec.Raw(row.document))
     document = msgspec.json.decode(row.document)
     header = f"plan {row.id} of {rfc3339(row.at)} (mode {row.mode}): {row.text}"
     return f"{header}\n\n{render(ShownPlan(plan_from_json(document), document.get('staying')), output)}"

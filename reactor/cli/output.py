@@ -14,12 +14,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def to_json(value: object) -> str:
-    return format_json(msgspec.json.encode(value))
-
-
-def format_json(document: bytes | str) -> str:
-    text = msgspec.json.format(document, indent=2)
-    return text.decode() if isinstance(text, bytes) else text
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def to_yaml(value: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 
 import click
@@ -17,6 +16,7 @@ from reactor.cluster.dump import read_dump, read_input
 from reactor.errors import InputError
 from reactor.record.stored_problem import StoredProblem, is_problem, read_problem
 from reactor.settings.model import Planner
+from reactor.settings.planner import make_planner
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.state.snapshot import Needs
 
@@ -62,9 +62,7 @@ def _from_dump(request: PlanRequest, data: Mapping[str, bytes]) -> str:
         raise InputError(f"{', '.join(request.files)}: no nodes; add what `kubectl get nodes -o json` prints")
     if request.compare:
         return render_comparison(compare(look.snapshot, settings), request.output)
-    planned = make_plan(look.snapshot, settings)
-    notes = (*planned.plan.notes, *look.notes)
-    return render(replace(planned.shown, plan=replace(planned.plan, notes=notes)), request.output)
+    return render(make_plan(look.snapshot, settings, look.notes).shown, request.output)
 
 
 def _from_problem(request: PlanRequest, problem: Problem, stored: StoredProblem | None) -> str:
@@ -78,7 +76,7 @@ def _from_problem(request: PlanRequest, problem: Problem, stored: StoredProblem 
     settings = requested_settings(request, planner if request.settings_file is None else None)
     if request.compare:
         return render_comparison(compare_on(problem, settings), request.output)
-    plan = solve(problem, settings.planner)
+    plan = solve(make_planner(settings.planner.name, settings.planner.parameters), problem)
     return render(ShownPlan(plan, staying=len(plan.stays)), request.output)
 
 

@@ -23,7 +23,7 @@ from reactor.execution.outcome import Outcome
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
 from reactor.state.moves import MoveState
-from reactor.state.snapshot import Needs, Snapshot
+from reactor.state.snapshot import Needs
 
 SYNC_DEADLINE = 60.0
 ANSWER_DEADLINE = 10.0
@@ -64,7 +64,9 @@ async def _with_background(live: LiveController, request: PlanRequest) -> None:
 async def _work(live: LiveController, request: PlanRequest) -> None:
     await _wait_until_synced(live)
     await live.metrics.once()
-    snapshot, settings = _snapshot(live.controller, request), requested_settings(request)
+    controller, settings = live.controller, requested_settings(request)
+    needs = Needs(request.needs) if request.needs else Needs.METRICS
+    snapshot = controller.state.freeze(controller.executor.active_moves(), needs=needs)
     if request.compare:
         click.echo(render_comparison(compare(snapshot, settings), request.output))
         return
@@ -74,7 +76,7 @@ async def _work(live: LiveController, request: PlanRequest) -> None:
         return
     if not request.yes:
         click.confirm(_confirmation(planned.plan), abort=True, err=True)
-    await _carry_out(live.controller, planned, to_stderr=request.output in ("json", "yaml"))
+    await _carry_out(controller, planned, to_stderr=request.output in ("json", "yaml"))
 
 
 def _confirmation(plan: Plan) -> str:
@@ -95,11 +97,6 @@ async def _wait_until_synced(live: LiveController) -> None:
         broken = [f"{state.kind.value}: {state.last_error}" for state in live.watch.states if state.last_error]
         first = f"; {broken[0]}" if broken else ""
         raise ClusterError(f"not every kind could be listed within {SYNC_DEADLINE:g} s{first}") from error
-
-
-def _snapshot(controller: Controller, request: PlanRequest) -> Snapshot:
-    needs = Needs(request.needs) if request.needs else Needs.METRICS
-    return controller.state.freeze(controller.executor.active_moves(), needs=needs)
 
 
 async def _carry_out(controller: Controller, planned: Planned, *, to_stderr: bool) -> None:

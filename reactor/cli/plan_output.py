@@ -1,4 +1,4 @@
-"""A plan for people (table, wide) and for programs (json, yaml)."""
+"""A plan as text (table, wide) or as a document (json, yaml)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,6 @@ def _text(shown: ShownPlan, *, wide: bool) -> str:
 
 
 def _move_paragraph(move: PlannedMove) -> str:
-    """One move as a paragraph."""
     where = f"moves from {move.source} to {move.target}" if move.source else f"goes to {move.target}"
     lines = [f"{move.pod} {where} (choice {move.rank})", *(f"  because {reason}" for reason in move.reasons)]
     return "\n".join([*lines, *_not_chosen(move.rejected)])

@@ -99,18 +99,18 @@ def _with_parameters(parameters: Mapping[str, Any], given: Iterable[str]) -> dic
     return result
 
 
-def make_plan(snapshot: Snapshot, settings: Settings) -> Planned:
+def make_plan(snapshot: Snapshot, settings: Settings, notes: Iterable[str] = ()) -> Planned:
+    """`notes` are shown after those of the planner."""
     eligibility = Eligibility(snapshot, Cooldowns(), settings)
     decision = decide(eligibility, Trigger.DEMAND)
-    plan = solve(rematch_problem(eligibility, decision), settings.planner)
     planner = make_planner(settings.planner.name, settings.planner.parameters)
-    notes = (*plan.notes, *_waived(planner), *_other_schedulers(eligibility))
+    plan = solve(planner, rematch_problem(eligibility, decision))
+    notes = (*plan.notes, *_waived(planner), *_other_schedulers(eligibility), *notes)
     return Planned(snapshot, decision, replace(plan, notes=notes))
 
 
-def solve(problem: Problem, settings: PlannerSettings) -> Plan:
+def solve(planner: Planner, problem: Problem) -> Plan:
     """Raise InputError for a problem that the planner refuses."""
-    planner = make_planner(settings.name, settings.parameters)
     try:
         return planner.plan(problem)
     except ProblemError as error:

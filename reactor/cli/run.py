@@ -15,7 +15,7 @@ from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
-from reactor.web.serving import serve
+from reactor.web.server import serve
 
 log = structlog.get_logger(__name__)
 

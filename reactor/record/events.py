@@ -106,17 +106,18 @@ def wait_event(pod: Pod, wait: Wait) -> Announcement:
 
 
 def unhappy_event(pod: Pod, one: Unhappy, rematch: Rematch | None) -> Announcement:
-    end = _planned_for(one, rematch) if rematch else "no plan moves it now"
     happiness = f"happiness {one.happiness.probability:.2f} is below {one.happiness.threshold.value:g}"
-    return pod_event(pod, "Unhappy", f"{happiness}; {one.cause}; {end}", warning=True)
+    return pod_event(pod, "Unhappy", f"{happiness}; {one.cause}; {_plan_for(one, rematch)}", warning=True)
 
 
-def _planned_for(one: Unhappy, rematch: Rematch) -> str:
-    target = next((move.target for move in rematch.plan.moves if move.uid == one.uid), None)
-    if target is not None:
-        return f"plan {rematch.plan_id} moves it to {target}"
-    dumped = any(left.uid == one.uid for left in rematch.plan.dumped)
-    return f"plan {rematch.plan_id} dumps it" if dumped else "no plan moves it now"
+def _plan_for(one: Unhappy, rematch: Rematch | None) -> str:
+    if rematch is not None:
+        for move in rematch.plan.moves:
+            if move.uid == one.uid:
+                return f"plan {rematch.plan_id} moves it to {move.target}"
+        if any(left.uid == one.uid for left in rematch.plan.dumped):
+            return f"plan {rematch.plan_id} dumps it"
+    return "no plan moves it now"
 
 
 def move_event(move: Move, snapshot: Snapshot) -> Announcement | None:

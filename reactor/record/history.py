@@ -1,4 +1,4 @@
-"""Writes the history: decisions, plans, moves and settings revisions become rows of the store.
+"""Writes the history: decisions, plans and moves become rows of the store.
 
 `history_reader` reads them again. There is no other copy of the history.
 """
@@ -14,13 +14,13 @@ import msgspec
 from matching.plan import PlannedMove, Unplaced
 from matching.serialization import plan_to_json
 from reactor.decision.cooldowns import Lineage
-from reactor.decision.decide import Decision, Wait
+from reactor.decision.decide import Decision, Unhappy, Wait
 from reactor.decision.reasons import Reason
 from reactor.execution.outcome import Placement, Rematch
 from reactor.record.stored_problem import problem_row
 from reactor.settings.model import Mode, Planner
 from reactor.state.moves import Move, MoveState
-from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
+from storage.rows import DecisionKind, DecisionRow, MoveRow, PlanRow
 from storage.store import Store
 
 
@@ -38,32 +38,31 @@ class History:
         """Return the waits that are new."""
         new = [wait for wait in decision.waits if self._last_wait.get(wait.uid) is not wait.reason]
         self._last_wait = {wait.uid: wait.reason for wait in decision.waits}
-        self._store.add_decisions(*(self._wait_row(cycle, decision.at, wait) for wait in new))
+        for wait in new:
+            self._add("wait", cycle, decision.at, wait, wait.reason, wait.text)
         return new
 
     def unplanned(self, cycle: str, decision: Decision, *, planned: bool) -> None:
         """Unhappy pods of a cycle that made no plan: moves are under way, or the planner refused the problem."""
-        causes = {} if planned else {one.uid: one.cause for one in decision.unhappy}
-        for one in decision.unhappy:
-            if one.uid in causes and self._unplanned.get(one.uid) != one.cause:
+        unplanned = () if planned else decision.unhappy
+        for one in unplanned:
+            if self._unplanned.get(one.uid) != one.cause:
                 text = f"no plan was made; happiness {one.happiness.probability:.2f}: {one.cause}"
-                self._store.add_decisions(
-                    DecisionRow(
-                        self._id(cycle), cycle, decision.at, "rematch", one.uid, one.pod, decision.trigger, text
-                    )
-                )
-        self._unplanned = causes
+                self._add("rematch", cycle, decision.at, one, decision.trigger, text)
+        self._unplanned = {one.uid: one.cause for one in unplanned}
 
     def placement(self, cycle: str, at: float, placement: Placement) -> None:
         """Pending pods: the node of each, or why there is none."""
-        bound = {one.pod.uid: one.succeeded for one in placement.bound}
-        unplaced = placement.plan.unplaced if placement.plan is not None else ()
-        texts = {move.uid: f"{_BINDING[bound.get(move.uid)]} to {move.target}" for move in placement.moves}
-        texts |= {left.uid: left.reason for left in unplaced}
-        entries: list[PlannedMove | Unplaced] = [*placement.moves, *unplaced]
-        for entry in entries:
-            if self._last_placement.get(entry.uid) != texts[entry.uid]:
-                self._store.add_decisions(self._placement_row(cycle, at, entry, texts[entry.uid]))
+        bound = {one.pod.uid: "bound" if one.succeeded else "could not be bound" for one in placement.bound}
+        texts: dict[str, str] = {}
+        for move in placement.moves:
+            texts[move.uid] = f"{bound.get(move.uid, 'would be bound')} to {move.target}"
+            if self._last_placement.get(move.uid) != texts[move.uid]:
+                self._add("place", cycle, at, move, "pending", f"{texts[move.uid]}: {'; '.join(move.reasons)}")
+        for left in placement.plan.unplaced if placement.plan is not None else ():
+            texts[left.uid] = left.reason
+            if self._last_placement.get(left.uid) != left.reason:
+                self._add("place", cycle, at, left, "unplaced", left.reason)
         self._last_placement = texts
 
     def plan(self, cycle: str, decision: Decision, rematch: Rematch, mode: Mode) -> None:
@@ -82,7 +81,7 @@ class History:
                 feasible=plan.certificate.feasible,
                 document=msgspec.json.encode(plan_to_json(plan, stays=False)).decode(),
                 pod_key=unhappy[0].pod if len(unhappy) == 1 else None,
-                text="; ".join(causes) or f"asked for by {decision.trigger}",
+                text="; ".join(causes) or f"triggered by {decision.trigger}",
             )
         )
 
@@ -100,24 +99,18 @@ class History:
         """Return when the rows are in the database. If the disk does not take them, the store's health says so."""
         await self._store.flush_history()
 
-    def revision(self, row: RevisionRow) -> None:
-        self._store.add_revision(row)
-
-    def _wait_row(self, cycle: str, at: float, wait: Wait) -> DecisionRow:
-        return DecisionRow(self._id(cycle), cycle, at, "wait", wait.uid, wait.pod, wait.reason, wait.text, wait.until)
-
-    def _placement_row(self, cycle: str, at: float, entry: PlannedMove | Unplaced, text: str) -> DecisionRow:
-        if isinstance(entry, PlannedMove):
-            reason, text = "pending", f"{text}: {'; '.join(entry.reasons)}"
-        else:
-            reason = "unplaced"
-        return DecisionRow(self._id(cycle), cycle, at, "place", entry.uid, entry.pod, reason, text)
-
-    def _id(self, cycle: str) -> str:
-        return f"{cycle}-{next(self._numbers)}"
-
-
-_BINDING = {None: "would be bound", True: "bound", False: "could not be bound"}
+    def _add(
+        self,
+        kind: DecisionKind,
+        cycle: str,
+        at: float,
+        about: Wait | Unhappy | PlannedMove | Unplaced,
+        reason: str,
+        text: str,
+    ) -> None:
+        until = about.until if isinstance(about, Wait) else None
+        row_id = f"{cycle}-{next(self._numbers)}"
+        self._store.add_decisions(DecisionRow(row_id, cycle, at, kind, about.uid, about.pod, reason, text, until))
 
 
 def _move_row(cycle: str, move: Move, at: float) -> MoveRow:

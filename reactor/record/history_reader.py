@@ -26,7 +26,7 @@ class HistoryKind(StrEnum):
 
 
 class MoveProgress(StrEnum):
-    """The state of a move, for people."""
+    """The state of a move as the dashboard shows it."""
 
     PLANNED = "planned"
     """Not started. In mode observe it stays so."""
@@ -134,28 +134,23 @@ def _entry(row: DecisionRow | PlanRow | MoveRow | RevisionRow) -> HistoryEntry:
         case DecisionRow():
             return HistoryEntry(row.seq, row.at, row.cycle, HistoryKind(row.kind), row.pod_key, row.reason, row.text)
         case PlanRow():
-            moves = _planned_moves(row)
-            kind = HistoryKind.REMATCH
+            kind, moves = HistoryKind.REMATCH, _planned_moves(row)
             return HistoryEntry(row.seq, row.at, row.cycle, kind, row.pod_key, row.trigger, row.text, moves, row.id)
         case MoveRow():
-            return _move_entry(row)
+            kind, moves = HistoryKind.MOVE, (_move(row),)
+            text = row.text or f"{row.state}: from {row.from_node} to {row.to_node}"
+            return HistoryEntry(row.seq, row.at, row.cycle, kind, row.pod_key, row.state, text, moves, row.plan_id)
+        case RevisionRow(accepted=True):
+            text = f"settings from {row.source} are in force"
+            return HistoryEntry(row.seq, row.at, "", HistoryKind.SETTINGS, None, "accepted", text)
         case RevisionRow():
-            reason, text = _revision_text(row)
-            return HistoryEntry(row.seq, row.at, "", HistoryKind.SETTINGS, None, reason, text)
+            text = f"refused, the last good ones stay: {row.source}: {format_errors(row.errors)}"
+            return HistoryEntry(row.seq, row.at, "", HistoryKind.SETTINGS, None, "refused", text)
 
 
-def _move_entry(row: MoveRow) -> HistoryEntry:
+def _move(row: MoveRow) -> HistoryMove:
     progress = _PROGRESS.get(row.state, MoveProgress.FAILED)
-    move = HistoryMove(row.pod_key, row.from_node, row.to_node, progress, row.reasons, row.text)
-    text = row.text or f"{row.state}: from {row.from_node} to {row.to_node}"
-    kind = HistoryKind.MOVE
-    return HistoryEntry(row.seq, row.at, row.cycle, kind, row.pod_key, row.state, text, (move,), row.plan_id)
-
-
-def _revision_text(row: RevisionRow) -> tuple[str, str]:
-    if row.accepted:
-        return "accepted", f"settings from {row.source} are in force"
-    return "refused", f"refused, the last good ones stay: {row.source}: {format_errors(row.errors)}"
+    return HistoryMove(row.pod_key, row.from_node, row.to_node, progress, row.reasons, row.text)
 
 
 class _PlannedMove(Struct, rename={"source": "from", "target": "to"}):

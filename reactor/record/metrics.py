@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
@@ -24,99 +25,75 @@ class Instruments:
         self._cluster()
         self._decisions()
         self._moves()
-        self._surroundings()
+        self._process()
 
     def _cluster(self) -> None:
-        registry = self.registry
-        self.synced = Gauge("rematch_synced", "1 once every watched kind was listed.", registry=registry)
-        self.objects = Gauge("rematch_objects", "Objects in the mirror.", ["kind"], registry=registry)
-        self.watch_failures = Counter(
-            "rematch_watch_failures", "Failed list or watch calls.", ["kind"], registry=registry
+        self.synced = self._gauge("rematch_synced", "1 once every watched kind was listed.")
+        self.objects = self._gauge("rematch_objects", "Objects in the mirror.", "kind")
+        self.watch_failures = self._counter("rematch_watch_failures", "Failed list or watch calls.", "kind", Kind)
+        self.malformed = self._counter(
+            "rematch_malformed_objects", "Objects that could not be read and were left out.", "kind", Kind
         )
-        self.malformed = Counter(
-            "rematch_malformed_objects",
-            "Objects that could not be read and were left out.",
-            ["kind"],
-            registry=registry,
-        )
-        for kind in Kind:
-            self.watch_failures.labels(kind)
-            self.malformed.labels(kind)
-        self.unhappy = Gauge("rematch_pods_unhappy", "Managed pods below their threshold.", registry=registry)
-        self.happiness = Gauge(
+        self.unhappy = self._gauge("rematch_pods_unhappy", "Managed pods below their threshold.")
+        self.happiness = self._gauge(
             "rematch_pod_happiness_ratio",
             "Probability of being happy, for pods with failed probes.",
-            ["namespace", "pod"],
-            registry=registry,
+            "namespace",
+            "pod",
         )
 
     def _decisions(self) -> None:
-        registry = self.registry
-        self.cycles = Counter("rematch_cycles", "Cycles, by what triggered them.", ["trigger"], registry=registry)
-        for trigger in Trigger:
-            self.cycles.labels(trigger)
+        self.cycles = self._counter("rematch_cycles", "Cycles, by what triggered them.", "trigger", Trigger)
         self.stage_seconds = Histogram(
             "rematch_cycle_stage_duration_seconds",
             "Time spent in one stage of a cycle.",
             ["stage"],
             buckets=_FAST,
-            registry=registry,
+            registry=self.registry,
         )
         for stage in ("snapshot", "decide", "plan", "execute"):
             self.stage_seconds.labels(stage)
-        self.waits = Counter("rematch_waits", "Decisions to wait, by reason.", ["reason"], registry=registry)
-        for reason in Reason:
-            self.waits.labels(reason)
-        self.plans = Counter("rematch_plans", "Plans made.", ["planner"], registry=registry)
-        self.blocking_pairs = Gauge(
-            "rematch_plan_blocking_pairs", "Blocking pairs the last plan leaves.", registry=registry
-        )
-        self.planned_moves = Gauge("rematch_plan_moves", "Moves in the last plan.", registry=registry)
+        self.waits = self._counter("rematch_waits", "Decisions to wait, by reason.", "reason", Reason)
+        self.plans = self._counter("rematch_plans", "Plans made.", "planner")
+        self.blocking_pairs = self._gauge("rematch_plan_blocking_pairs", "Blocking pairs the last plan leaves.")
+        self.planned_moves = self._gauge("rematch_plan_moves", "Moves in the last plan.")
 
     def _moves(self) -> None:
-        registry = self.registry
-        self.moves = Counter("rematch_moves", "Moves ended, by outcome.", ["outcome"], registry=registry)
-        for stage in sorted(ENDED):
-            self.moves.labels(stage)
-        self.moves_in_flight = Gauge("rematch_moves_in_flight", "Moves under way.", registry=registry)
+        self.moves = self._counter("rematch_moves", "Moves ended, by outcome.", "outcome", sorted(ENDED))
+        self.moves_in_flight = self._gauge("rematch_moves_in_flight", "Moves under way.")
         self.move_seconds = Histogram(
-            "rematch_move_duration_seconds",
-            "Eviction to Ready replacement.",
-            buckets=_SLOW,
-            registry=registry,
+            "rematch_move_duration_seconds", "Eviction to Ready replacement.", buckets=_SLOW, registry=self.registry
         )
-        self.evictions = Counter("rematch_evictions", "Eviction requests, by answer.", ["answer"], registry=registry)
-        self.bindings = Counter("rematch_bindings", "Binding requests, by answer.", ["answer"], registry=registry)
-        for eviction in Eviction:
-            self.evictions.labels(eviction)
-        for binding in Binding:
-            self.bindings.labels(binding)
-        self.halted = Gauge("rematch_halted", "1 while no further move is started.", registry=registry)
+        self.evictions = self._counter("rematch_evictions", "Eviction requests, by answer.", "answer", Eviction)
+        self.bindings = self._counter("rematch_bindings", "Binding requests, by answer.", "answer", Binding)
+        self.halted = self._gauge("rematch_halted", "1 while no further move is started.")
         self.reaction_seconds = Histogram(
             "rematch_reaction_duration_seconds",
             "Signal that crossed the threshold to the eviction request.",
             buckets=_FAST,
-            registry=registry,
+            registry=self.registry,
         )
 
-    def _surroundings(self) -> None:
-        registry = self.registry
-        Info("rematch_build", "Version of the controller.", registry=registry).info({"version": version("rematch")})
-        self.acting = Gauge("rematch_acting", "1 in mode act, 0 in mode observe.", registry=registry)
-        self.revisions = Counter(
-            "rematch_settings_revisions", "Settings revisions seen.", ["result"], registry=registry
+    def _process(self) -> None:
+        build = Info("rematch_build", "Version of the controller.", registry=self.registry)
+        build.info({"version": version("rematch")})
+        self.acting = self._gauge("rematch_acting", "1 in mode act, 0 in mode observe.")
+        self.revisions = self._counter(
+            "rematch_settings_revisions", "Settings revisions seen.", "result", ("accepted", "refused")
         )
-        for result in ("accepted", "refused"):
-            self.revisions.labels(result)
-        self.source_up = Gauge(
-            "rematch_metrics_source_up", "1 when the last round succeeded.", ["source"], registry=registry
-        )
-        self.source_errors = Counter(
-            "rematch_metrics_source_errors", "Rounds or queries that failed.", ["source"], registry=registry
-        )
-        self.storage_ok = Gauge(
-            "rematch_storage_ok", "1 when the last write to the store succeeded.", registry=registry
-        )
+        self.source_up = self._gauge("rematch_metrics_source_up", "1 when the last round succeeded.", "source")
+        self.source_errors = self._counter("rematch_metrics_source_errors", "Rounds or queries that failed.", "source")
+        self.storage_ok = self._gauge("rematch_storage_ok", "1 when the last write to the store succeeded.")
         self.events_lost = Counter(
-            "rematch_events_not_written", "Events that the API did not accept.", registry=registry
+            "rematch_events_not_written", "Events that the API did not accept.", registry=self.registry
         )
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry)
+
+    def _counter(self, name: str, text: str, label: str, values: Iterable[str] = ()) -> Counter:
+        """The known values of the label are present from the start."""
+        counter = Counter(name, text, [label], registry=self.registry)
+        for value in values:
+            counter.labels(value)
+        return counter

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import structlog
 
 from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
-from reactor.decision.decide import Decision, Wait
+from reactor.decision.decide import Decision
 from reactor.decision.eligibility import Management
 from reactor.errors import ClusterError, Expired
 from reactor.execution.outcome import Outcome, Placement, Rematch
@@ -62,10 +62,11 @@ class Recorder:
         """The problem of a recorded plan. Takes a while for a large cluster, so nothing should wait for it."""
         await self._history.problem(rematch, settings.planner)
 
-    def record_moves(self, cycle: str, moves: Iterable[Move], snapshot: Snapshot) -> None:
+    def record_moves(self, cycle: str, moves: Sequence[Move], snapshot: Snapshot) -> None:
         """Moves that changed their state."""
+        self._history.moves(cycle, moves, snapshot.at)
         for move in moves:
-            self._move(cycle, move, snapshot)
+            self._move(move, snapshot)
 
     async def intend(self, moves: Sequence[Move], at: float) -> None:
         """Store moves before their first eviction, so that a process that is killed then does not lose them."""
@@ -76,7 +77,9 @@ class Recorder:
     def _decision(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         decision = outcome.decision
         for wait in self._history.waits(cycle, decision):
-            self._wait(wait, snapshot)
+            log.info("wait", pod=wait.pod, reason=wait.reason, text=wait.text)
+            self._instruments.waits.labels(wait.reason).inc()
+            self._events.add(wait_event(snapshot.cluster.pods[wait.uid], wait))
         self._history.unplanned(cycle, decision, planned=outcome.rematch is not None)
         for one in decision.unhappy:
             pod = snapshot.cluster.pods[one.uid]
@@ -84,11 +87,6 @@ class Recorder:
                 "unhappy", pod=one.pod, node=pod.node, happiness=round(one.happiness.probability, 3), cause=one.cause
             )
             self._events.add(unhappy_event(pod, one, outcome.rematch))
-
-    def _wait(self, wait: Wait, snapshot: Snapshot) -> None:
-        log.info("wait", pod=wait.pod, reason=wait.reason, text=wait.text)
-        self._instruments.waits.labels(wait.reason).inc()
-        self._events.add(wait_event(snapshot.cluster.pods[wait.uid], wait))
 
     def _rematch(self, cycle: str, decision: Decision, rematch: Rematch, settings: Settings) -> None:
         plan = rematch.plan
@@ -114,16 +112,9 @@ class Recorder:
         for event in placement_events(placement, snapshot):
             self._events.add(event)
 
-    def _move(self, cycle: str, move: Move, snapshot: Snapshot) -> None:
-        self._history.moves(cycle, [move], snapshot.at)
-        log.info(
-            "move",
-            pod=move.pod.key,
-            source=move.source,
-            target=move.target,
-            state=move.state,
-            outcome=move.outcome,
-        )
+    def _move(self, move: Move, snapshot: Snapshot) -> None:
+        pod, source, target = move.pod.key, move.source, move.target
+        log.info("move", pod=pod, source=source, target=target, state=move.state, outcome=move.outcome)
         if move.answer is not None and (move.state is MoveState.EVICTED or move.evicted is None or move.dumps):
             self._instruments.evictions.labels(move.answer).inc()
         if move.ended is not None:

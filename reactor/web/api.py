@@ -68,7 +68,7 @@ class Api:
 class RateLimited(Generic[T]):
     """A costly view that many viewers share.
 
-    Never returns a value whose computation began before the caller asked: a page that hears of a change sees it.
+    Never returns a value whose computation began before the call: a page that fetches after a change sees the change.
     """
 
     def __init__(self, compute: Callable[[], Awaitable[T]], clock: Clock) -> None:
@@ -80,9 +80,9 @@ class RateLimited(Generic[T]):
         self._value: T | None = None
 
     async def get(self) -> T:
-        asked = self._clock.monotonic()
+        called = self._clock.monotonic()
         async with self._lock:
-            if self._value is not None and self._begun > asked:
+            if self._value is not None and self._begun > called:
                 return self._value
             pause = self._paused_until - self._clock.monotonic()
             if pause > 0:

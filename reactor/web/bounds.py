@@ -34,7 +34,7 @@ def counted(overview: Overview) -> Overview:
 
 
 def cut(overview: Overview, query: OverviewQuery) -> Overview:
-    """What the query asks for. Nodes and chips are in the order of their names, so that they stay where they are."""
+    """What the query selects. Nodes and chips are in the order of their names, so that they stay where they are."""
     matching = [_filtered(node, query.match) for node in overview.nodes if _matches(node, query.match)]
     chosen = sorted(nsmallest(query.nodes, matching, key=_node_urgency), key=lambda node: node.name)
     nodes = tuple(replace(node, pods=_worst(node.pods, _chips_of(node, query))) for node in chosen)

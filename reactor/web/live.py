@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from statistics import fmean
-from typing import Protocol
 
 import msgspec
 
 from matching.serialization import plan_from_json
-from reactor.background.metrics_collection import ServiceLevel
 from reactor.clock import Clock
 from reactor.cluster.records import Node, Pod
 from reactor.decision.causes import node_use
-from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.outcome import Outcome
-from reactor.record.history_reader import HistoryEntry, HistoryReader, HistoryTotals
-from reactor.settings.model import Settings
-from reactor.settings.source import SettingsSource
-from reactor.signals.probes import ProbeEvidence
+from reactor.record.history_reader import HistoryEntry, HistoryTotals
 from reactor.state.snapshot import Snapshot
 from reactor.web.chart_samples import ChartSamples, Sample
-from reactor.web.pod_page import PodDetails, placement_in, placement_now, pod_view
+from reactor.web.pod_page import placement_in, placement_now, pod_view
+from reactor.web.readers import Readers
 from reactor.web.view import (
     Gauge,
     Health,
@@ -44,56 +37,6 @@ SAMPLE_EVERY = 2.0
 LOOK_EVERY = 0.25
 POD_HISTORY = 50
 """Entries on the page of a pod."""
-
-
-class StateReader(Protocol):
-    @property
-    def synced(self) -> bool: ...
-
-    @property
-    def version(self) -> int:
-        """Grows with every change of the cluster and every cycle."""
-        ...
-
-    @property
-    def cycles(self) -> int: ...
-
-    def snapshot(self) -> Snapshot: ...
-
-    async def snapshot_between_cycles(self) -> Snapshot:
-        """A cycle that is due goes first."""
-        ...
-
-    def cooldowns(self) -> Cooldowns: ...
-
-    def evidence(self, uid: str, at: float) -> ProbeEvidence | None: ...
-
-
-class SettingsReader(Protocol):
-    def get(self) -> Settings: ...
-
-    @property
-    def source(self) -> SettingsSource: ...
-
-
-class HealthReader(Protocol):
-    def problems(self) -> Iterable[str]:
-        """What does not work now, for people."""
-        ...
-
-    def unready(self) -> Iterable[str]:
-        """Kinds that are not listed or not watched, with the reason."""
-        ...
-
-    def service_level(self) -> ServiceLevel: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Readers:
-    state: StateReader
-    settings: SettingsReader
-    history: HistoryReader
-    health: HealthReader
 
 
 class LiveView:
@@ -125,7 +68,6 @@ class LiveView:
         totals = await self._read_totals()
         eligibility = self._eligibility()
         snapshot, settings = eligibility.snapshot, eligibility.settings
-        chips = _Chips(eligibility)
         nodes = sorted(snapshot.cluster.nodes.values(), key=lambda node: node.name)
         pending = [pod for pod in snapshot.cluster.pods.values() if pod.node is None and not pod.finished]
         return Overview(
@@ -141,8 +83,8 @@ class LiveView:
             moves=totals.moves,
             settings=self._settings_view(),
             problems=tuple(self._health.problems()),
-            nodes=tuple(_node_view(node, snapshot, chips) for node in nodes),
-            pending=tuple(chips.of(pod) for pod in sorted(pending, key=lambda pod: pod.key)),
+            nodes=tuple(_node_view(node, eligibility) for node in nodes),
+            pending=tuple(_chip(pod, eligibility) for pod in sorted(pending, key=lambda pod: pod.key)),
         )
 
     async def series(self) -> Series:
@@ -161,7 +103,7 @@ class LiveView:
             placement = await asyncio.to_thread(placement_now, pod, eligibility)
         evidence = self._state.evidence(pod.uid, eligibility.snapshot.at)
         history = await self._history.entries(POD_HISTORY, pod=pod.key)
-        return pod_view(pod, eligibility, PodDetails(evidence, placement, history))
+        return pod_view(pod, eligibility, evidence, placement, history)
 
     async def _planned(self, pod: Pod) -> PlacementView | None:
         """From the newest plan, if it moves the pod or the pod that this one replaced."""
@@ -194,7 +136,7 @@ class LiveView:
         return Eligibility(self._state.snapshot(), self._state.cooldowns(), self._settings.get())
 
     async def _read_totals(self) -> HistoryTotals:
-        """The last known ones while the store does not answer: the rest of the overview is worth showing."""
+        """The last known ones while the store does not answer: the other parts of the overview are worth showing."""
         with suppress(StorageError):
             self._totals = await self._history.totals()
         return self._totals
@@ -227,35 +169,28 @@ class LiveView:
         )
 
 
-class _Chips:
-    """Makes the chips of pods."""
-
-    def __init__(self, eligibility: Eligibility) -> None:
-        self._eligibility = eligibility
-
-    def of(self, pod: Pod) -> PodChip:
-        snapshot = self._eligibility.snapshot
-        managed = self._eligibility.management.covers(pod)
-        ineligible = self._eligibility.why_not(pod) if managed else None
-        failing = snapshot.happiness.get(pod.uid)
-        threshold = failing.threshold.value if failing else self._eligibility.settings.happiness.threshold
-        probed = any(container.liveness for container in pod.containers)
-        happiness = failing.probability if failing else 1.0 if managed and probed and pod.node else None
-        return PodChip(
-            uid=pod.uid,
-            key=pod.key,
-            happiness=happiness,
-            threshold=threshold,
-            happy=failing is None or not failing.unhappy,
-            managed=managed,
-            ready=pod.ready,
-            phase="Terminating" if pod.deleting is not None else pod.phase,
-            cpu=snapshot.usage.usage(pod.uid).cpu.fresh,
-            fixed="" if ineligible is None else str(ineligible),
-        )
+def _chip(pod: Pod, eligibility: Eligibility) -> PodChip:
+    snapshot = eligibility.snapshot
+    managed = eligibility.management.covers(pod)
+    ineligible = eligibility.why_not(pod) if managed else None
+    failing = snapshot.happiness.get(pod.uid)
+    probed = any(container.liveness for container in pod.containers)
+    return PodChip(
+        uid=pod.uid,
+        key=pod.key,
+        happiness=failing.probability if failing else 1.0 if managed and probed and pod.node else None,
+        threshold=failing.threshold.value if failing else eligibility.settings.happiness.threshold,
+        happy=failing is None or not failing.unhappy,
+        managed=managed,
+        ready=pod.ready,
+        phase="Terminating" if pod.deleting is not None else pod.phase,
+        cpu=snapshot.usage.usage(pod.uid).cpu.fresh,
+        fixed="" if ineligible is None else str(ineligible),
+    )
 
 
-def _node_view(node: Node, snapshot: Snapshot, chips: _Chips) -> NodeView:
+def _node_view(node: Node, eligibility: Eligibility) -> NodeView:
+    snapshot = eligibility.snapshot
     pods = [pod for pod in snapshot.cluster.pods_on(node.name) if not pod.finished]
     usage = snapshot.usage.node_usage(node.name)
     requested = {axis: sum(pod.requests.get(axis, 0.0) for pod in pods) for axis in ("cpu", "memory")}
@@ -265,5 +200,5 @@ def _node_view(node: Node, snapshot: Snapshot, chips: _Chips) -> NodeView:
         unschedulable=node.unschedulable,
         cpu=Gauge(usage.cpu.fresh, node.allocatable.get("cpu", 0.0), "cores", requested["cpu"]),
         memory=Gauge(usage.memory.fresh, node.allocatable.get("memory", 0.0), "bytes", requested["memory"]),
-        pods=tuple(chips.of(pod) for pod in sorted(pods, key=lambda pod: pod.key)),
+        pods=tuple(_chip(pod, eligibility) for pod in sorted(pods, key=lambda pod: pod.key)),
     )

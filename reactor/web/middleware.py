@@ -48,9 +48,10 @@ ERROR_PAGE = (
 )
 
 
-def json_response(value: object) -> web.Response:
+def json_response(value: object, status: int = 200) -> web.Response:
     body = _encoder.encode(value)
-    response = web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
+    headers = {"Cache-Control": "no-store"}
+    response = web.Response(body=body, content_type="application/json", status=status, headers=headers)
     if len(body) > WORTH_COMPRESSING:
         response.enable_compression()
     return response
@@ -63,12 +64,10 @@ def text_response(text: str, status: int = 200) -> web.Response:
 def error_response(request: web.Request, status: int, message: str, parameter: str | None = None) -> web.Response:
     """JSON, or a plain page for a browser that asks for one outside of the API."""
     if "text/html" in request.headers.get("Accept", "") and not request.path.startswith("/api/"):
-        text = ERROR_PAGE.format(title=f"{status}", message=escape(message))
+        text = ERROR_PAGE.format(title=status, message=escape(message))
         return web.Response(text=text, content_type="text/html", status=status, headers={"Cache-Control": "no-store"})
     error = {"status": status, "message": message} | ({"parameter": parameter} if parameter is not None else {})
-    body = _encoder.encode({"error": error})
-    headers = {"Cache-Control": "no-store"}
-    return web.Response(body=body, content_type="application/json", status=status, headers=headers)
+    return json_response({"error": error}, status)
 
 
 async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from matching.explain import explain
 from matching.plan import Plan
 from reactor.cluster.records import Pod
@@ -27,16 +25,13 @@ from reactor.web.view import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PodDetails:
-    """What is known of a pod besides the snapshot."""
-
-    evidence: ProbeEvidence | None
-    placement: PlacementView | None = None
-    history: tuple[HistoryEntry, ...] = ()
-
-
-def pod_view(pod: Pod, eligibility: Eligibility, details: PodDetails) -> PodView:
+def pod_view(
+    pod: Pod,
+    eligibility: Eligibility,
+    evidence: ProbeEvidence | None,
+    placement: PlacementView | None,
+    history: tuple[HistoryEntry, ...] = (),
+) -> PodView:
     snapshot, settings = eligibility.snapshot, eligibility.settings
     ineligible = eligibility.why_not(pod)
     workload = snapshot.cluster.workload_of(pod)
@@ -53,11 +48,11 @@ def pod_view(pod: Pod, eligibility: Eligibility, details: PodDetails) -> PodView
         scheduler=pod.scheduler_name,
         managed=eligibility.management.covers(pod),
         fixed="" if ineligible is None else str(ineligible),
-        happiness=_evidence(pod, snapshot, details.evidence, settings),
+        happiness=_evidence(pod, snapshot, evidence, settings),
         resources=_resources(pod, snapshot),
         decision=_decision(pod, eligibility),
-        placement=details.placement,
-        history=details.history,
+        placement=placement,
+        history=history,
     )
 
 
@@ -110,16 +105,10 @@ def _resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
     usage, peak = snapshot.usage.usage(pod.uid), snapshot.usage.peak(pod.uid)
     node = snapshot.cluster.nodes.get(pod.node or "")
     allocatable = node.allocatable if node else {}
-    return (
-        AxisView("cpu", "cores", usage.cpu.fresh, pod.requests.get("cpu", 0.0), peak.cpu, allocatable.get("cpu")),
-        AxisView(
-            "memory",
-            "bytes",
-            usage.memory.fresh,
-            pod.requests.get("memory", 0.0),
-            peak.memory,
-            allocatable.get("memory"),
-        ),
+    axes = (("cpu", "cores", usage.cpu, peak.cpu), ("memory", "bytes", usage.memory, peak.memory))
+    return tuple(
+        AxisView(axis, unit, measured.fresh, pod.requests.get(axis, 0.0), estimate, allocatable.get(axis))
+        for axis, unit, measured, estimate in axes
     )
 
 

@@ -1,7 +1,8 @@
-"""The web application, with its routes and middleware, served at one address."""
+"""The web application: its routes and middleware, and the server that serves it for one controller."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
@@ -9,15 +10,41 @@ from ipaddress import ip_address
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from reactor.app import LiveController
 from reactor.clock import Clock
 from reactor.errors import InputError
+from reactor.record.history_reader import HistoryReader
 from reactor.web import middleware
 from reactor.web.api import Api, Probes
+from reactor.web.live import LiveView
+from reactor.web.readers import HealthReader, Readers, StateReader
 from reactor.web.static_files import StaticFiles, find_plotly
 from reactor.web.stream import ChangeStream, Pace
 from reactor.web.view import HealthSource, ViewSource
 
 SHUTDOWN_SECONDS = 1.0
+
+
+@asynccontextmanager
+async def serve(live: LiveController, host: str, port: int) -> AsyncIterator[str]:
+    """Serve the dashboard, the API and the probes of a controller, and yield the URL."""
+    view, controller = live_view(live), live.controller
+    app = build_app(view, view, controller.instruments.registry, controller.clock, loopback=is_loopback(host))
+    async with listening(app, host, port) as url:
+        sampling = asyncio.create_task(view.keep_sampling())
+        try:
+            yield url
+        finally:
+            sampling.cancel()
+            await asyncio.gather(sampling, return_exceptions=True)
+
+
+def live_view(live: LiveController) -> LiveView:
+    controller = live.controller
+    readers = Readers(StateReader(controller), live.settings, HistoryReader(controller.store), HealthReader(live))
+    view = LiveView(readers, controller.clock, live.connection.server.partition("://")[2])
+    controller.recorder.listen(view.cycle_recorded)
+    return view
 
 
 def build_app(
@@ -74,7 +101,7 @@ def is_loopback(host: str) -> bool:
 
 
 @asynccontextmanager
-async def serving(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
+async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
     """Serve inside of the context and yield the URL. Port 0 takes a free port; a taken port is an InputError."""
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
     await runner.setup()

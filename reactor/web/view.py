@@ -237,7 +237,7 @@ class ViewSource(Protocol):
     """Provides what pages show. Reads only."""
 
     async def overview(self) -> Overview:
-        """All nodes and pods. The web layer bounds what it sends and how often it asks."""
+        """All nodes and pods. The web layer bounds what it sends and how often it calls this."""
         ...
 
     async def series(self) -> Series: ...

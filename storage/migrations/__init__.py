@@ -1,1 +1,1 @@
-"""Alembic's environment, run by `storage.schema` on a connection that is open already."""
+"""Alembic's environment, run by `storage.database` on a connection that is open already."""

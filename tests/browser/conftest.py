@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Page, ViewportSize, async_playwright, 
 from prometheus_client import CollectorRegistry
 
 from reactor.clock import SystemClock
-from reactor.web.server import build_app, serving
+from reactor.web.server import build_app, listening
 from tests.browser.fake_source import AlwaysHealthy, FakeSource
 
 expect.set_options(timeout=20_000)
@@ -50,13 +50,13 @@ def source() -> FakeSource:
 @pytest_asyncio.fixture(loop_scope="session")
 async def address(source: FakeSource) -> AsyncIterator[str]:
     app = build_app(source, AlwaysHealthy(), CollectorRegistry(), SystemClock())
-    async with serving(app, "127.0.0.1", 0) as url:
+    async with listening(app, "127.0.0.1", 0) as url:
         yield f"{url}/"
 
 
 @pytest.fixture
-def complaints() -> list[str]:
-    """What pages said to their consoles, and whom else they asked."""
+def problems() -> list[str]:
+    """Console messages of the pages, and their requests to other hosts."""
     return []
 
 
@@ -68,14 +68,16 @@ def forgiven() -> list[str]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def open_page(
-    browser: Browser, address: str, complaints: list[str], forgiven: list[str]
+    browser: Browser, address: str, problems: list[str], forgiven: list[str]
 ) -> AsyncIterator[OpenPage]:
     async def open_at(path: str = "", width: int = 1280, scheme: Literal["light", "dark"] = "light") -> Page:
         size = ViewportSize(width=width, height=900)
         page = await browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
-        page.on("console", lambda told: complaints.append(told.text) if told.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: None if asked.url.startswith(address) else complaints.append(asked.url))
+        page.on(
+            "console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: None if request.url.startswith(address) else problems.append(request.url))
         page.set_default_timeout(20_000)
         await page.goto(address + path)
         return page
@@ -83,4 +85,4 @@ async def open_page(
     yield open_at
     for context in browser.contexts:
         await context.close()
-    assert [said for said in complaints if not any(expected in said for expected in forgiven)] == []
+    assert [text for text in problems if not any(expected in text for expected in forgiven)] == []

@@ -13,7 +13,7 @@ from tests.browser.sample_decisions import decision, pod_view
 
 
 class FakeSource:
-    """`revise` shows another overview; `decide` adds a decision; both are told to open streams."""
+    """`revise` shows another overview; `decide` adds a decision; open streams get both."""
 
     def __init__(self, decisions: int = 90) -> None:
         self.view = overview(0)
@@ -24,11 +24,11 @@ class FakeSource:
 
     async def revise(self, view: Overview) -> None:
         self.view = view
-        await self._tell()
+        await self._notify()
 
     async def decide(self, made: HistoryEntry) -> None:
         self.log.append(made)
-        await self._tell()
+        await self._notify()
 
     async def step(self, count: int) -> None:
         self.columns = series(count)
@@ -61,7 +61,7 @@ class FakeSource:
             await self._changed.wait_for(lambda: self._version > after)
             return self._version
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         async with self._changed:
             self._version += 1
             self._changed.notify_all()

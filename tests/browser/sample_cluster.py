@@ -105,20 +105,20 @@ def overview(step: int) -> Overview:
 def series(step: int) -> Series:
     """Ten minutes by 5 s: load rises, the weak node overruns, two rematches bring availability back."""
     times = tuple(AT + step - 600 + 5 * index for index in range(120))
-    crowd = tuple(max(0.0, math.sin((index - 25) / 95 * 2.2 * math.pi)) for index in range(120))
+    load = tuple(max(0.0, math.sin((index - 25) / 95 * 2.2 * math.pi)) for index in range(120))
     wave = tuple(math.sin(index * 1.7) for index in range(120))
-    availability = tuple(None if i < 4 else min(1.0, 0.999 - 0.13 * c + 0.004 * w) for i, (c, w) in _pairs(crowd, wave))
+    availability = tuple(None if i < 4 else min(1.0, 0.999 - 0.13 * c + 0.004 * w) for i, (c, w) in _pairs(load, wave))
     return Series(
         times=times,
         availability=availability,
-        latency_p95=tuple(None if i < 4 else 0.042 + 0.5 * c + 0.006 * w for i, (c, w) in _pairs(crowd, wave)),
-        happiness_min=tuple(0.97 - 0.66 * c + 0.01 * w for c, w in zip(crowd, wave, strict=True)),
-        happiness_mean=tuple(0.985 - 0.2 * c + 0.003 * w for c, w in zip(crowd, wave, strict=True)),
+        latency_p95=tuple(None if i < 4 else 0.042 + 0.5 * c + 0.006 * w for i, (c, w) in _pairs(load, wave)),
+        happiness_min=tuple(0.97 - 0.66 * c + 0.01 * w for c, w in zip(load, wave, strict=True)),
+        happiness_mean=tuple(0.985 - 0.2 * c + 0.003 * w for c, w in zip(load, wave, strict=True)),
         nodes=tuple(
             NodeSeries(
                 name=name,
-                cpu=tuple(CPU_LOAD[name] * (0.55 + 0.45 * c) + 0.015 * w for c, w in zip(crowd, wave, strict=True)),
-                memory=tuple(MEMORY_LOAD[name] * (0.9 + 0.1 * c) for c in crowd),
+                cpu=tuple(CPU_LOAD[name] * (0.55 + 0.45 * c) + 0.015 * w for c, w in zip(load, wave, strict=True)),
+                memory=tuple(MEMORY_LOAD[name] * (0.9 + 0.1 * c) for c in load),
             )
             for name in CAPACITY
         ),

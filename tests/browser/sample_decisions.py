@@ -50,7 +50,7 @@ def _moves() -> tuple[HistoryMove, ...]:
 
 
 def decision(identity: int) -> HistoryEntry:
-    """Every sixth is a rematch, every ninth a placement; the rest are waits of several pods."""
+    """Every sixth is a rematch, every ninth a placement; all others are waits of several pods."""
     at, cycle = AT - 700 + 5 * identity, f"c{identity:05d}"
     if identity % 6 == 0:
         text = "fell to 0.31 on worker-2, which uses 97 % of its CPU: matching all pods again"

@@ -8,14 +8,14 @@ import sys
 from prometheus_client import CollectorRegistry
 
 from reactor.clock import SystemClock
-from reactor.web.server import build_app, serving
+from reactor.web.server import build_app, listening
 from tests.browser.fake_source import AlwaysHealthy, FakeSource
 
 
 async def serve(port: int) -> None:
     source = FakeSource()
     app = build_app(source, AlwaysHealthy(), CollectorRegistry(), SystemClock())
-    async with serving(app, "127.0.0.1", port) as address:
+    async with listening(app, "127.0.0.1", port) as address:
         print(address, flush=True)
         for step in range(2, 1_000_000, 2):
             await asyncio.sleep(2)

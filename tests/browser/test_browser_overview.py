@@ -91,7 +91,7 @@ async def test_names_from_the_cluster_stay_text(open_page: OpenPage) -> None:
     assert await page.locator("main img, main script").count() == 0
 
 
-async def test_banners_say_what_must_be_known(open_page: OpenPage, source: FakeSource) -> None:
+async def test_banners_report_problems(open_page: OpenPage, source: FakeSource) -> None:
     refused = SettingsView("9f2c41aa", "file", (Refusal("happiness.threshold", "must be at most 1"),))
     source.view = replace(
         source.view,
@@ -124,12 +124,12 @@ async def test_an_empty_cluster_says_so(open_page: OpenPage, source: FakeSource)
 
 
 async def test_many_pods_are_capped_and_expanded_on_demand(open_page: OpenPage, source: FakeSource) -> None:
-    crowd = tuple(replace(chip(1), uid=f"c{number}", key=f"shop/crowd-{number:04d}") for number in range(400))
-    source.view = replace(source.view, nodes=(replace(source.view.nodes[0], pods=crowd), *source.view.nodes[1:]))
+    many = tuple(replace(chip(1), uid=f"c{number}", key=f"shop/many-{number:04d}") for number in range(400))
+    source.view = replace(source.view, nodes=(replace(source.view.nodes[0], pods=many), *source.view.nodes[1:]))
     page = await open_page()
     card = page.locator(".node").first
     await expect(card.locator(".chip")).to_have_count(24)
     await card.get_by_role("button", name="+376 more").click()
     await expect(card.locator(".chip")).to_have_count(400)
-    await page.get_by_role("searchbox").fill("crowd-0123")
+    await page.get_by_role("searchbox").fill("many-0123")
     await expect(page.locator("#nodes .chip")).to_have_count(1)

@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 from prometheus_client import CollectorRegistry
 
 from reactor.clock import SystemClock
-from reactor.web.server import build_app, serving
+from reactor.web.server import build_app, listening
 from tests.browser.conftest import OpenPage
 from tests.browser.fake_source import AlwaysHealthy, FakeSource
 from tests.browser.sample_cluster import pod_name
@@ -23,7 +23,7 @@ CONTRAST = """
   const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-  const ground = (node) => {
+  const background = (node) => {
     for (let at = node; at; at = at.parentElement) {
       const colour = parse(getComputedStyle(at).backgroundColor);
       if (colour.length < 4 || colour[3] > 0) return colour;
@@ -35,7 +35,7 @@ CONTRAST = """
     const text = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
     const unseen = node.closest("svg, script, noscript, .visually-hidden, .skip") || !node.checkVisibility();
     if (!text || unseen) continue;
-    const [a, b] = [light(parse(getComputedStyle(node).color)), light(ground(node))];
+    const [a, b] = [light(parse(getComputedStyle(node).color)), light(background(node))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) poor.push(`${node.className} ${node.textContent.slice(0, 20)} ${ratio.toFixed(2)}`);
   }
@@ -52,7 +52,7 @@ async def loaded(page: Page) -> None:
 
 @pytest.mark.parametrize("path", ["", POD])
 @pytest.mark.parametrize("width", [1280, 390])
-async def test_nothing_runs_off_the_side(open_page: OpenPage, path: str, width: int) -> None:
+async def test_the_page_never_scrolls_sideways(open_page: OpenPage, path: str, width: int) -> None:
     page = await open_page(path, width=width)
     await loaded(page)
     if not path:
@@ -62,7 +62,7 @@ async def test_nothing_runs_off_the_side(open_page: OpenPage, path: str, width: 
 
 @pytest.mark.parametrize("path", ["", POD])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_text_stands_out(open_page: OpenPage, path: str, scheme: str) -> None:
+async def test_text_has_enough_contrast(open_page: OpenPage, path: str, scheme: str) -> None:
     page = await open_page(path, scheme=scheme)
     await loaded(page)
     assert await page.evaluate(CONTRAST) == []
@@ -107,7 +107,7 @@ async def test_a_pods_page_is_reached_and_left_by_keyboard_alone(open_page: Open
     await expect(page.locator("#overview-title")).to_be_focused()
 
 
-async def test_going_back_returns_to_where_the_reader_was(open_page: OpenPage) -> None:
+async def test_going_back_restores_scroll_and_focus(open_page: OpenPage) -> None:
     page = await open_page()
     await loaded(page)
     chip = page.locator(f'.chip[href$="{pod_name(4)}"]')
@@ -129,13 +129,13 @@ async def test_a_pods_page_has_an_address_of_its_own(open_page: OpenPage) -> Non
     await expect(page.locator("#nodes .node")).to_have_count(3)
 
 
-async def test_a_pod_that_is_gone_is_told(open_page: OpenPage, forgiven: list[str]) -> None:
+async def test_a_missing_pod_is_reported(open_page: OpenPage, forgiven: list[str]) -> None:
     forgiven.append("404")
     page = await open_page("pods/shop/gone")
     await expect(page.locator("#pod")).to_contain_text("There is no such pod now")
 
 
-async def test_a_lost_connection_is_told_and_comes_back(
+async def test_a_lost_connection_is_reported_and_restored(
     open_page: OpenPage, source: FakeSource, unused_tcp_port: int, forgiven: list[str]
 ) -> None:
     page = await open_page()
@@ -145,14 +145,14 @@ async def test_a_lost_connection_is_told_and_comes_back(
     def app() -> web.Application:
         return build_app(source, AlwaysHealthy(), CollectorRegistry(), SystemClock())
 
-    async with serving(app(), "127.0.0.1", unused_tcp_port):
+    async with listening(app(), "127.0.0.1", unused_tcp_port):
         await page.goto(address)
         await loaded(page)
     await expect(page.locator("#banners")).to_contain_text("Connection lost.")
     await expect(page.locator("#connection")).to_have_text("connection lost")
     await expect(page.locator("#nodes .node")).to_have_count(3)
     await source.step(60)
-    async with serving(app(), "127.0.0.1", unused_tcp_port):
+    async with listening(app(), "127.0.0.1", unused_tcp_port):
         await expect(page.locator("#banners")).to_be_empty()
         await expect(page.locator("#connection")).to_have_text("live")
         await expect(page.locator("#facts")).to_contain_text("cycle 100")

@@ -7,7 +7,7 @@ import pytest
 from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
 from reactor.signals.measurements import MetricsSource
-from reactor.web.serving import live_view
+from reactor.web.server import live_view
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually
 from tests.support.real_controller import measured, running_as

@@ -15,7 +15,7 @@ from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.settings.model import Mode
-from reactor.web.serving import live_view, serve
+from reactor.web.server import live_view, serve
 from tests.support.clock import eventually
 from tests.support.cluster import make_settings
 from tests.support.shop import Shop, open_shop

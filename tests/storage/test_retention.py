@@ -30,7 +30,7 @@ async def test_a_shorter_history_also_shortens_the_samples(store: Store, sample_
     assert await store.prune(1.5 * HOUR, Retention(records=HOUR)) == 1
 
 
-async def test_old_records_go_but_not_what_is_still_open_or_in_force(
+async def test_old_records_are_deleted_unless_open_or_in_force(
     store: Store,
     happiness_row: Callable[..., HappinessRow],
     plan_row: Callable[..., PlanRow],
@@ -51,7 +51,7 @@ async def test_old_records_go_but_not_what_is_still_open_or_in_force(
     assert [row.id for row in await store.revisions()] == ["r1"]
 
 
-async def test_a_move_forgets_its_plan_when_the_plan_goes_first(
+async def test_a_move_has_no_plan_after_its_plan_is_pruned(
     store: Store, plan_row: Callable[..., PlanRow], move_row: Callable[..., MoveRow]
 ) -> None:
     store.add_plan(plan_row("p1", at=0.0))

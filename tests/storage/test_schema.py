@@ -28,7 +28,7 @@ def _cut_in_half(database: Path) -> bytes:
     return database.read_bytes()
 
 
-async def test_an_empty_place_gets_the_schema_and_its_folder(database: Path) -> None:
+async def test_a_new_file_gets_its_folder_and_the_schema(database: Path) -> None:
     assert not database.parent.exists()
     await (await Store.open(database)).close()
     assert any("CREATE TABLE usage_samples" in line for line in _dump(database))
@@ -199,7 +199,7 @@ async def test_a_folder_is_no_database(tmp_path: Path) -> None:
         ("://", "cannot be read"),
     ],
 )
-async def test_a_place_that_is_no_file_is_a_clear_error(where: str, message: str) -> None:
+async def test_a_path_that_is_no_file_is_a_clear_error(where: str, message: str) -> None:
     with pytest.raises(StorageError, match=message) as caught:
         await Store.open(where)
     assert "secret" not in str(caught.value)

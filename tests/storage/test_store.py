@@ -49,7 +49,7 @@ async def test_a_restart_keeps_every_kind_of_row(
         assert await store.problem("p2") is None
 
 
-async def test_rows_are_written_without_being_asked_within_a_second(
+async def test_rows_are_written_within_a_second_without_a_flush(
     database: Path, happiness_row: Callable[..., HappinessRow]
 ) -> None:
     async with await Store.open(database, Limits(flush_seconds=0.01)) as store:
@@ -96,13 +96,13 @@ async def test_pages_of_history_are_cut_by_a_number_that_grows_with_time(
         store.add_move(move_row("m1", at=2.0))
         await store.flush()
         first = await store.decisions(limit=2)
-        rest = await store.decisions(before=first[-1].seq)
+        older = await store.decisions(before=first[-1].seq)
         (plan,), (move,), (revision,) = await store.plans(), await store.moves(), await store.revisions()
         assert await store.plans(before=plan.seq) == []
         assert await store.moves(before=move.seq) == []
         assert await store.revisions(before=revision.seq) == []
-    assert [row.id for row in (*first, *rest)] == ["d9", "d4", "d3", "d2", "d1", "d0"]
-    assert [revision.seq, *(row.seq for row in reversed(rest)), first[1].seq, plan.seq, first[0].seq, move.seq] == [
+    assert [row.id for row in (*first, *older)] == ["d9", "d4", "d3", "d2", "d1", "d0"]
+    assert [revision.seq, *(row.seq for row in reversed(older)), first[1].seq, plan.seq, first[0].seq, move.seq] == [
         *(1_000_000 + number for number in range(7)),
         2_000_000,
         2_000_001,
@@ -136,7 +136,9 @@ async def test_moves_and_the_plans_they_come_from_are_counted(
     assert {move.id for move in await store.moves(begun=True)} == {"m1", "m2"}
 
 
-async def test_readers_learn_that_there_is_more(store: Store, decision_row: Callable[..., DecisionRow]) -> None:
+async def test_the_version_grows_when_readers_can_see_more(
+    store: Store, decision_row: Callable[..., DecisionRow]
+) -> None:
     before = store.version
     store.add_decisions(decision_row(1))
     assert store.version == before

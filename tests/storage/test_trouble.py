@@ -131,7 +131,7 @@ async def test_a_row_that_can_never_be_written_does_not_hold_up_the_others(
     assert sorted(row.at for row in await store.decisions()) == [row.at for row in good]
 
 
-async def test_closing_on_a_locked_database_ends_and_says_what_was_left(
+async def test_closing_on_a_locked_database_ends_and_reports_unwritten_rows(
     database: Path, decision_row: Callable[..., DecisionRow]
 ) -> None:
     store = await Store.open(database, IMPATIENT)

@@ -12,7 +12,7 @@ export class ApiError extends Error {
   }
 }
 
-async function ask(path, parameters) {
+async function fetchJson(path, parameters) {
   const options = { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(DEADLINE_MS) };
   const response = await fetch(apiUrl(path, parameters), options);
   if (response.ok) return response.json();
@@ -20,24 +20,24 @@ async function ask(path, parameters) {
   throw new ApiError(response.status, body?.error?.message ?? `the controller answered ${response.status}`);
 }
 
-export function askOverview({ match, expanded, nodes }) {
+export function fetchOverview({ match, expanded, nodes }) {
   const parameters = [["nodes", nodes], ...[...expanded].slice(0, 20).map((name) => ["expand", name])];
   if (match) parameters.push(["match", match]);
-  return ask("overview", parameters);
+  return fetchJson("overview", parameters);
 }
 
-export async function askDecisions({ waits, before }) {
+export async function fetchDecisions({ waits, before }) {
   const parameters = [["limit", PAGE_OF_DECISIONS], ["waits", waits]];
   if (before !== undefined) parameters.push(["before", before]);
-  return (await ask("decisions", parameters)).decisions;
+  return (await fetchJson("decisions", parameters)).decisions;
 }
 
-export const askSeries = () => ask("series");
+export const fetchSeries = () => fetchJson("series");
 
 /** Null when there is no such pod. */
-export async function askPod(namespace, name) {
+export async function fetchPod(namespace, name) {
   try {
-    return await ask(podPath(namespace, name));
+    return await fetchJson(podPath(namespace, name));
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return null;
     throw error;

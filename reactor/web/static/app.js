@@ -1,12 +1,12 @@
 // The page: which view is shown, when it is fetched again, and what clicks do.
 
-import { askDecisions, askOverview, askPod, askSeries, PAGE_OF_DECISIONS } from "./api.js";
+import { fetchDecisions, fetchOverview, fetchPod, fetchSeries, PAGE_OF_DECISIONS } from "./api.js";
 import { showBanners } from "./banners.js";
 import { showCharts } from "./charts.js";
 import { legend } from "./chips.js";
 import { announcement, merge, showDecisions } from "./decisions.js";
 import { show } from "./dom.js";
-import { homeHref, route } from "./links.js";
+import { overviewHref, route } from "./links.js";
 import { installNavigation } from "./navigation.js";
 import { showNodes, showPending } from "./nodes.js";
 import { showPod } from "./pod.js";
@@ -52,7 +52,7 @@ async function loadWhileWanted() {
 async function load() {
   try {
     const where = route();
-    state.overview = await askOverview(state);
+    state.overview = await fetchOverview(state);
     if (where) await loadPod(where);
     else await Promise.all([loadSeries(), loadDecisions()]);
     state.trouble = "";
@@ -63,19 +63,19 @@ async function load() {
 }
 
 async function loadPod({ namespace, name }) {
-  state.pod = (await askPod(namespace, name)) ?? { namespace, name, missing: true };
+  state.pod = (await fetchPod(namespace, name)) ?? { namespace, name, missing: true };
 }
 
 async function loadSeries() {
   if (performance.now() - state.seriesAt < SERIES_EVERY_MS) return;
-  state.series = await askSeries();
+  state.series = await fetchSeries();
   state.seriesAt = performance.now();
   state.redraw = true;
 }
 
 async function loadDecisions() {
   const { waits } = state;
-  const newest = await askDecisions({ waits });
+  const newest = await fetchDecisions({ waits });
   if (waits !== state.waits) return;
   const { decisions, gap } = merge(state.decisions, newest);
   if (gap || decisions.length <= newest.length) state.complete = newest.length < PAGE_OF_DECISIONS;
@@ -123,7 +123,7 @@ function renderOverview() {
 async function loadOlder() {
   const { waits } = state;
   try {
-    const older = await askDecisions({ waits, before: state.decisions.at(-1).id });
+    const older = await fetchDecisions({ waits, before: state.decisions.at(-1).id });
     if (waits !== state.waits) return;
     state.decisions = [...state.decisions, ...older];
     state.complete = older.length < PAGE_OF_DECISIONS;
@@ -150,7 +150,7 @@ function expand(event) {
 
 function install() {
   // Relative to the first URL. The page of a pod is deeper than the overview.
-  byId("brand").href = homeHref;
+  byId("brand").href = overviewHref;
   byId("icon").href = new URL("icon.svg", import.meta.url);
   show(byId("legend"), legend());
   installThemeToggle(byId("theme"), () => {

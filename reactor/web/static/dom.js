@@ -79,8 +79,8 @@ function keyOf(node) {
 /** If the focused element is removed, the next one gets the focus, not the top of the page. */
 function remove(node) {
   if (node.contains(document.activeElement)) {
-    const neighbour = node.nextElementSibling ?? node.previousElementSibling;
-    neighbour?.querySelector("a, button, summary")?.focus({ preventScroll: true });
+    const sibling = node.nextElementSibling ?? node.previousElementSibling;
+    sibling?.querySelector("a, button, summary")?.focus({ preventScroll: true });
   }
   node.remove();
 }

@@ -1,4 +1,4 @@
-// Numbers and times for people.
+// Numbers and times as text.
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const dayAndClock = new Intl.DateTimeFormat(undefined, {

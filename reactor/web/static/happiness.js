@@ -1,4 +1,4 @@
-// Levels of happiness. Each has a colour, a shape and a word, so that nobody depends on colour alone.
+// Levels of happiness. Each has a colour, a shape and a word, so that colour is never the only sign.
 
 import { probability } from "./format.js";
 

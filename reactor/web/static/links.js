@@ -2,7 +2,7 @@
 
 const BASE = new URL("../", import.meta.url);
 
-export const homeHref = BASE.pathname;
+export const overviewHref = BASE.pathname;
 
 export function apiUrl(path, parameters = []) {
   const url = new URL(`api/v1/${path}`, BASE);

@@ -1,12 +1,12 @@
 // Navigation between the overview and the page of a pod without a reload. Focus and scroll position are kept.
 
-import { homeHref } from "./links.js";
+import { overviewHref } from "./links.js";
 
 export function installNavigation(showRoute) {
   history.scrollRestoration = "manual";
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a[href]");
-    if (!link || !ours(link, event)) return;
+    if (!link || !staysOnPage(link, event)) return;
     event.preventDefault();
     remember(link);
     history.pushState(null, "", link.href);
@@ -15,11 +15,11 @@ export function installNavigation(showRoute) {
   addEventListener("popstate", (event) => go(showRoute, event.state));
 }
 
-function ours(link, event) {
+function staysOnPage(link, event) {
   const plainClick = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
   const samePage = link.hash && link.pathname === location.pathname;
   return plainClick && !samePage && link.origin === location.origin
-    && (link.pathname === homeHref || link.pathname.startsWith(`${homeHref}pods/`));
+    && (link.pathname === overviewHref || link.pathname.startsWith(`${overviewHref}pods/`));
 }
 
 /** Saves scroll position and focus with the page that is left. */

@@ -4,13 +4,13 @@ import { chip } from "./chips.js";
 import { el, show } from "./dom.js";
 import * as format from "./format.js";
 
-const CROWDED = 0.8;
+const HIGH_USE = 0.8;
 const drawn = new WeakMap();
 
 export function showNodes(parent, overview, expanded) {
   show(parent, ...overview.nodes.map((node) => el("article", {
     class: "node", "data-key": node.name, "data-own": true, "aria-label": `Node ${node.name}`,
-  })), empty(overview), rest(overview));
+  })), empty(overview), moreNodes(overview));
   for (const card of parent.querySelectorAll(":scope > .node")) {
     const node = overview.nodes.find(({ name }) => name === card.dataset.key);
     const fingerprint = JSON.stringify([node, expanded.has(node.name)]);
@@ -65,7 +65,7 @@ function gauge(name, measured) {
   const share = measured.capacity > 0 ? measured.used / measured.capacity : 0;
   const requested = measured.requested === null || !measured.capacity ? null : measured.requested / measured.capacity;
   const requests = requested === null ? "" : `, requested ${format.percent(requested)}`;
-  return el("div", { class: "gauge", "data-crowded": share >= CROWDED },
+  return el("div", { class: "gauge", "data-high": share >= HIGH_USE },
     el("span", { class: "name" }, name),
     el("span", { class: "track", role: "img", "aria-label": `${name} used ${format.percent(share)}${requests}`,
       title: `used ${format.percent(share)}${requests}` },
@@ -84,7 +84,7 @@ function empty({ nodes, totals }) {
   return el("p", { class: "empty", "data-key": "(empty)" }, text);
 }
 
-function rest({ nodes, totals }) {
+function moreNodes({ nodes, totals }) {
   const hidden = totals.matchingNodes - nodes.length;
   if (hidden <= 0) return null;
   return el("button", { class: "wide", type: "button", "data-key": "(more)", "data-more-nodes": true },

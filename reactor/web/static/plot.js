@@ -1,4 +1,4 @@
-// Draws a chart with plotly.js, which is loaded once, after the rest of the page.
+// Draws a chart with plotly.js, which is loaded once, after everything else.
 
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const COLOURS = 6;

@@ -4,11 +4,11 @@ import { entry } from "./decisions.js";
 import { el, show } from "./dom.js";
 import { evidence } from "./evidence.js";
 import * as format from "./format.js";
-import { homeHref } from "./links.js";
+import { overviewHref } from "./links.js";
 
 export function showPod(parent, pod, now) {
   const children = pod.missing ? missing(pod) : page(pod, now);
-  show(parent, el("nav", { "aria-label": "Breadcrumb" }, el("a", { href: homeHref }, "← Overview")), ...children);
+  show(parent, el("nav", { "aria-label": "Breadcrumb" }, el("a", { href: overviewHref }, "← Overview")), ...children);
 }
 
 function missing({ namespace, name }) {

@@ -20,7 +20,7 @@ def rig() -> Rig:
 
 def in_force(rig: Rig, file: Path | None = None, mode: Mode | None = None) -> ActiveSettings:
     settings = ActiveSettings(file, mode, rig.clock)
-    settings.report_to(RevisionReport(rig.controller.history, rig.events, rig.instruments, rig.work_queue))
+    settings.report_to(RevisionReport(rig.controller.store, rig.events, rig.instruments, rig.work_queue))
     return settings
 
 

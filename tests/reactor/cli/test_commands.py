@@ -1,4 +1,4 @@
-"""What all commands have in common, and the ones that ask a running controller or its store."""
+"""What all commands have in common, and the ones that read from a running controller or its store."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from storage.store import Store
 from tests.support.clock import NOW
 from tests.support.command import Command
 
-OURS = ("run", "plan", "explain", "status", "history", "config")
+COMMANDS = ("run", "plan", "explain", "status", "history", "config")
 
 
 def test_help_lists_every_command(rematch: Command) -> None:
     result = rematch("--help")
 
     assert result.code == 0
-    for name in (*OURS, "demo", "lab"):
+    for name in (*COMMANDS, "demo", "lab"):
         assert f"\n  {name} " in result.out
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_every_command_has_help(rematch: Command, name: str, flag: str) -> None:
     result = rematch(name, flag)
@@ -44,7 +44,7 @@ def test_every_command_has_help(rematch: Command, name: str, flag: str) -> None:
 
 def test_every_option_is_explained_or_named_as_kubectl_does() -> None:
     context = click.Context(cli)
-    for name in OURS:
+    for name in COMMANDS:
         made = cli.get_command(context, name)
         assert made is not None
         assert made.help
@@ -112,7 +112,7 @@ async def _fill(path: Path, waits: int) -> None:
         )
 
 
-def test_history_is_read_from_the_store_and_waits_do_not_crowd_out_the_rest(rematch: Command, tmp_path: Path) -> None:
+def test_history_is_read_from_the_store_and_waits_do_not_hide_other_entries(rematch: Command, tmp_path: Path) -> None:
     store = tmp_path / "rematch.db"
     asyncio.run(_fill(store, waits=60))
 
@@ -137,7 +137,7 @@ async def _fill_nothing(path: Path) -> None:
         pass
 
 
-def test_a_store_that_is_none_gets_one_line(rematch: Command, tmp_path: Path) -> None:
+def test_a_file_that_is_no_store_gets_one_line(rematch: Command, tmp_path: Path) -> None:
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"this is not SQLite at all, but long enough to look at" * 50)
 
@@ -177,26 +177,26 @@ def test_status_shows_problems_first() -> None:
     assert ["shop/web-1", "n1", "0.40", "0.8", "<none>"] in [line.split() for line in text.splitlines()]
 
 
-def test_tables_name_what_is_not_there() -> None:
+def test_empty_cells_are_shown_as_none() -> None:
     assert table(("a", "b"), [("1", ""), (None, "x")]).splitlines() == ["A       B", "1       <none>", "<none>  x"]
 
 
-def test_a_long_history_is_asked_for_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, str]] = []
+def test_a_long_history_is_fetched_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries: list[dict[str, str]] = []
 
     def answer(_server: str, _path: str, kind: Any, **query: str) -> Any:
-        asked.append(query)
+        queries.append(query)
         newest = int(query.get("before", "451")) - 1
         ids = range(newest, max(newest - int(query["limit"]), 0), -1)
         return kind(tuple(HistoryEntry(each, NOW, "c", HistoryKind.WAIT, None, "", "") for each in ids))
 
     monkeypatch.setattr("reactor.cli.history.fetch", answer)
 
-    def asked_for(limit: int) -> HistoryRequest:
+    def request_for(limit: int) -> HistoryRequest:
         return HistoryRequest(
             None, limit, waits=True, plan_id=None, problem_id=None, output="table", server="http://there"
         )
 
-    assert len(history_rows(asked_for(420))) == 420
-    assert [query["limit"] for query in asked] == ["200", "200", "20"]
-    assert len(history_rows(asked_for(1000))) == 450
+    assert len(history_rows(request_for(420))) == 420
+    assert [query["limit"] for query in queries] == ["200", "200", "20"]
+    assert len(history_rows(request_for(1000))) == 450

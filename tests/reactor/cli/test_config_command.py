@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from reactor.cli.config import config
+from reactor.cli.main import cli
 
 
 @pytest.fixture
@@ -27,12 +27,12 @@ def bad(tmp_path: Path) -> str:
 
 
 def test_good_files_are_ok(good: str) -> None:
-    result = CliRunner().invoke(config, ["check", good, "-"], input="planner: {inertia: 0}\n")
+    result = CliRunner().invoke(cli, ["config", "check", good, "-"], input="planner: {inertia: 0}\n")
     assert (result.exit_code, result.output) == (0, f"{good}: ok\nstdin: ok\n")
 
 
 def test_every_error_of_every_file_is_printed(good: str, bad: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(config, ["check", bad, good, str(tmp_path / "none.yaml"), "-"], input=b"\xff")
+    result = CliRunner().invoke(cli, ["config", "check", bad, good, str(tmp_path / "none.yaml"), "-"], input=b"\xff")
     assert result.exit_code == 2
     assert result.output.splitlines() == [
         f'{bad}: mode: must be one of observe, act (got "maybe")',
@@ -44,7 +44,7 @@ def test_every_error_of_every_file_is_printed(good: str, bad: str, tmp_path: Pat
 
 
 def test_the_result_can_be_read_by_a_program(good: str, bad: str) -> None:
-    result = CliRunner().invoke(config, ["check", "-o", "json", good, bad])
+    result = CliRunner().invoke(cli, ["config", "check", "-o", "json", good, bad])
     assert result.exit_code == 2
     assert json.loads(result.output) == [
         {"file": good, "ok": True, "errors": []},
@@ -61,25 +61,25 @@ def test_the_result_can_be_read_by_a_program(good: str, bad: str) -> None:
 
 @pytest.mark.parametrize("output", ["yaml", "json"])
 def test_shown_settings_have_every_default_and_are_good_settings(good: str, output: str) -> None:
-    shown = CliRunner().invoke(config, ["show", "-o", output, good])
+    shown = CliRunner().invoke(cli, ["config", "show", "-o", output, good])
     assert shown.exit_code == 0
     document = yaml.safe_load(shown.output)
     assert (document["mode"], document["happiness"]["halfLife"]) == ("act", "5m")
-    assert CliRunner().invoke(config, ["check", "-"], input=shown.output).output == "stdin: ok\n"
+    assert CliRunner().invoke(cli, ["config", "check", "-"], input=shown.output).output == "stdin: ok\n"
 
 
 def test_without_a_file_the_defaults_are_shown() -> None:
-    assert yaml.safe_load(CliRunner().invoke(config, ["show"]).output)["mode"] == "observe"
+    assert yaml.safe_load(CliRunner().invoke(cli, ["config", "show"]).output)["mode"] == "observe"
 
 
 def test_showing_bad_settings_says_what_is_wrong(bad: str) -> None:
-    result = CliRunner().invoke(config, ["show", bad])
+    result = CliRunner().invoke(cli, ["config", "show", bad])
     assert (result.exit_code, result.stdout) == (2, "")
     assert "happiness.threshold: must be between 0 and 1 (got 3)" in result.stderr
 
 
 def test_the_schema_knows_keys_bounds_and_durations() -> None:
-    schema = json.loads(CliRunner().invoke(config, ["schema"]).output)
+    schema = json.loads(CliRunner().invoke(cli, ["config", "schema"]).output)
     happiness = schema["$defs"]["Happiness"]
     assert (happiness["properties"]["threshold"]["maximum"], happiness["additionalProperties"]) == (1, False)
     assert happiness["properties"]["halfLife"]["description"].startswith("After this time")

@@ -81,8 +81,8 @@ def rematch(dump: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
             main.main()
         except SystemExit as stop:
             code = int(stop.code or 0)
-        said = capsys.readouterr()
-        return Ran(code, said.out, said.err)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
 
     return run
 
@@ -97,7 +97,7 @@ def test_every_planner_runs(planner: str, rematch: Rematch) -> None:
     assert len(plan["moves"]) + len(plan["stays"]) == 6
 
 
-def test_a_user_s_function_runs(rematch: Rematch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planner_from_the_users_code_runs(rematch: Rematch, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("users_planner")
     module.plan = lambda pods, nodes: {pods[0].name: nodes[1].name}  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "users_planner", module)
@@ -133,7 +133,7 @@ def test_parameters_on_the_command_line(rematch: Rematch, tmp_path: Path) -> Non
         ),
     ],
 )
-def test_what_is_wrong_is_one_clear_line(arguments: list[str], says: str, rematch: Rematch) -> None:
+def test_an_error_is_one_clear_line(arguments: list[str], says: str, rematch: Rematch) -> None:
     result = rematch(*arguments)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -154,18 +154,18 @@ def test_all_planners_side_by_side(rematch: Rematch) -> None:
 
 
 def test_the_comparison_for_programs(rematch: Rematch) -> None:
-    told = json.loads(rematch("--compare", "--planner", "refine", "--set", "overload=1", "-o", "json").stdout)
-    rows = {row["planner"]: row for row in told["planners"]}
+    document = json.loads(rematch("--compare", "--planner", "refine", "--set", "overload=1", "-o", "json").stdout)
+    rows = {row["planner"]: row for row in document["planners"]}
     assert rows.keys() == set(known_planners())
     assert rows["refine"]["moves"] == 4
     assert rows["refine"]["spread"]["after"] < rows["refine"]["spread"]["before"]
-    assert rows["network"]["moves"] == 3, "n3 cannot be judged, so that half of them go to n2"
+    assert rows["network"]["moves"] == 3, "the load of n3 is unknown, so that half of them go to n2"
     assert "path" in rows["function"]["error"]
-    assert {"unhappy", "planners"} == told.keys()
+    assert {"unhappy", "planners"} == document.keys()
     assert rematch("--compare", "-o", "wide").exit_code == 2
 
 
-def test_wide_tells_it_in_plain_words(rematch: Rematch) -> None:
+def test_wide_explains_every_move(rematch: Rematch) -> None:
     lines = rematch("--planner", "refine", "-o", "wide").stdout.splitlines()
     assert lines[0].startswith("shop/web-")
     assert " moves from n1 to n" in lines[0]

@@ -72,12 +72,12 @@ def everything(write: Any) -> dict[str, list[object]]:
         "an API list": ["-f", write("raw.json", list_of(raw, *others))],
         "documents in a row": ["-f", write("row.json", b"\n".join(json.dumps(each).encode() for each in objects))],
         "gzip": ["-f", write("all.json.gz", gzip.compress(json.dumps(list_of(*objects)).encode()))],
-        "unknown kinds": ["-f", write("more.json", list_of(*objects, *STRANGERS))],
+        "unknown kinds": ["-f", write("more.json", list_of(*objects, *UNKNOWN_OBJECTS))],
         "twice": ["-f", write("c.json", list_of(*objects)), "-f", write("d.json", list_of(*objects))],
     }
 
 
-STRANGERS = [
+UNKNOWN_OBJECTS = [
     {"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "not-ours"}},
     {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "n1"}, "spec": {}},
     {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {}},
@@ -128,7 +128,7 @@ def test_without_metrics_needs_are_requests_and_the_output_says_so(rematch: Comm
     assert any("requests" in note for note in plan["notes"])
 
 
-def test_needs_can_be_told(rematch: Command, write: Any) -> None:
+def test_needs_can_be_chosen(rematch: Command, write: Any) -> None:
     files = ["-f", write("d.json", list_of(*shop())), "-f", write("m.json", list_of(*shop_metrics()))]
 
     assert json.loads(rematch("plan", *files, "--needs", "requests", "-o", "json").out)["needs"] == "requests"
@@ -138,7 +138,7 @@ def test_needs_can_be_told(rematch: Command, write: Any) -> None:
 
 
 @pytest.mark.parametrize("missing", [OWNERS, ("ReplicaSet",)])
-def test_where_the_files_hold_no_owners_they_are_taken_on_trust_and_the_plan_says_so(
+def test_owners_missing_from_all_files_are_assumed_and_the_plan_says_so(
     rematch: Command, write: Any, missing: tuple[str, ...]
 ) -> None:
     dump = write("d.json", list_of(*without(*missing)))
@@ -151,7 +151,7 @@ def test_where_the_files_hold_no_owners_they_are_taken_on_trust_and_the_plan_say
     assert "no ReplicaSet" in table.out
 
 
-def test_where_the_files_hold_owners_one_that_is_missing_is_gone(rematch: Command, write: Any) -> None:
+def test_an_owner_missing_among_others_is_gone(rematch: Command, write: Any) -> None:
     objects = [each for each in shop() if each["metadata"]["name"] != "web-1a2b"]
 
     plan = json.loads(rematch("plan", "-f", write("d.json", list_of(*objects)), "-o", "json").out)
@@ -170,7 +170,7 @@ def test_pending_pods_are_placed(rematch: Command, write: Any) -> None:
     assert "<pending>" in rematch("plan", "-f", dump).out
 
 
-def test_now_is_the_newest_time_in_the_files_unless_told(rematch: Command, write: Any) -> None:
+def test_now_is_the_newest_time_in_the_files_unless_given(rematch: Command, write: Any) -> None:
     dump = write("d.json", list_of(*shop()))
 
     fresh = json.loads(rematch("plan", "-f", dump, "-o", "json").out)
@@ -188,7 +188,7 @@ def test_yaml_says_the_same_as_json(rematch: Command, write: Any) -> None:
     assert as_yaml == json.loads(rematch("plan", "-f", dump, "-o", "json").out)
 
 
-def test_wide_tells_more_than_the_table(rematch: Command, write: Any) -> None:
+def test_wide_has_more_than_the_table(rematch: Command, write: Any) -> None:
     dump = write("d.json", list_of(*shop()))
 
     table, wide = (rematch("plan", "-f", dump, "-o", output).out for output in ("table", "wide"))
@@ -223,7 +223,7 @@ def test_pods_on_nodes_that_the_files_do_not_hold_stay(rematch: Command, write: 
     assert json.loads(result.out)["stays"][0]["node"] == "n7"
 
 
-def test_who_is_protected_is_named(rematch: Command, write: Any) -> None:
+def test_protected_pods_are_named(rematch: Command, write: Any) -> None:
     guarded = pod("web-1", annotations={"rematch.io/do-not-move": "true"})
     dump = write("d.json", list_of(node("n1"), node("n2"), guarded, unhealthy("web-1")))
 
@@ -300,7 +300,7 @@ def test_wrong_settings_are_named_with_their_paths(rematch: Command, write: Any)
 
 
 @pytest.mark.parametrize("arguments", [["-f", "d.json", "--apply"], ["-f", "d.json", "--yes"], ["-o", "toml"]])
-def test_what_does_not_go_together_is_refused(rematch: Command, arguments: list[str]) -> None:
+def test_options_that_exclude_each_other_are_refused(rematch: Command, arguments: list[str]) -> None:
     result = rematch("plan", *arguments)
 
     assert (result.code, result.out) == (2, "")

@@ -1,4 +1,4 @@
-"""`rematch plan` on a live cluster: shown, asked about, carried out."""
+"""`rematch plan` on a live cluster: shown, confirmed, carried out."""
 
 from __future__ import annotations
 
@@ -87,25 +87,25 @@ async def test_with_apply_and_yes_it_is_carried_out_and_recorded(
         assert [(move.state, move.to_node) for move in await store.moves()] == [("done", "n2")]
 
 
-async def test_without_yes_it_asks_first(
+async def test_without_yes_it_needs_a_confirmation(
     shop: Shop, kubeconfig: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop.fail("web")
-    asked: list[str] = []
+    confirmations: list[str] = []
 
     def refuse(text: str, **_options: Any) -> None:
-        asked.append(text)
+        confirmations.append(text)
         raise click.Abort
 
     monkeypatch.setattr(click, "confirm", refuse)
     with pytest.raises(click.Abort):
         await plan_live(request(kubeconfig, apply=True))
 
-    assert "Evict 1 pod" in asked[0]
+    assert "Evict 1 pod" in confirmations[0]
     assert shop.where("web") == ["n1"]
 
 
-async def test_pending_pods_of_ours_are_bound_on_demand(
+async def test_managed_pending_pods_are_bound_on_demand(
     shop: Shop, kubeconfig: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from loadtests.embedded.resources import DEPLOYMENTS
@@ -119,9 +119,9 @@ async def test_pending_pods_of_ours_are_bound_on_demand(
     await plan_live(request(kubeconfig, apply=True, yes=True))
 
     assert all(shop.where("web"))
-    told = capsys.readouterr()
-    (move,) = json.loads(told.out)["moves"]
-    assert told.err == f"{move['pod']}: bound ({move['to']})\n"
+    captured = capsys.readouterr()
+    (move,) = json.loads(captured.out)["moves"]
+    assert captured.err == f"{move['pod']}: bound ({move['to']})\n"
 
 
 async def test_nothing_to_do_ends_at_once(shop: Shop, kubeconfig: str, capsys: pytest.CaptureFixture[str]) -> None:

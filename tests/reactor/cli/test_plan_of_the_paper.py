@@ -33,7 +33,7 @@ def crowded(tmp_path: Path) -> list[str]:
     return ["plan", "-f", str(path)]
 
 
-def test_who_loses_its_node_is_told(rematch: Command, crowded: list[str]) -> None:
+def test_a_pod_that_loses_its_node_is_shown(rematch: Command, crowded: list[str]) -> None:
     out = rematch(*crowded, "--planner", "stable-paper").out
     assert "WITHOUT A NODE" in out
     assert "shop/web-1" in out
@@ -49,7 +49,7 @@ def test_it_is_in_the_public_format(rematch: Command, crowded: list[str]) -> Non
     assert plan["after"]["pending"] == 1
 
 
-def test_the_default_leaves_nobody_without_a_node_unless_told(rematch: Command, crowded: list[str]) -> None:
+def test_no_pod_loses_its_node_by_default(rematch: Command, crowded: list[str]) -> None:
     assert json.loads(rematch(*crowded, "-o", "json").out)["unplaced"] == []
     dumping = json.loads(rematch(*crowded, "--set", "dumping=allow", "-o", "json").out)
     assert [left["pod"] for left in dumping["unplaced"]] == ["shop/web-1"]
@@ -66,13 +66,13 @@ def test_all_planners_side_by_side(rematch: Command, crowded: list[str]) -> None
     assert "nobodyLeftOut" in row
 
 
-def test_the_scope_affected_says_for_whom_nothing_was_found(rematch: Command, crowded: list[str]) -> None:
+def test_the_scope_affected_names_pods_without_a_better_node(rematch: Command, crowded: list[str]) -> None:
     out = rematch(*crowded, "--scope", "affected").out
     assert "0 to move" in out
     assert "for 1 of 1 unhappy pod no move that helps was found: shop/web-1" in out
     assert "is not one of 'cluster', 'affected', 'unhappy'" in rematch(*crowded, "--scope", "all").err
 
 
-def test_what_a_planner_does_not_promise_is_said_with_its_plan(rematch: Command, crowded: list[str]) -> None:
+def test_a_waived_promise_is_noted_with_the_plan(rematch: Command, crowded: list[str]) -> None:
     assert "note: stable-paper does not promise" in rematch(*crowded, "--planner", "stable-paper").out
     assert "does not promise" not in rematch(*crowded, "--planner", "stable").out

@@ -1,4 +1,4 @@
-"""`rematch run` as a process, and the commands that ask it."""
+"""`rematch run` as a process, and the commands that read from it."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ async def running(shop: Shop, folder: Path) -> AsyncIterator[tuple[asyncio.subpr
 async def _url(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
     async for line in process.stderr:
-        said = json.loads(line)
-        if "url" in said:
-            return str(said["url"])
-    raise AssertionError("it ended without saying where it listens")
+        record = json.loads(line)
+        if "url" in record:
+            return str(record["url"])
+    raise AssertionError("it ended without a URL in its log")
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def shop() -> AsyncIterator[Shop]:
         yield opened
 
 
-async def test_it_answers_and_ends_cleanly_when_told_to(shop: Shop, tmp_path: Path) -> None:
+async def test_it_answers_and_ends_cleanly_on_a_signal(shop: Shop, tmp_path: Path) -> None:
     shop.fail("web")
     name = shop.pods("web")[0]["metadata"]["name"]
     async with running(shop, tmp_path) as (process, url):

@@ -123,7 +123,7 @@ def test_a_bare_problem_is_planned_too(rematch: Command, tmp_path: Path) -> None
         (["--problem", "p2"], "the problem of plan p2 is not stored: 5.0 MiB"),
     ],
 )
-def test_what_is_not_stored_is_one_clear_line(
+def test_a_missing_plan_or_problem_is_one_clear_line(
     rematch: Command, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     result = rematch("history", "--store", fill(tmp_path, Planner()).path, *arguments)
@@ -142,7 +142,7 @@ def test_stored_plans_are_read_from_a_store(rematch: Command, arguments: list[st
 
 
 @pytest.mark.parametrize("option", [["--scope", "unhappy"], ["--now", "2026-11-16T12:00:00Z"], ["--needs", "requests"]])
-def test_what_is_part_of_the_problem_cannot_be_changed(rematch: Command, tmp_path: Path, option: list[str]) -> None:
+def test_options_that_are_part_of_the_problem_are_refused(rematch: Command, tmp_path: Path, option: list[str]) -> None:
     file = tmp_path / "problem.json"
     file.write_bytes(problem_to_json(random_problem(0)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from reactor.cli.commands import plan
+from reactor.cli.main import cli
 from reactor.cluster.dump import read_dump
 from reactor.planning.problem_builder import fits_now
 from reactor.settings.model import Settings
@@ -76,7 +76,7 @@ def planned(tmp_path: Path) -> Any:
         nodes = [each for each in NODES if each["metadata"]["name"] not in named]
         items = [namespace("shop"), *nodes, *objects]
         dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
-        result = CliRunner().invoke(plan, ["-f", str(dump), "-o", "json"], catch_exceptions=False)
+        result = CliRunner().invoke(cli, ["plan", "-f", str(dump), "-o", "json"], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         found: dict[str, Any] = json.loads(result.output)
         assert found["certificate"]["feasible"], found["certificate"]

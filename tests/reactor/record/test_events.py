@@ -134,7 +134,7 @@ async def test_too_many_at_once_are_dropped_counted_and_written_later(
     assert last in [event for event, _ in announcer.events.values()]
 
 
-async def test_what_is_remembered_is_bounded(
+async def test_remembered_events_are_bounded(
     announcer: FakeAnnouncer, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REMEMBERED_EVENTS", 3)

@@ -46,8 +46,8 @@ async def test_a_restart_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "rematch.db"
     async with await Store.open(path) as store:
         history = History(store)
-        history.revision(RevisionRow("r1", NOW, "file", "abc", True))
-        history.revision(RevisionRow("r2", NOW + 1, "file", "abd", False, (("mode", "fly is no mode"),)))
+        store.add_revision(RevisionRow("r1", NOW, "file", "abc", True))
+        store.add_revision(RevisionRow("r2", NOW + 1, "file", "abd", False, (("mode", "fly is no mode"),)))
         _rematch(history, "p1", NOW + 2)
         await store.flush()
         history.moves("c1", [make_move(WEB, "n2", "done", ended=NOW + 3, outcome="is Ready")], NOW + 3)

@@ -34,7 +34,7 @@ def test_every_line_of_a_cycle_carries_its_id(stream: io.StringIO) -> None:
     assert {"level", "timestamp"} <= lines[0].keys()
 
 
-def test_a_terminal_gets_lines_for_people(stream: io.StringIO) -> None:
+def test_a_terminal_gets_readable_lines(stream: io.StringIO) -> None:
     configure_logs(json=False, stream=stream)
 
     structlog.get_logger().info("plan", moves=2)

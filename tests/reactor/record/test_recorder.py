@@ -99,8 +99,10 @@ def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
     (plan,) = record.rig.rows.plans
     assert (plan.id, plan.cycle, plan.mode, plan.trigger, plan.moves) == ("plan-1", "c1", "act", "unhappy", 1)
     assert msgspec.json.decode(plan.document)["moves"][0]["to"] == "n2"
-    (said,) = record.events()
-    assert said.startswith("Warning web-1 Unhappy: happiness 0.33 is below 0.8; n1 is crowded; plan plan-1 moves it")
+    (event_text,) = record.events()
+    assert event_text.startswith(
+        "Warning web-1 Unhappy: happiness 0.33 is below 0.8; n1 is crowded; plan plan-1 moves it"
+    )
     assert record.value("rematch_plans_total", planner="stable") == 1
     assert record.value("rematch_plan_moves") == 1
 
@@ -133,8 +135,8 @@ def test_an_unhappy_pod_without_a_plan_is_recorded_once(record: Record) -> None:
 def test_each_state_of_a_move_is_an_event_on_the_pod_that_exists(record: Record, move: Move, event: str) -> None:
     record(cluster(WEB, DB), moves=(move,))
 
-    (said,) = record.events()
-    assert said.startswith(event)
+    (event_text,) = record.events()
+    assert event_text.startswith(event)
     (row,) = record.rig.rows.moves
     assert (row.id, row.state, row.from_node, row.to_node) == (move.id, move.state, "n1", "n2")
     assert (row.ended is None) == move.active
@@ -209,7 +211,7 @@ def test_an_unsupported_constraint_is_named_in_an_event(record: Record) -> None:
     assert record.events() == ["Warning web-2 FailedScheduling: unsupported podAntiAffinity, hostPorts"]
 
 
-def test_what_is_pending_for_long_is_not_written_every_cycle(record: Record) -> None:
+def test_a_pod_that_stays_pending_is_not_written_every_cycle(record: Record) -> None:
     """As in mode observe, or where a pod fits nowhere."""
     waiting, unplaced = make_pending("web-2"), make_pending("web-3")
     left = Unplaced(unplaced.key, unplaced.uid, "fits nowhere", (Rejected("n1", "full"),))

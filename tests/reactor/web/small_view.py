@@ -1,4 +1,4 @@
-"""A small view and a clock that tests turn by hand."""
+"""A small view and a clock that tests advance by hand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SmallSource:
     def __init__(self) -> None:
         self.version = 1
         self.changed = asyncio.Event()
-        self.asked: list[tuple[int, int | None, bool]] = []
+        self.queries: list[tuple[int, int | None, bool]] = []
         self.failure: Exception | None = None
 
     def change(self) -> None:
@@ -83,7 +83,7 @@ class SmallSource:
         return Series((1.0,), (None,), (float("nan"),), (0.5,), (0.5,), ())
 
     async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
-        self.asked.append((limit, before, waits))
+        self.queries.append((limit, before, waits))
         return (HistoryEntry(7, 999.0, "c1", HistoryKind.WAIT, "shop/web", "cooldown", "waits a little"),)
 
     async def pod(self, namespace: str, name: str) -> PodView | None:

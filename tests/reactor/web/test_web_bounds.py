@@ -23,14 +23,14 @@ def node(name: str, *pods: PodChip) -> NodeView:
     return NodeView(name, True, False, None, None, pods)
 
 
-def test_totals_count_all_pods_and_skip_those_not_ours() -> None:
+def test_totals_count_all_pods_and_skip_unmanaged_ones() -> None:
     view = counted(overview(node("a", chip(1, 0.5), chip(2, 0.2, managed=False)), pending=(chip(3, None),)))
     assert view.totals is not None
     assert (view.totals.pods, view.totals.managed, view.totals.unhappy, view.totals.pending) == (3, 2, 1, 1)
     assert view.totals.lowest_happiness == 0.5
 
 
-def test_a_cut_card_keeps_the_unhappy_in_name_order() -> None:
+def test_a_cut_card_keeps_unhappy_pods_in_name_order() -> None:
     pods = [chip(number, 0.9) for number in range(50)] + [chip(90, 0.1), chip(70, 0.3)]
     shown = cut(counted(overview(node("a", *pods))), OverviewQuery(chips=4)).nodes[0]
     assert [pod.key for pod in shown.pods] == ["shop/p0000", "shop/p0001", "shop/p0070", "shop/p0090"]

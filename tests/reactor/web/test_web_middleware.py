@@ -18,7 +18,7 @@ async def test_only_reading_is_offered(client: Client, method: str, path: str) -
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "", "localhost.", "[::2]:80"]
 )
-async def test_a_foreign_name_is_not_served(client: Client, host: str) -> None:
+async def test_another_host_name_is_not_served(client: Client, host: str) -> None:
     answer = await client.get("/api/v1/overview", headers={"Host": host})
     assert answer.status in (400, 421)
 
@@ -39,7 +39,7 @@ async def test_every_answer_carries_the_policy(client: Client, path: str) -> Non
     assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
-async def test_unknown_paths_speak_the_readers_language(client: Client) -> None:
+async def test_unknown_paths_answer_with_json_or_a_page(client: Client) -> None:
     page = await client.get("/nowhere/%3Cscript%3E", headers={"Accept": "text/html"})
     assert (page.status, page.content_type) == (404, "text/html")
     assert "<script>" not in await page.text()

@@ -9,7 +9,7 @@ from reactor.web.api import LONGEST_PAUSE, RateLimited
 from tests.reactor.web.small_view import HandClock
 
 
-async def test_a_caller_never_gets_a_value_begun_before_it_asked(clock: HandClock) -> None:
+async def test_a_value_is_never_older_than_the_call(clock: HandClock) -> None:
     computed: list[float] = []
 
     async def compute() -> float:

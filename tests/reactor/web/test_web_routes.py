@@ -38,9 +38,9 @@ async def test_unknown_numbers_are_null_not_nan(client: Client) -> None:
     assert body["nodeCount"] == 0
 
 
-async def test_decisions_are_asked_for_by_page(client: Client, source: SmallSource) -> None:
+async def test_decisions_are_fetched_page_by_page(client: Client, source: SmallSource) -> None:
     body = await (await client.get("/api/v1/decisions?limit=2&before=9&waits=false")).json()
-    assert source.asked == [(2, 9, False)]
+    assert source.queries == [(2, 9, False)]
     assert body["decisions"][0]["kind"] == "wait"
 
 

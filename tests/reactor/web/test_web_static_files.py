@@ -22,14 +22,14 @@ async def test_plotly_is_compressed_once_and_kept_for_good(client: Client) -> No
     assert b"plotly.js" in (await first.read())[:200]
 
 
-async def test_plotly_goes_plain_to_who_cannot_unpack(client: Client) -> None:
+async def test_plotly_is_sent_uncompressed_without_gzip(client: Client) -> None:
     answer = await client.get("/static/plotly.min.js", headers={"Accept-Encoding": "identity"})
     assert "Content-Encoding" not in answer.headers
     assert len(await answer.read()) > 3_000_000
 
 
 @pytest.mark.parametrize("path", ["/static/plotly.min.js", "/static/app.js"])
-async def test_who_has_the_version_gets_304(client: Client, path: str) -> None:
+async def test_a_known_version_is_answered_with_304(client: Client, path: str) -> None:
     tag = (await client.head(path)).headers["ETag"]
     again = await client.get(path, headers={"If-None-Match": tag})
     assert (again.status, await again.read()) == (304, b"")

@@ -15,7 +15,7 @@ async def heard(answer: ClientResponse) -> tuple[str, dict[str, float]]:
     return event.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
 
-async def test_a_stream_greets_then_tells_changes(client: Client, source: SmallSource, clock: HandClock) -> None:
+async def test_a_stream_sends_hello_and_then_changes(client: Client, source: SmallSource, clock: HandClock) -> None:
     async with client.get("/api/v1/stream") as answer:
         assert answer.content_type == "text/event-stream"
         assert await heard(answer) == ("hello", {"version": 1, "heartbeat": 15.0})
@@ -23,7 +23,7 @@ async def test_a_stream_greets_then_tells_changes(client: Client, source: SmallS
         assert await heard(answer) == ("change", {"version": 2})
 
 
-async def test_many_changes_in_one_interval_are_told_as_one(
+async def test_many_changes_in_one_interval_are_sent_as_one(
     client: Client, source: SmallSource, clock: HandClock
 ) -> None:
     async with client.get("/api/v1/stream") as answer:
@@ -36,7 +36,7 @@ async def test_many_changes_in_one_interval_are_told_as_one(
         assert await heard(answer) == ("change", {"version": 22})
 
 
-async def test_a_silent_stream_beats(client: Client, source: SmallSource, clock: HandClock) -> None:
+async def test_a_silent_stream_sends_heartbeats(client: Client, source: SmallSource, clock: HandClock) -> None:
     async with client.get("/api/v1/stream") as answer:
         await heard(answer)
         await clock.advance(15.0)

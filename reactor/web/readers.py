@@ -1,0 +1,82 @@
+"""What the dashboard may read of a running controller. No other module of `web` knows the parts of the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reactor.app import Controller, LiveController
+from reactor.background.active_settings import ActiveSettings
+from reactor.background.metrics_collection import ServiceLevel
+from reactor.decision.cooldowns import Cooldowns
+from reactor.record.history_reader import HistoryReader
+from reactor.signals.probes import ProbeEvidence
+from reactor.state.snapshot import Snapshot
+
+
+class StateReader:
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    @property
+    def synced(self) -> bool:
+        return self._controller.state.synced
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of the cluster and every cycle."""
+        return self._controller.state.version + self._controller.loop.cycles
+
+    @property
+    def cycles(self) -> int:
+        return self._controller.loop.cycles
+
+    def snapshot(self) -> Snapshot:
+        return self._controller.state.freeze(self._controller.executor.active_moves())
+
+    async def snapshot_between_cycles(self) -> Snapshot:
+        """A cycle that is due goes first."""
+        await self._controller.work_queue.yield_to_cycle()
+        return self.snapshot()
+
+    def cooldowns(self) -> Cooldowns:
+        return self._controller.memory.cooldowns
+
+    def evidence(self, uid: str, at: float) -> ProbeEvidence | None:
+        return self._controller.state.probes.evidence(uid, at)
+
+
+class HealthReader:
+    def __init__(self, live: LiveController) -> None:
+        self._live = live
+
+    def problems(self) -> Iterator[str]:
+        """What does not work now."""
+        controller = self._live.controller
+        yield from (text for text in self._live.metrics.problems.values() if text)
+        for state in self._live.watch.states:
+            if state.last_error:
+                yield f"{state.kind.value}: {state.last_error}"
+        if controller.events.problem:
+            yield f"Events are not written: {controller.events.problem}"
+        if controller.store.health.error:
+            yield f"store: {controller.store.health.error}"
+
+    def unready(self) -> Iterator[str]:
+        """Kinds that are not listed or not watched, with the reason."""
+        missing = self._live.controller.state.mirror.missing
+        for state in self._live.watch.states:
+            if state.kind in missing or state.denied:
+                problem = "not listed yet" if state.kind in missing else "not watched"
+                yield f"{problem}: {state.kind.value}" + (f" ({state.last_error})" if state.last_error else "")
+
+    def service_level(self) -> ServiceLevel:
+        return self._live.metrics.service_level
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    state: StateReader
+    settings: ActiveSettings
+    history: HistoryReader
+    health: HealthReader
