@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-against bench-cluster bench-nodes lock clean
+.PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-against same-plans bench-cluster bench-nodes lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -59,6 +59,10 @@ bench: $(READY) ## speed and memory; figures land in docs/benchmarks.md by hand
 bench-against: $(READY) ## this version against another, as ratios: make bench-against REV=main [ROUNDS=5] [ONLY=planners] (10 minutes)
 	@test -n "$(REV)" || { echo "name the revision to compare with: make bench-against REV=main"; exit 1; }
 	$(BIN)/python -m loadtests.benchmarks.against_revision $(REV) $(if $(ROUNDS),--rounds $(ROUNDS)) $(foreach name,$(ONLY),--only $(name))
+
+same-plans: $(READY) ## does this version decide as another does? make same-plans REV=main [PROBLEMS=2000] [SNAPSHOTS=1000] (10 minutes)
+	@test -n "$(REV)" || { echo "name the revision to compare with: make same-plans REV=main"; exit 1; }
+	$(BIN)/python -m loadtests.same_plans --against $(REV) $(if $(PROBLEMS),--problems $(PROBLEMS)) $(if $(SNAPSHOTS),--snapshots $(SNAPSHOTS))
 
 bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes (about 20 minutes; root), report in docs/experiment-stable
 	@test "$$(id -u)" = 0 || { echo "bench-nodes needs root for real nodes; without: $(BIN)/rematch lab experiment stable --no-real"; exit 1; }

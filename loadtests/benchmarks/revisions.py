@@ -26,6 +26,8 @@ class Version:
     name: str
     commit: str
     python: Path
+    tree: Path
+    """The files that are installed in its environment."""
 
     @property
     def rematch(self) -> Path:
@@ -41,8 +43,8 @@ def two_versions(revision: str) -> Iterator[tuple[Version, Version]]:
         tree = folder / "tree"
         _git("worktree", "add", "--quiet", "--detach", str(tree), commit, problem=f"{revision} cannot be checked out")
         try:
-            old = Version("old", commit, _environment(folder / "old", tree))
-            new = Version("new", _here(), _environment(folder / "new", _CLONE))
+            old = Version("old", commit, _environment(folder / "old", tree), tree)
+            new = Version("new", _here(), _environment(folder / "new", _CLONE), _CLONE)
             yield old, new
         finally:
             _git("worktree", "remove", "--force", str(tree), problem=f"{tree} was not removed from git's worktrees")

@@ -13,7 +13,8 @@ from loadtests.benchmarks.paired_figures import Comparison, Figures, Pair, Verdi
 from loadtests.benchmarks.revisions import Version, two_versions
 from reactor.errors import InputError
 
-OLD, NEW = Version("old", "a" * 40, Path("old/bin/python")), Version("new", "b" * 40, Path("new/bin/python"))
+OLD = Version("old", "a" * 40, Path("old/bin/python"), Path("old/tree"))
+NEW = Version("new", "b" * 40, Path("new/bin/python"), Path("new/tree"))
 
 
 def comparison(*ratios: float) -> Comparison:
