@@ -252,7 +252,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class LatencyMeasurement:
     rtt: float
     """Mean round trip in seconds."""
     at: float
@@ -268,7 +268,7 @@ class Latency:
     """When the last pod was moved, or when the round began."""
     roles: Mapping[str, Role] = field(default_factory=dict)
     """By pod key; the planner ignores pods without a role."""
-    last: Mapping[str, Measurement] = field(default_factory=dict)
+    last: Mapping[str, LatencyMeasurement] = field(default_factory=dict)
     """The last measurement of each pod, by key; a move drops it."""
     visited: frozenset[str] = frozenset()
     """Nodes that have had a target or a probe in this round; those that have one now always count."""

@@ -33,7 +33,7 @@ UNAVAILABLE = (SQLAlchemyError, sqlite3.Error, OSError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class TableWriter:
     """A table: the key of its rows, and the statement that writes them."""
 
     statement: Executable
@@ -52,7 +52,7 @@ class Target:
             await connection.execute(self.statement, parameters)
 
 
-def _target(table: Table) -> Target:
+def _target(table: Table) -> TableWriter:
     columns = [column.key for column in table.columns]
     keys = [column.key for column in table.primary_key]
     values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
@@ -67,7 +67,7 @@ def _target(table: Table) -> Target:
         str(upsert.compile(dialect=sqlite.dialect(paramstyle="qmark"))) if table is tables.usage_samples else ""
     )
     names = tuple(f"new_{name}" for name in columns)
-    return Target(upsert, names, attrgetter(*keys), attrgetter(*columns), driver_sql)
+    return TableWriter(upsert, names, attrgetter(*keys), attrgetter(*columns), driver_sql)
 
 
 HAPPINESS = _target(tables.happiness)
@@ -83,7 +83,7 @@ _ORDER = (*HISTORY, PROBLEMS, HAPPINESS, SAMPLES)
 """Plans before the moves and problems that name them. The bulk last."""
 
 Queue = OrderedDict[Hashable, Row]
-Batch = list[tuple[Target, Row]]
+Batch = list[tuple[TableWriter, Row]]
 
 
 @dataclass(slots=True)
@@ -91,12 +91,12 @@ class Pending:
     limit: int
     """Rows that one table may have waiting."""
     dropped: int = 0
-    _queues: dict[Target, Queue] = field(default_factory=lambda: {target: OrderedDict() for target in _ORDER})
+    _queues: dict[TableWriter, Queue] = field(default_factory=lambda: {target: OrderedDict() for target in _ORDER})
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
-    def add(self, target: Target, rows: Iterable[Row]) -> None:
+    def add(self, target: TableWriter, rows: Iterable[Row]) -> None:
         queue = self._queues[target]
         for row in rows:
             queue[target.key(row)] = row
@@ -110,7 +110,7 @@ class Pending:
                 taken.append((target, queue.popitem(last=False)[1]))
         return taken
 
-    def take_of(self, targets: Collection[Target]) -> Batch:
+    def take_of(self, targets: Collection[TableWriter]) -> Batch:
         """All rows of some tables."""
         taken = [(target, row) for target in targets for row in self._queues[target].values()]
         for target in targets:
@@ -174,7 +174,7 @@ class Writer:
         waiting = len(self._pending) + self._in_flight
         return Health(error, waiting, self._pending.dropped, self._refused, self._refusal)
 
-    def add(self, target: Target, *rows: Row) -> None:
+    def add(self, target: TableWriter, *rows: Row) -> None:
         self._pending.add(target, rows)
         self._waiting.set()
         if len(self._pending) >= self._limits.batch_rows:
@@ -212,7 +212,7 @@ class Writer:
                 if not await self._attempt(batch):
                     return False
 
-    async def write_now(self, targets: Collection[Target]) -> bool:
+    async def write_now(self, targets: Collection[TableWriter]) -> bool:
         """Write what waits for some tables, before the others; False as for `drain`."""
         async with self._lock:
             return await self._attempt(self._pending.take_of(targets))

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 
-from loadtests.benchmarks.paired_figures import Comparison, Figures, as_table, compare
+from loadtests.benchmarks.paired_figures import FigureComparison, Figures, as_table, compare
 from loadtests.benchmarks.revisions import Version, two_versions
 from loadtests.tools.processes import ends_with_us, without_proxies
 from reactor.errors import RematchError
@@ -39,7 +39,7 @@ _CLONE = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class MeasuredFigure:
     name: str
     about: str
     measure: Callable[[Version], Figures]
@@ -88,10 +88,10 @@ def _planners(version: Version) -> Figures:
 
 
 MEASUREMENTS = (
-    Measurement("startup", "rematch --help", _start_up, 4.0),
-    Measurement("controller", "start, idling and reaction with 1,000 pods", _controller, 34.0),
-    Measurement("sync", f"initial sync of {SYNC_PODS:,} pods", _sync, 12.0),
-    Measurement("planners", "planners on fixed instances", _planners, 15.0),
+    MeasuredFigure("startup", "rematch --help", _start_up, 4.0),
+    MeasuredFigure("controller", "start, idling and reaction with 1,000 pods", _controller, 34.0),
+    MeasuredFigure("sync", f"initial sync of {SYNC_PODS:,} pods", _sync, 12.0),
+    MeasuredFigure("planners", "planners on fixed instances", _planners, 15.0),
 )
 
 
@@ -125,7 +125,7 @@ def _run(command: Sequence[str], *, fine: tuple[int, ...] = (0,), deadline: floa
 class Session:
     """What was measured so far; pairs are complete, whenever it is interrupted."""
 
-    measurements: Sequence[Measurement]
+    measurements: Sequence[MeasuredFigure]
     rounds: int
     pairs: list[tuple[str, Figures, Figures]] = field(default_factory=list)
     _spent: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -142,8 +142,8 @@ class Session:
                 if number:
                     self.pairs.append((measurement.name, found[old.name], found[new.name]))
 
-    def comparisons(self) -> list[Comparison]:
-        found: list[Comparison] = []
+    def comparisons(self) -> list[FigureComparison]:
+        found: list[FigureComparison] = []
         for measurement in self.measurements:
             found += compare([(old, new) for name, old, new in self.pairs if name == measurement.name])
         return found
@@ -156,7 +156,7 @@ class Session:
             left += (2 * self.rounds + 2 - len(spent)) * (fmean(spent) if spent else measurement.seconds)
         return left
 
-    def _measure(self, measurement: Measurement, version: Version, number: int) -> Figures:
+    def _measure(self, measurement: MeasuredFigure, version: Version, number: int) -> Figures:
         self._progress(f"round {number} of {self.rounds}: {measurement.about}, {version.name}")
         began = time.monotonic()
         found = measurement.measure(version)
@@ -200,7 +200,7 @@ def main() -> int:
     return 130 if interrupted else 0
 
 
-def _show(comparisons: Sequence[Comparison], commits: dict[str, str], output: str, *, complete: bool) -> None:
+def _show(comparisons: Sequence[FigureComparison], commits: dict[str, str], output: str, *, complete: bool) -> None:
     if output == "json":
         figures = [comparison.as_json() for comparison in comparisons]
         document = {**commits, "complete": complete, "loadAverage": os.getloadavg()[0], "figures": figures}

@@ -54,7 +54,7 @@ class Reaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ScaleResult:
     nodes: int
     pods: int
     scope: str
@@ -77,7 +77,7 @@ class Result:
         return percentile(sorted(getattr(each, part) for each in self.reactions), share)
 
 
-async def measure(fleet: Fleet, moves: int, scopes: Sequence[str], progress: Progress) -> list[Result]:
+async def measure(fleet: Fleet, moves: int, scopes: Sequence[str], progress: Progress) -> list[ScaleResult]:
     """One controller after the other on the same cluster, each with crowded nodes of its own."""
     with tempfile.TemporaryDirectory(prefix="rematch-scale-") as made:
         async with bench_cluster(Path(made), fleet, progress) as cluster:
@@ -90,7 +90,7 @@ async def measure(fleet: Fleet, moves: int, scopes: Sequence[str], progress: Pro
                 ]
 
 
-async def _with_controller(cluster: BenchCluster, scope: str, nodes: Sequence[str], progress: Progress) -> Result:
+async def _with_controller(cluster: BenchCluster, scope: str, nodes: Sequence[str], progress: Progress) -> ScaleResult:
     load, began = os.getloadavg()[0], time.monotonic()
     async with running_controller(_spec(cluster, scope), SYNC_DEADLINE) as controller:
         synced_seconds, synced = time.monotonic() - began, process_use(controller.pid)
@@ -102,7 +102,7 @@ async def _with_controller(cluster: BenchCluster, scope: str, nodes: Sequence[st
         finally:
             await api.close()
         ended = process_use(controller.pid)
-    return Result(
+    return ScaleResult(
         nodes=cluster.fleet.nodes,
         pods=cluster.fleet.pods,
         scope=scope,
@@ -186,7 +186,7 @@ def _unhealthy(pod: Pod, count: int = 10) -> dict[str, object]:
     }
 
 
-def report(result: Result) -> str:
+def report(result: ScaleResult) -> str:
     lines = [
         f"{result.nodes} nodes, {result.pods} pods (filled in {result.filled_seconds:.0f} s), scope {result.scope},"
         f" load average {result.load_average[0]:.1f} to {result.load_average[1]:.1f}",
@@ -201,7 +201,7 @@ def report(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _times(result: Result, part: str, what: str) -> str:
+def _times(result: ScaleResult, part: str, what: str) -> str:
     p50, p95, most = (result.seconds(part, share) for share in (0.5, 0.95, 1.0))
     return f"{what}: p50 {p50:.3f} s, p95 {p95:.3f} s, max {most:.3f} s of {len(result.reactions)}"
 

@@ -19,7 +19,7 @@ Figures = Mapping[str, float]
 """By name, of one measurement of one version."""
 
 
-class Verdict(StrEnum):
+class FigureVerdict(StrEnum):
     BETTER = "better"
     NOISE = "within noise"
     WORSE = "worse"
@@ -35,7 +35,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FigureComparison:
     name: str
     pairs: tuple[Pair, ...]
 
@@ -65,14 +65,14 @@ class Comparison:
         return math.exp(found.low), math.exp(found.high)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> FigureVerdict:
         interval = self.interval
         if interval is None:
-            return Verdict.TOO_FEW
+            return FigureVerdict.TOO_FEW
         low, high = interval
         if high < 1 and self.ratio < 1 - LEAST_EFFECT:
-            return Verdict.BETTER
-        return Verdict.WORSE if low > 1 and self.ratio > 1 + LEAST_EFFECT else Verdict.NOISE
+            return FigureVerdict.BETTER
+        return FigureVerdict.WORSE if low > 1 and self.ratio > 1 + LEAST_EFFECT else FigureVerdict.NOISE
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -86,7 +86,7 @@ class Comparison:
         }
 
 
-def compare(rounds: Sequence[tuple[Figures, Figures]]) -> list[Comparison]:
+def compare(rounds: Sequence[tuple[Figures, Figures]]) -> list[FigureComparison]:
     """`rounds` are (old, new); a figure that one of them lacks or that is 0 has no ratio and is left out."""
     names = dict.fromkeys(name for old, new in rounds for name in old if name in new)
     pairs = {
@@ -95,15 +95,15 @@ def compare(rounds: Sequence[tuple[Figures, Figures]]) -> list[Comparison]:
         )
         for name in names
     }
-    return [Comparison(name, found) for name, found in pairs.items() if found]
+    return [FigureComparison(name, found) for name, found in pairs.items() if found]
 
 
-def as_table(comparisons: Sequence[Comparison]) -> str:
+def as_table(comparisons: Sequence[FigureComparison]) -> str:
     header = ("figure", "old", "new", "new/old", "min .. max", "95 % interval", "verdict")
     return table(header, [_row(comparison) for comparison in comparisons])
 
 
-def _row(one: Comparison) -> tuple[str, ...]:
+def _row(one: FigureComparison) -> tuple[str, ...]:
     interval = one.interval
     return (
         one.name,

@@ -65,7 +65,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class KseVerdict:
     scenario: Scenario
     sigma: float
     """Noise of a node's load, in the metric's unit."""
@@ -85,15 +85,15 @@ def scenarios(path: Path) -> list[Scenario]:
     return [_scenario(row, refined[tuple(row[key] for key in keys)]) for row in rows if row["algo"] == "kube-scheduler"]
 
 
-def judge(scenario: Scenario, cost: float, window: float) -> Verdict:
+def judge(scenario: Scenario, cost: float, window: float) -> KseVerdict:
     """`cost` is what one request costs in the metric's unit times seconds."""
     sigma = _sigma(scenario, cost, window)
     problem = _problem(scenario)
     plan = load_planner("balance", {"noise": _relative(problem, sigma)}).plan(problem)
-    return Verdict(scenario, sigma, bool(plan.moves))
+    return KseVerdict(scenario, sigma, bool(plan.moves))
 
 
-def verdicts(every: Sequence[Scenario], window: float) -> list[Verdict]:
+def verdicts(every: Sequence[Scenario], window: float) -> list[KseVerdict]:
     return [judge(each, _cost_per_request(every, each), window) for each in every]
 
 
@@ -178,7 +178,7 @@ def best_fixed_spread(every: Sequence[Scenario]) -> int:
     return max(sum((spread > limit) == good for spread, good in zip(spreads, better, strict=True)) for limit in limits)
 
 
-def _table(found: Sequence[Verdict]) -> str:
+def _table(found: Sequence[KseVerdict]) -> str:
     counts = Counter((each.acts, each.scenario.outcome) for each in found)
     lines = ["| rule says | RefineLB better | unclear | worse |", "|---|---|---|---|"]
     for acts, words in ((True, "act"), (False, "do not act")):
@@ -187,7 +187,7 @@ def _table(found: Sequence[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def _lines(found: Sequence[Verdict]) -> list[str]:
+def _lines(found: Sequence[KseVerdict]) -> list[str]:
     head = "| scenario | imbalance | from noise alone | RefineLB | moves | outcome | rule | |"
     lines = [head, "|---|---|---|---|---|---|---|---|"]
     for each in found:

@@ -84,7 +84,7 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SpeedResult:
     name: str
     bar: float
     warm: Times
@@ -102,7 +102,7 @@ class Result:
     peak_mib: float
 
 
-def run(case: Case) -> Result:
+def run(case: Case) -> SpeedResult:
     """In this process."""
     pods, nodes = case.size
     compiled = warm_up() or 0.0
@@ -113,7 +113,7 @@ def run(case: Case) -> Result:
     cold, plan = timed_plan(planner, problem, case.verified)
     warm = [timed_plan(planner, problem, case.verified)[0] for _ in range(case.repeats)]
     middle = Times(*(statistics.median(getattr(each, part) for each in warm) for part in Times.__slots__))
-    return Result(
+    return SpeedResult(
         name=case.name,
         bar=case.bar,
         warm=middle,
@@ -169,7 +169,7 @@ def _stopwatch(spent: Counter[str], module: Any, name: str) -> Iterator[None]:
         yield
 
 
-def in_own_process(case: Case) -> Result | str:
+def in_own_process(case: Case) -> SpeedResult | str:
     """A text says why there is no result."""
     command = [sys.executable, "-m", "loadtests.benchmarks.planners_speed", "--here", json.dumps(asdict(case))]
     try:
@@ -179,14 +179,14 @@ def in_own_process(case: Case) -> Result | str:
     if done.returncode:
         return done.stderr.strip().splitlines()[-1]
     told = json.loads(done.stdout)
-    return Result(**{**told, "warm": Times(**told["warm"])})
+    return SpeedResult(**{**told, "warm": Times(**told["warm"])})
 
 
 def _case(plain: dict[str, Any]) -> Case:
     return Case(**{**plain, "size": tuple(plain["size"]), "scope": Scope(plain["scope"])})
 
 
-def table(results: Sequence[tuple[Case, Result | str]]) -> str:
+def table(results: Sequence[tuple[Case, SpeedResult | str]]) -> str:
     head = "| case | bar, s | judged, s | | open | find | tell | certify | first | compile | MiB | moves | pairs |"
     lines = [head, "|---" * 13 + "|"]
     for case, result in results:
@@ -242,12 +242,12 @@ def main() -> int:
     return int(any(isinstance(result, str) or result.judged >= case.bar for case, result in results))
 
 
-def _announced(case: Case) -> tuple[Case, Result | str]:
+def _announced(case: Case) -> tuple[Case, SpeedResult | str]:
     print(f"{case.name} ...", file=sys.stderr, flush=True)
     return case, in_own_process(case)
 
 
-def _show(results: Sequence[tuple[Case, Result | str]], output: str) -> None:
+def _show(results: Sequence[tuple[Case, SpeedResult | str]], output: str) -> None:
     if output == "json":
         print(json.dumps([told if isinstance(told, str) else asdict(told) for _, told in results], indent=1))
     else:

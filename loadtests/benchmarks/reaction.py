@@ -42,7 +42,7 @@ metrics: {metricsApi: {interval: 15s}}
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ReactionResult:
     pods: int
     moves: int
     start_seconds: float
@@ -76,7 +76,7 @@ class Reaction:
     bound: float
 
 
-async def measure(size: Size, moves: int, idle: float, program: str | None = None) -> Result:
+async def measure(size: Size, moves: int, idle: float, program: str | None = None) -> ReactionResult:
     clock = SystemClock()
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
         async with fake_pod_cluster(size, clock) as fake:
@@ -91,7 +91,7 @@ async def measure(size: Size, moves: int, idle: float, program: str | None = Non
                 reactions = [await _react(fake, number) for number in range(moves)]
     evicted = sorted(one.evicted * 1000 for one in reactions)
     bound = sorted(one.bound * 1000 for one in reactions)
-    return Result(
+    return ReactionResult(
         pods=size.pods,
         moves=moves,
         start_seconds=started,
@@ -181,7 +181,7 @@ def main() -> int:
     return _verdict(result)
 
 
-def _verdict(result: Result) -> int:
+def _verdict(result: ReactionResult) -> int:
     fast = result.reaction_p95_ms < REACTION_BAR_MS
     lean = result.idle_cpu_share < IDLE_CPU_BAR and result.idle_resident_mib < IDLE_MEMORY_BAR_MIB
     return 0 if fast and lean else 1

@@ -29,7 +29,7 @@ _SETTLE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ChangesResult:
     rate: float
     seconds: float
     pods: int
@@ -79,7 +79,7 @@ class _Lags:
             self.since_written.append(now - written)
 
 
-async def measure(shape: Shape) -> Result:
+async def measure(shape: Shape) -> ChangesResult:
     async with served(shape) as connection:
         reader = ClusterReader(connection)
         state = bare_state(reader)
@@ -100,7 +100,7 @@ async def measure(shape: Shape) -> Result:
     p50, p99, largest = np.percentile(lags.since_due, (50, 99, 100)) * 1000
     own_p99 = np.percentile(lags.since_written, 99) * 1000
     objects = Objects(shape)
-    return Result(
+    return ChangesResult(
         rate=shape.rate,
         seconds=shape.seconds,
         pods=shape.pods,
@@ -117,7 +117,7 @@ async def measure(shape: Shape) -> Result:
     )
 
 
-def _line(result: Result) -> str:
+def _line(result: ChangesResult) -> str:
     return (
         f"{result.changes} changes at {result.rate:.0f}/s of {result.bytes_per_pod_change} B (pods) and"
         f" {result.bytes_per_event_change} B (events): lag p50 {result.lag_p50_ms:.0f} ms,"

@@ -27,7 +27,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CounterSample:
     at: float
     value: float
 
@@ -41,13 +41,13 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    cpu: Mapping[Key, Sample]
-    memory: Mapping[Key, Sample]
+    cpu: Mapping[Key, CounterSample]
+    memory: Mapping[Key, CounterSample]
 
 
 def parse_resource_metrics(text: str) -> Scrape:
-    cpu: dict[Key, Sample] = {}
-    memory: dict[Key, Sample] = {}
+    cpu: dict[Key, CounterSample] = {}
+    memory: dict[Key, CounterSample] = {}
     places = {
         "node_cpu_usage_seconds_total": cpu,
         "container_cpu_usage_seconds_total": cpu,
@@ -59,7 +59,7 @@ def parse_resource_metrics(text: str) -> Scrape:
         if match is not None and match[1] in places and match[4]:
             labels = dict(_LABEL.findall(match[2] or ""))
             key = (labels.get("namespace", ""), labels.get("pod", ""), labels.get("container", ""))
-            places[match[1]][key] = Sample(int(match[4]) / 1000, float(match[3]))
+            places[match[1]][key] = CounterSample(int(match[4]) / 1000, float(match[3]))
     return Scrape(cpu, memory)
 
 
@@ -67,9 +67,9 @@ class KubeletRates:
     """One kubelet's rates; a counter that starts again has none until its next sample."""
 
     def __init__(self) -> None:
-        self._last: dict[Key, Sample] = {}
+        self._last: dict[Key, CounterSample] = {}
         self.rates: dict[Key, Rate] = {}
-        self.memory: Mapping[Key, Sample] = {}
+        self.memory: Mapping[Key, CounterSample] = {}
 
     def take(self, scrape: Scrape) -> None:
         for key, sample in scrape.cpu.items():

@@ -36,7 +36,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PlanComparison:
     kinds: Counter[str]
     differences: tuple[Difference, ...]
 
@@ -57,11 +57,11 @@ class Comparison:
         return "\n".join([*listed, *more, f"{size}: {', '.join(counts) or 'identical'}"])
 
 
-def compare(old: Sequence[Entry], new: Sequence[Entry]) -> Comparison:
+def compare(old: Sequence[Entry], new: Sequence[Entry]) -> PlanComparison:
     """A case or a part that only one of them has differs."""
     old_by_id, new_by_id = ({entry.id: entry for entry in entries} for entries in (old, new))
     found = [_difference(case, old_by_id.get(case), new_by_id.get(case)) for case in {**new_by_id, **old_by_id}]
-    return Comparison(Counter(entry.kind for entry in new), tuple(each for each in found if each is not None))
+    return PlanComparison(Counter(entry.kind for entry in new), tuple(each for each in found if each is not None))
 
 
 def _difference(case: str, old: Entry | None, new: Entry | None) -> Difference | None:
@@ -81,7 +81,7 @@ def read_entries(path: Path) -> list[Entry]:
         raise InputError(f"{path} does not contain fingerprints: {error}") from error
 
 
-def compare_with_revision(revision: str, options: Sequence[str]) -> Comparison:
+def compare_with_revision(revision: str, options: Sequence[str]) -> PlanComparison:
     """Both versions run at the same time, each with its own `loadtests.same_plans`."""
     with TemporaryDirectory(prefix="rematch-same-plans-") as folder, two_versions(revision) as (old, new):
         if (old.tree / _TOOL).is_dir():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from loadtests.same_plans.draw import GIB, PLANNERS, Draw, Json, random_parameters
 from loadtests.same_plans.random_objects import (
     NAMESPACES,
-    Workload,
+    RandomWorkload,
     metadata,
     namespace_object,
     node_object,
@@ -158,7 +158,7 @@ class Cluster:
 
     def _add_workload(self, at: int) -> None:
         draw = self.draw
-        workload = Workload.random(draw, at)
+        workload = RandomWorkload.random(draw, at)
         for kind, content in workload.objects(draw):
             self.add(kind, "batch/v1" if kind == "Job" else "apps/v1", content)
         replicas = len(self.node_names) if workload.kind == "DaemonSet" else draw.choice([1, 2, 2, 3, 4, 5])
@@ -170,7 +170,7 @@ class Cluster:
         if spec.get("volumes"):
             self._add_storage(workload)
 
-    def _add_pod(self, workload: Workload, template: Json, number: int) -> None:
+    def _add_pod(self, workload: RandomWorkload, template: Json, number: int) -> None:
         draw, uid = self.draw, f"uid-{workload.name}-{number}"
         node = self._pick_node(workload, number)
         status = pod_status(draw, node)
@@ -189,7 +189,7 @@ class Cluster:
             for event in pod_events(draw, pod):
                 self.add("Event", "v1", event)
 
-    def _pick_node(self, workload: Workload, number: int) -> str | None:
+    def _pick_node(self, workload: RandomWorkload, number: int) -> str | None:
         """The first nodes get more pods, so that the load is uneven."""
         if workload.kind == "DaemonSet":
             return self.node_names[number]
@@ -234,7 +234,7 @@ class Cluster:
         }
         self.add("NodeMetrics", "metrics.k8s.io/v1beta1", metrics)
 
-    def _add_pdbs(self, workload: Workload) -> None:
+    def _add_pdbs(self, workload: RandomWorkload) -> None:
         for number in range(self.draw.choice([1, 1, 1, 2])):
             pdb = {
                 "metadata": metadata(f"{workload.name}-budget-{number}", workload.namespace),
@@ -243,7 +243,7 @@ class Cluster:
             }
             self.add("PodDisruptionBudget", "policy/v1", pdb)
 
-    def _add_storage(self, workload: Workload) -> None:
+    def _add_storage(self, workload: RandomWorkload) -> None:
         """The PVC may be missing, unbound, ReadWriteOncePod, or bound to a PV that does not exist."""
         draw, claim, volume = self.draw, f"{workload.name}-claim", f"{workload.name}-volume"
         if draw.chance(0.1):

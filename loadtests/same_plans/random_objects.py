@@ -35,7 +35,7 @@ def timestamp(ago: float) -> str:
 
 
 @dataclass(frozen=True)
-class Workload:
+class RandomWorkload:
     """`kind` is the kind of the pods' controller, empty without one. `gone`: the controller does not exist any more."""
 
     name: str
@@ -46,7 +46,7 @@ class Workload:
     gone: bool
 
     @classmethod
-    def random(cls, draw: Draw, at: int) -> Workload:
+    def random(cls, draw: Draw, at: int) -> RandomWorkload:
         kinds = {"ReplicaSet": 12, "StatefulSet": 3, "DaemonSet": 0.5, "Job": 0.4, "": 0.4, "Node": 0.2}
         return cls(
             name=f"app-{at}",
@@ -122,7 +122,7 @@ def _node_conditions(draw: Draw) -> list[Json]:
     return [{"type": kind, "status": str(true), "lastHeartbeatTime": beat} for kind, true in trouble.items()]
 
 
-def pod_metadata(draw: Draw, workload: Workload, number: int, uid: str) -> Json:
+def pod_metadata(draw: Draw, workload: RandomWorkload, number: int, uid: str) -> Json:
     name = f"{workload.owner}-{number}"
     meta: Json = metadata(name, workload.namespace) | {"uid": uid, "labels": workload.labels, "annotations": {}}
     meta["creationTimestamp"] = timestamp(draw.randint(40, 7200))
@@ -141,7 +141,7 @@ def pod_metadata(draw: Draw, workload: Workload, number: int, uid: str) -> Json:
     return meta
 
 
-def pod_spec(draw: Draw, workload: Workload, nodes: Sequence[str]) -> Json:
+def pod_spec(draw: Draw, workload: RandomWorkload, nodes: Sequence[str]) -> Json:
     spec: Json = {"schedulerName": workload.scheduler, "containers": [_main_container(draw)]}
     if draw.chance(0.15):
         spec["initContainers"] = [_helper(draw, draw.chance(0.5))]
@@ -188,7 +188,7 @@ def _helper(draw: Draw, sidecar: bool) -> Json:
     return {"name": "helper", "resources": {"requests": requests}, **({"restartPolicy": "Always"} if sidecar else {})}
 
 
-def _affinity(draw: Draw, workload: Workload, nodes: Sequence[str]) -> Json:
+def _affinity(draw: Draw, workload: RandomWorkload, nodes: Sequence[str]) -> Json:
     """Node affinity, pod affinity or pod anti-affinity, required or preferred."""
     kind = draw.choice(["nodeAffinity", "podAffinity", "podAntiAffinity", "podAntiAffinity"])
     weight, required = draw.randint(1, 100), draw.chance(0.5)
@@ -208,7 +208,7 @@ def _node_term(term: Json) -> Json:
     return {"matchExpressions": term["expressions"], "matchFields": term["fields"]}
 
 
-def _affinity_term(draw: Draw, workload: Workload, *, near: bool) -> Json:
+def _affinity_term(draw: Draw, workload: RandomWorkload, *, near: bool) -> Json:
     labels = {"tier": draw.choice(["web", "work", "data"])} if near else {"app": workload.name}
     term: Json = {"topologyKey": draw.choice([HOSTNAME, HOSTNAME, ZONE]), "labelSelector": {"matchLabels": labels}}
     if draw.chance(0.2):
@@ -220,7 +220,7 @@ def _affinity_term(draw: Draw, workload: Workload, *, near: bool) -> Json:
     return term
 
 
-def _spread_constraint(draw: Draw, workload: Workload) -> Json:
+def _spread_constraint(draw: Draw, workload: RandomWorkload) -> Json:
     return {
         "topologyKey": draw.choice([HOSTNAME, ZONE]),
         "maxSkew": draw.randint(1, 2),
@@ -232,7 +232,7 @@ def _spread_constraint(draw: Draw, workload: Workload) -> Json:
     }
 
 
-def _volume_source(draw: Draw, workload: Workload) -> Json:
+def _volume_source(draw: Draw, workload: RandomWorkload) -> Json:
     claim = {"claimName": f"{workload.name}-claim"}
     sources: dict[str, Json] = {
         "emptyDir": {},

@@ -10,7 +10,7 @@ from loadtests.simulation.clock import VirtualClock
 from loadtests.simulation.cpu import SimulatedCpu
 from loadtests.simulation.pod import Parameters, SimulatedPod, Surroundings
 from loadtests.workloads.placement import App, NodeSpec, Placement
-from loadtests.workloads.samples import RequestOutcome, Sample
+from loadtests.workloads.samples import RequestOutcome, RequestSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class SimulatedCluster:
         """CPU-seconds by node."""
         return {name: cpu.used_by_all() for name, cpu in self._cpus.items()}
 
-    def request(self, app: str, sample: Sample, timeout: float, samples: list[Sample]) -> None:
+    def request(self, app: str, sample: RequestSample, timeout: float, samples: list[RequestSample]) -> None:
         """Sent where the routes point; the sample is completed when it has ended."""
         began = self.clock.time
 

@@ -16,7 +16,7 @@ import msgspec
 from loadtests.tools.processes import CommandFailed, run
 from loadtests.workloads.load_generator import AppLoad, LoadPlan
 from loadtests.workloads.load_tools import SPARE_SECONDS, Load, LoadResult, LoadToolError, lateness_ms
-from loadtests.workloads.samples import LoadSummary, RequestOutcome, Sample, summarise
+from loadtests.workloads.samples import LoadSummary, RequestOutcome, RequestSample, summarise
 
 Json = dict[str, Any]
 SCRIPT = Path(__file__).parent / "scripts" / "load.js"
@@ -117,7 +117,7 @@ def parse_results(text: str, load: Load) -> LoadResult:
     return LoadResult(samples, began, _lateness_ms(samples, load), unsent)
 
 
-def parse_samples(text: str, apps: Collection[str], timeout: float, *, may_drop: bool = False) -> list[Sample]:
+def parse_samples(text: str, apps: Collection[str], timeout: float, *, may_drop: bool = False) -> list[RequestSample]:
     """Their starts are seconds since the epoch.
 
     k6 never sends the requests that it drops for want of virtual users: then a rate was not kept.
@@ -160,13 +160,13 @@ def _per_1000_seconds(load: Load) -> int:
     return round(load.rate * 1000)
 
 
-def _lateness_ms(samples: Sequence[Sample], load: Load) -> float:
+def _lateness_ms(samples: Sequence[RequestSample], load: Load) -> float:
     """Every app is a scenario, hence a sequence, of its own; all begin at once."""
     sequences = [sorted(sample.start for sample in samples if sample.app == app) for app in load.urls]
     return lateness_ms(sequences, 1000 / _per_1000_seconds(load))
 
 
-def _samples(text: str, apps: Collection[str], timeout: float, *, may_drop: bool) -> Iterator[Sample]:
+def _samples(text: str, apps: Collection[str], timeout: float, *, may_drop: bool) -> Iterator[RequestSample]:
     for line in text.splitlines():
         entry = msgspec.json.decode(line, type=_Line)
         if entry.type == "Point" and entry.metric == _DROPPED and not may_drop:
@@ -179,4 +179,4 @@ def _samples(text: str, apps: Collection[str], timeout: float, *, may_drop: bool
             raise LoadToolError(f"k6 sent requests to app {tags.app!r}, which is no target")
         outcome = RequestOutcome(tags.outcome)
         latency = point.value / 1000 if outcome is RequestOutcome.OK else timeout
-        yield Sample(tags.app, point.time.timestamp() - point.value / 1000, latency, outcome)
+        yield RequestSample(tags.app, point.time.timestamp() - point.value / 1000, latency, outcome)

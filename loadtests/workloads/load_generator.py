@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from loadtests.workloads.http_client import Ending, http_get
-from loadtests.workloads.samples import LoadLog, RequestOutcome, Sample
+from loadtests.workloads.samples import LoadLog, RequestOutcome, RequestSample
 from loadtests.workloads.targets import Target, Targets
 from reactor.clock import Clock
 
@@ -122,11 +122,11 @@ class LoadGenerator:
             task.add_done_callback(self._in_flight.discard)
 
     def _fail(self, app: str, due: float, outcome: RequestOutcome) -> None:
-        self._log.add(Sample(app, due, self._plan.timeout, outcome))
+        self._log.add(RequestSample(app, due, self._plan.timeout, outcome))
 
     async def _ask(self, app: str, target: Target, begin: float, due: float) -> None:
         answer = await http_get(target.host, target.port, self._plan.path, self._plan.timeout)
         if not answer.ok:
             self._fail(app, due, _OUTCOMES[answer.ending])
             return
-        self._log.add(Sample(app, due, self._clock.monotonic() - begin - due, RequestOutcome.OK))
+        self._log.add(RequestSample(app, due, self._clock.monotonic() - begin - due, RequestOutcome.OK))

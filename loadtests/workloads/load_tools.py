@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from loadtests.workloads.samples import Sample
+from loadtests.workloads.samples import RequestSample
 from loadtests.workloads.targets import ForeignAddressError
 from reactor.errors import RematchError
 
@@ -60,7 +60,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    samples: Sequence[Sample]
+    samples: Sequence[RequestSample]
     """Their starts count from the first request."""
     began: float
     """When that was sent, in seconds since the epoch: tools take a while to start."""

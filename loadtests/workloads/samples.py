@@ -22,7 +22,7 @@ class RequestOutcome(StrEnum):
     """The generator's own bound, not the app: a run with any of these says little."""
 
 
-class Sample(NamedTuple):
+class RequestSample(NamedTuple):
     app: str
     start: float
     """Seconds into the run at which the request was due, not when the generator came round to it."""
@@ -50,7 +50,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
-def summarise(samples: Iterable[Sample]) -> LoadSummary:
+def summarise(samples: Iterable[RequestSample]) -> LoadSummary:
     samples = list(samples)
     if not samples:
         return LoadSummary(0, 0, None, None, None, None)
@@ -60,8 +60,8 @@ def summarise(samples: Iterable[Sample]) -> LoadSummary:
     return LoadSummary(len(samples), failures, 1 - failures / len(samples), p50, p95, p99)
 
 
-def summarise_by_app(samples: Iterable[Sample]) -> dict[str, LoadSummary]:
-    by_app: dict[str, list[Sample]] = defaultdict(list)
+def summarise_by_app(samples: Iterable[RequestSample]) -> dict[str, LoadSummary]:
+    by_app: dict[str, list[RequestSample]] = defaultdict(list)
     for sample in samples:
         by_app[sample.app].append(sample)
     return {app: summarise(by_app[app]) for app in sorted(by_app)}
@@ -73,10 +73,10 @@ class LoadLog:
     def __init__(self, clock: Clock, window: float = 10.0) -> None:
         self._clock = clock
         self._window = window
-        self._recent: deque[tuple[float, Sample]] = deque()
-        self.samples: list[Sample] = []
+        self._recent: deque[tuple[float, RequestSample]] = deque()
+        self.samples: list[RequestSample] = []
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: RequestSample) -> None:
         self.samples.append(sample)
         self._recent.append((self._clock.monotonic(), sample))
         self._forget()

@@ -12,7 +12,7 @@ import msgspec
 
 from loadtests.tools.processes import CommandFailed, run
 from loadtests.workloads.load_tools import Load, LoadResult, LoadToolError, lateness_ms
-from loadtests.workloads.samples import RequestOutcome, Sample
+from loadtests.workloads.samples import RequestOutcome, RequestSample
 
 _DECODE_SECONDS = 60.0
 _ERRORS = (
@@ -90,10 +90,10 @@ def parse_results(text: str, load: Load) -> LoadResult:
     return LoadResult(samples, began.timestamp(), late_ms, unsent)
 
 
-def _sample(app: str, hit: _Hit, began: datetime, timeout: float) -> Sample:
+def _sample(app: str, hit: _Hit, began: datetime, timeout: float) -> RequestSample:
     outcome = _outcome(hit)
     latency = hit.latency / 1e9 if outcome is RequestOutcome.OK else timeout
-    return Sample(app, (hit.timestamp - began).total_seconds(), latency, outcome)
+    return RequestSample(app, (hit.timestamp - began).total_seconds(), latency, outcome)
 
 
 def _outcome(hit: _Hit) -> RequestOutcome:

@@ -24,7 +24,7 @@ from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
 from matching.planning.reasons.wording import PENDING
 from matching.planning.writing import write_plan
-from matching.problem import Latency, Measurement, Problem, Role
+from matching.problem import Latency, LatencyMeasurement, Problem, Role
 
 
 def with_measurement(latency: Latency, pod: str, rtt: float, at: float) -> Latency:
@@ -32,7 +32,7 @@ def with_measurement(latency: Latency, pod: str, rtt: float, at: float) -> Laten
     known = latency.last.get(pod)
     if known is not None and known.at > at:
         return latency
-    return replace(latency, last={**latency.last, pod: Measurement(rtt, at)}, now=max(latency.now, at))
+    return replace(latency, last={**latency.last, pod: LatencyMeasurement(rtt, at)}, now=max(latency.now, at))
 
 
 def after_moves(latency: Latency, pods: Iterable[str], nodes: Iterable[str], now: float) -> Latency:
@@ -75,7 +75,7 @@ class LatencyState:
     """All of them, in the order in which they are tried."""
     may: May
 
-    def measured(self) -> dict[str, Measurement]:
+    def measured(self) -> dict[str, LatencyMeasurement]:
         return {pod: self.latency.last[pod] for pod in sorted(self.where) if pod in self.latency.last}
 
     def unvisited(self, pod: str) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from matching.problem import (
     HostPort,
     Latency,
-    Measurement,
+    LatencyMeasurement,
     Node,
     Options,
     Pod,
@@ -99,7 +99,7 @@ def _with_more(problem: Problem, seed: int) -> Problem:
 
     pods: list[Pod] = []
     roles: dict[str, Role] = {}
-    last: dict[str, Measurement] = {}
+    last: dict[str, LatencyMeasurement] = {}
     for pod in problem.pods:
         demand, unknown = network(4)
         usage, request, peak = ((*amounts, extra) for amounts, extra in _triples(pod, demand))
@@ -110,7 +110,7 @@ def _with_more(problem: Problem, seed: int) -> Problem:
         if pick.random() < 0.5:
             full = sum(role is Role.TARGET for role in roles.values()) == 2
             roles[pod.key] = Role.PROBE if full else pick.choice(list(Role))
-            last[pod.key] = Measurement(pick.randint(1, 9) / 10, pick.randint(0, 9))
+            last[pod.key] = LatencyMeasurement(pick.randint(1, 9) / 10, pick.randint(0, 9))
     nodes = []
     for node in problem.nodes:
         bandwidth, unknown = network(12)

@@ -40,12 +40,12 @@ class NotCompared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PlannerComparison:
     unhappy: int
     rows: tuple[Compared | NotCompared, ...]
 
 
-def compare(snapshot: Snapshot, settings: Settings) -> Comparison:
+def compare(snapshot: Snapshot, settings: Settings) -> PlannerComparison:
     """Each planner with its defaults. The planner of the settings has the parameters that are set for it."""
     decision = decide(Eligibility(snapshot, Cooldowns(), settings), Trigger.DEMAND)
     problems: dict[bool, Problem] = {}
@@ -56,16 +56,16 @@ def compare(snapshot: Snapshot, settings: Settings) -> Comparison:
         if with_network not in problems:
             problems[with_network] = rematch_problem(Eligibility(snapshot, Cooldowns(), wanted), decision)
         rows.append(_row(wanted.planner, problems[with_network]))
-    return Comparison(len(decision.unhappy), tuple(rows))
+    return PlannerComparison(len(decision.unhappy), tuple(rows))
 
 
-def compare_on(problem: Problem, settings: Settings) -> Comparison:
+def compare_on(problem: Problem, settings: Settings) -> PlannerComparison:
     """The same for a problem that is already made."""
     rows = [_row(_instead(settings, name).planner, problem) for name in known_planners()]
-    return Comparison(sum(not pod.happy for pod in problem.pods), tuple(rows))
+    return PlannerComparison(sum(not pod.happy for pod in problem.pods), tuple(rows))
 
 
-def render_comparison(comparison: Comparison, output: str) -> str:
+def render_comparison(comparison: PlannerComparison, output: str) -> str:
     if output == "json":
         return to_json(_document(comparison))
     if output == "yaml":
@@ -120,7 +120,7 @@ def _cells(row: Compared, unhappy: int) -> Sequence[str]:
     )
 
 
-def _document(comparison: Comparison) -> dict[str, Any]:
+def _document(comparison: PlannerComparison) -> dict[str, Any]:
     return {"unhappy": comparison.unhappy, "planners": [_entry(row) for row in comparison.rows]}
 
 

@@ -22,7 +22,7 @@ def spread(count: float, first: float, last: float, half_life: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ProbeCounts:
     """Decayed numbers of successful and failed liveness probes."""
 
     successes: float = 0.0

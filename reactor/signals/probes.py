@@ -31,7 +31,7 @@ from reactor.signals.kubelet_events import (
     span_of,
 )
 from reactor.signals.measurements import ProbeCounter
-from reactor.signals.probe_counts import Counts, Span
+from reactor.signals.probe_counts import ProbeCounts, Span
 from storage.rows import HappinessRow
 
 _BURST = 25.0
@@ -67,7 +67,7 @@ class _Entry(Struct, gc=False):
 class ProbeEvidence:
     """Where a pod's counts come from. The failures per source are not decayed; each counts for the first source."""
 
-    counts: Counts
+    counts: ProbeCounts
     failures_by_events: float
     failures_by_counters: float
     failures_by_kills: float
@@ -148,16 +148,16 @@ class ProbeHistory:
             for container in entry.probes.containers if entry is not None else ():
                 container.advance(now, self.half_life)
 
-    def counts(self, uid: str, now: float) -> Counts:
+    def counts(self, uid: str, now: float) -> ProbeCounts:
         entry = self._entries.get(uid)
         if entry is None:
-            return Counts()
+            return ProbeCounts()
         successes = failures = 0.0
         for container in map(copy, entry.probes.containers):
             container.advance(now, self.half_life)
             successes += container.total_successes
             failures += container.total_failures
-        return Counts(successes, failures)
+        return ProbeCounts(successes, failures)
 
     def evidence(self, uid: str, now: float) -> ProbeEvidence | None:
         """None for a pod without history: it is gone, or has no liveness probe."""

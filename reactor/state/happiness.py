@@ -7,12 +7,12 @@ from enum import StrEnum
 
 from reactor.cluster.records import Namespace, Pod
 from reactor.settings.model import Happiness
-from reactor.signals.probe_counts import Counts
+from reactor.signals.probe_counts import ProbeCounts
 
 THRESHOLD_ANNOTATION = "rematch.io/threshold"
 
 
-def probability(counts: Counts, goodwill: float) -> float:
+def probability(counts: ProbeCounts, goodwill: float) -> float:
     """Pr = (m + S) / (m + S + F). A pod of which nothing is known is happy."""
     good = goodwill + counts.successes
     total = good + counts.failures
@@ -58,12 +58,12 @@ def threshold_of(pod: Pod, namespace: Namespace | None, settings: Happiness) -> 
 class PodHappiness:
     """The probability that a pod is happy on its node, and the threshold that applies to it."""
 
-    counts: Counts
+    counts: ProbeCounts
     probability: float
     threshold: Threshold
 
     @classmethod
-    def of(cls, pod: Pod, namespace: Namespace | None, counts: Counts, settings: Happiness) -> PodHappiness:
+    def of(cls, pod: Pod, namespace: Namespace | None, counts: ProbeCounts, settings: Happiness) -> PodHappiness:
         return cls(counts, probability(counts, settings.goodwill), threshold_of(pod, namespace, settings))
 
     @property

@@ -7,7 +7,7 @@ from heapq import nsmallest
 from msgspec.structs import replace
 
 from reactor.web.query import OverviewQuery
-from reactor.web.view import Counts, NodeSeries, NodeView, Overview, PodChip, Series, Totals
+from reactor.web.view import NodeSeries, NodeView, Overview, PodChip, PodTotals, Series, Totals
 
 EXPANDED_CHIPS = 1000
 SERIES_NODES = 12
@@ -72,9 +72,9 @@ def _thinned(series: Series) -> Series:
     )
 
 
-def _count(pods: tuple[PodChip, ...]) -> Counts:
+def _count(pods: tuple[PodChip, ...]) -> PodTotals:
     managed = sum(pod.managed for pod in pods)
-    return Counts(pods=len(pods), managed=managed, unhappy=sum(pod.managed and not pod.happy for pod in pods))
+    return PodTotals(pods=len(pods), managed=managed, unhappy=sum(pod.managed and not pod.happy for pod in pods))
 
 
 def _matches(node: NodeView, match: str) -> bool:

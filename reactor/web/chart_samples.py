@@ -11,7 +11,7 @@ SAMPLES_KEPT = 1800
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ChartSample:
     """One point of the charts: shares of capacity, None where not measured."""
 
     at: float
@@ -26,11 +26,11 @@ class Sample:
 
 class ChartSamples:
     def __init__(self) -> None:
-        self._samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
+        self._samples: deque[ChartSample] = deque(maxlen=SAMPLES_KEPT)
         self.version = 0
         """Grows with every sample."""
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: ChartSample) -> None:
         self._samples.append(sample)
         self.version += 1
 

@@ -16,7 +16,7 @@ from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.outcome import Outcome
 from reactor.record.history_reader import HistoryEntry, HistoryTotals
 from reactor.state.snapshot import Snapshot
-from reactor.web.chart_samples import ChartSamples, Sample
+from reactor.web.chart_samples import ChartSample, ChartSamples
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.readers import Readers
 from reactor.web.view import (
@@ -141,7 +141,7 @@ class LiveView:
             self._totals = await self._history.totals()
         return self._totals
 
-    def _sample(self, snapshot: Snapshot) -> Sample:
+    def _sample(self, snapshot: Snapshot) -> ChartSample:
         level = self._health.service_level()
         management = Management.of(self._settings.get())
         failing = snapshot.happiness
@@ -151,7 +151,7 @@ class LiveView:
             if pod.node is not None and pod.deleting is None and management.covers(pod)
         ]
         uses = {node.name: node_use(node, snapshot) for node in snapshot.cluster.nodes.values()}
-        return Sample(
+        return ChartSample(
             at=snapshot.at,
             availability=level.availability,
             latency_p95=level.latency_p95,

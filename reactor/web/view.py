@@ -40,7 +40,7 @@ class PodChip(Struct, frozen=True, rename="camel"):
     """Why it may not be moved; empty when it may."""
 
 
-class Counts(Struct, frozen=True, rename="camel"):
+class PodTotals(Struct, frozen=True, rename="camel"):
     """Numbers of pods, counted before a list is cut to what a page can show."""
 
     pods: int
@@ -57,7 +57,7 @@ class NodeView(Struct, frozen=True, rename="camel"):
     cpu: Gauge | None
     memory: Gauge | None
     pods: tuple[PodChip, ...]
-    counts: Counts | None = None
+    counts: PodTotals | None = None
 
 
 class Refusal(Struct, frozen=True, rename="camel"):

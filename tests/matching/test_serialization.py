@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matching.plan import Plan
-from matching.problem import Latency, Measurement, Node, Options, Pod, Problem, ProblemError, Rules, Strategy
+from matching.problem import Latency, LatencyMeasurement, Node, Options, Pod, Problem, ProblemError, Rules, Strategy
 from matching.registry import known_planners, load_planner
 from matching.serialization import plan_from_json, plan_to_json, problem_from_json, problem_to_json
 from matching.testing import random_problem
@@ -26,7 +26,7 @@ labels = st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2)
 pods = st.builds(Pod, usage=amounts, request=amounts, peak=amounts, rules=st.builds(Rules), labels=labels)
 nodes = st.builds(Node, allocatable=amounts, background=amounts, labels=labels, max_pods=st.integers(0, 2**31))
 options = st.builds(Options, inertia=numbers, headroom=numbers, relief=numbers, soft_weight=numbers)
-measurements = st.dictionaries(st.text(max_size=5), st.builds(Measurement, numbers, numbers), max_size=2)
+measurements = st.dictionaries(st.text(max_size=5), st.builds(LatencyMeasurement, numbers, numbers), max_size=2)
 any_problem = st.builds(
     Problem,
     pods=st.lists(pods, max_size=4).map(tuple),

@@ -24,7 +24,7 @@ from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.eligibility import Eligibility
 from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource
-from reactor.signals.probe_counts import Counts
+from reactor.signals.probe_counts import ProbeCounts
 from reactor.signals.usage import UsageHistory, UsageView
 from reactor.state.happiness import PodHappiness, Threshold, ThresholdSource, probability
 from reactor.state.moves import ActiveMoves
@@ -160,7 +160,7 @@ def make_usage(
 
 
 def make_happiness(failures: float, successes: float = 0.0, threshold: float = 0.8) -> PodHappiness:
-    counts = Counts(successes, failures)
+    counts = ProbeCounts(successes, failures)
     return PodHappiness(counts, probability(counts, 5.0), Threshold(threshold, ThresholdSource.GLOBAL))
 
 

@@ -14,7 +14,7 @@ from loadtests.embedded.object_api import ObjectApi
 from loadtests.embedded.resources import NODE_METRICS, POD_METRICS
 from loadtests.embedded.web import reading, subresources, writing
 from loadtests.embedded.web.discovery import HEALTH_PATHS, documents
-from loadtests.embedded.web.requests import LIMIT, Target, parse_target
+from loadtests.embedded.web.requests import LIMIT, RequestTarget, parse_target
 from loadtests.embedded.web.responses import failure, json_answer
 from loadtests.embedded.web.subresources import REVIEW_PATH, answer_metrics, answer_review
 from loadtests.embedded.web.watching import answer_watch
@@ -69,7 +69,7 @@ class ApiApp:
             return await self._subresource(request, target)
         return await self._object(request, target) if target.name else await self._collection(request, target)
 
-    async def _collection(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _collection(self, request: web.Request, target: RequestTarget) -> web.StreamResponse:
         if request.method == "GET":
             if request.query.get("watch", "") in ("1", "true"):
                 return await self._watch(request, target)
@@ -80,7 +80,7 @@ class ApiApp:
             return await writing.answer_delete_collection(request, self.api, target)
         raise method_not_allowed()
 
-    async def _object(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _object(self, request: web.Request, target: RequestTarget) -> web.StreamResponse:
         if request.method == "GET":
             if request.query.get("watch", "") in ("1", "true"):
                 return await self._watch(request, target)
@@ -95,10 +95,10 @@ class ApiApp:
             raise method_not_allowed()
         return await handler(request, self.api, target)
 
-    async def _watch(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, target: RequestTarget) -> web.StreamResponse:
         return await answer_watch(request, self.api.store, target, self.api.clock, self.closing)
 
-    async def _subresource(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _subresource(self, request: web.Request, target: RequestTarget) -> web.StreamResponse:
         method = request.method
         if target.subresource == "scale":
             return await subresources.answer_scale(request, self.api, target)

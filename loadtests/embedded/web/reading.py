@@ -14,7 +14,7 @@ from loadtests.embedded.resources import Json, Resource
 from loadtests.embedded.selectors import Predicate, predicate
 from loadtests.embedded.store import Key, ObjectStore, Stored
 from loadtests.embedded.tables import table_of
-from loadtests.embedded.web.requests import Target
+from loadtests.embedded.web.requests import RequestTarget
 from loadtests.embedded.web.responses import json_answer, list_body, raw_answer, wants_table
 
 _VERSION_TOO_OLD = "The resourceVersion for the provided list is too old."
@@ -41,7 +41,7 @@ class ListOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     items: list[Stored]
     metadata: Json
 
@@ -74,7 +74,7 @@ def list_options(request: web.Request, resource: Resource) -> ListOptions:
     )
 
 
-def answer_get(request: web.Request, store: ObjectStore, target: Target, now: float) -> web.Response:
+def answer_get(request: web.Request, store: ObjectStore, target: RequestTarget, now: float) -> web.Response:
     stored = store.get(target.resource, target.namespace, target.name)
     if not wants_table(request):
         return raw_answer(stored.raw)
@@ -83,7 +83,7 @@ def answer_get(request: web.Request, store: ObjectStore, target: Target, now: fl
     return json_answer(table_of(target.resource, [stored.obj], metadata, now, include))
 
 
-def answer_list(request: web.Request, store: ObjectStore, target: Target, now: float) -> web.Response:
+def answer_list(request: web.Request, store: ObjectStore, target: RequestTarget, now: float) -> web.Response:
     resource = target.resource
     page = list_page(store, resource, target.namespace, list_options(request, resource))
     if wants_table(request):
@@ -94,7 +94,7 @@ def answer_list(request: web.Request, store: ObjectStore, target: Target, now: f
     return raw_answer(list_body(resource, page.metadata, [b"{" + stored.raw[cut:] for stored in page.items]))
 
 
-def list_page(store: ObjectStore, resource: Resource, namespace: str, options: ListOptions) -> Page:
+def list_page(store: ObjectStore, resource: Resource, namespace: str, options: ListOptions) -> ListPage:
     version, after = _where_to_start(store, options)
     try:
         snapshot = store.snapshot(resource, version)
@@ -110,12 +110,12 @@ def list_page(store: ObjectStore, resource: Resource, namespace: str, options: L
     shown_version = store.version if version is None else version
     metadata: Json = {"resourceVersion": str(shown_version)}
     if not options.limit or len(candidates) <= options.limit:
-        return Page(candidates, metadata)
+        return ListPage(candidates, metadata)
     page = candidates[: options.limit]
     metadata["continue"] = _token(shown_version, page[-1].key)
     if options.test is None:
         metadata["remainingItemCount"] = len(candidates) - len(page)
-    return Page(page, metadata)
+    return ListPage(page, metadata)
 
 
 def _where_to_start(store: ObjectStore, options: ListOptions) -> tuple[int | None, Key | None]:

@@ -43,14 +43,14 @@ def decode(raw: bytes) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     resource: Resource
     namespace: str = ""
     name: str = ""
     subresource: str = ""
 
 
-def parse_target(path: str) -> Target:
+def parse_target(path: str) -> RequestTarget:
     """`/api/v1/namespaces/ns/pods/p/eviction` and its like; raises 404 for what is not served."""
     parts = path.strip("/").split("/")
     if "" in parts:
@@ -73,7 +73,7 @@ def parse_target(path: str) -> Target:
         raise no_such_path()
     if name and resource.namespaced and not namespace:
         raise no_such_path()
-    return Target(resource, namespace, name, subresource)
+    return RequestTarget(resource, namespace, name, subresource)
 
 
 def _is_namespace_subresource(group: str, version: str, rest: list[str]) -> bool:

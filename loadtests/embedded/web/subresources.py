@@ -14,7 +14,7 @@ from loadtests.embedded.patching import apply_patch
 from loadtests.embedded.resources import NODE_METRICS, Json
 from loadtests.embedded.scale import read_scale, write_scale
 from loadtests.embedded.selectors import predicate
-from loadtests.embedded.web.requests import Target, read_json
+from loadtests.embedded.web.requests import RequestTarget, read_json
 from loadtests.embedded.web.responses import json_answer, list_body, raw_answer, success
 from loadtests.embedded.web.writing import is_dry_run, read_patch
 
@@ -22,19 +22,19 @@ REVIEW_GROUP = "authorization.k8s.io"
 REVIEW_PATH = f"/apis/{REVIEW_GROUP}/v1/selfsubjectaccessreviews"
 
 
-async def answer_binding(request: web.Request, api: ObjectApi, target: Target) -> web.Response:
+async def answer_binding(request: web.Request, api: ObjectApi, target: RequestTarget) -> web.Response:
     dry_run = is_dry_run(request)
     bind(api, target.namespace, target.name, await read_json(request), dry_run=dry_run)
     return success(201)
 
 
-async def answer_eviction(request: web.Request, api: ObjectApi, target: Target) -> web.Response:
+async def answer_eviction(request: web.Request, api: ObjectApi, target: RequestTarget) -> web.Response:
     dry_run = is_dry_run(request)
     evict(api, target.namespace, target.name, await read_json(request), dry_run=dry_run)
     return success(201)
 
 
-async def answer_scale(request: web.Request, api: ObjectApi, target: Target) -> web.Response:
+async def answer_scale(request: web.Request, api: ObjectApi, target: RequestTarget) -> web.Response:
     resource, namespace, name = target.resource, target.namespace, target.name
     if request.method == "GET":
         return json_answer(read_scale(api.get(resource, namespace, name)))
@@ -73,7 +73,7 @@ async def answer_review(request: web.Request) -> web.Response:
     return json_answer(answer, 201)
 
 
-def answer_metrics(request: web.Request, provider: MetricsProvider, target: Target) -> web.Response:
+def answer_metrics(request: web.Request, provider: MetricsProvider, target: RequestTarget) -> web.Response:
     objects = _measured(provider, target)
     if target.name:
         found = next((obj for obj in objects if obj["metadata"]["name"] == target.name), None)
@@ -86,7 +86,7 @@ def answer_metrics(request: web.Request, provider: MetricsProvider, target: Targ
     return raw_answer(list_body(target.resource, {}, items))
 
 
-def _measured(provider: MetricsProvider, target: Target) -> list[Json]:
+def _measured(provider: MetricsProvider, target: RequestTarget) -> list[Json]:
     if target.resource is NODE_METRICS:
         return [node_metrics(usage) for usage in provider.node_usage()]
     pods = (usage for usage in provider.pod_usage() if target.namespace in ("", usage.namespace))

@@ -16,7 +16,7 @@ from loadtests.embedded.selectors import Predicate, predicate
 from loadtests.embedded.store import Change, ChangeType, ObjectStore, Stored
 from loadtests.embedded.tables import table_of
 from loadtests.embedded.web.reading import number
-from loadtests.embedded.web.requests import Target
+from loadtests.embedded.web.requests import RequestTarget
 from loadtests.embedded.web.responses import wants_table
 from reactor.clock import Clock
 
@@ -40,7 +40,7 @@ class WatchOptions:
     timeout: float
 
 
-def watch_options(request: web.Request, target: Target) -> WatchOptions:
+def watch_options(request: web.Request, target: RequestTarget) -> WatchOptions:
     query = request.query
     fields = query.get("fieldSelector", "")
     if target.name:
@@ -136,7 +136,7 @@ def _table_frame(resource: Resource, clock: Clock, include: str) -> Frame:
 
 
 async def answer_watch(
-    request: web.Request, store: ObjectStore, target: Target, clock: Clock, closing: asyncio.Future[None]
+    request: web.Request, store: ObjectStore, target: RequestTarget, clock: Clock, closing: asyncio.Future[None]
 ) -> web.StreamResponse:
     options = watch_options(request, target)
     frame: Frame = _json_frame

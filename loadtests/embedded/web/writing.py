@@ -15,7 +15,7 @@ from loadtests.embedded.patching import apply_patch
 from loadtests.embedded.resources import Json, Resource
 from loadtests.embedded.validation import invalid_value
 from loadtests.embedded.web.reading import list_options, list_page
-from loadtests.embedded.web.requests import Target, decode, read_bytes, read_json
+from loadtests.embedded.web.requests import RequestTarget, decode, read_bytes, read_json
 from loadtests.embedded.web.responses import json_answer, list_body, list_item, raw_answer, success
 
 
@@ -26,14 +26,14 @@ def is_dry_run(request: web.Request) -> bool:
     return bool(asked)
 
 
-async def answer_create(request: web.Request, api: ObjectApi, target: Target) -> web.Response:
+async def answer_create(request: web.Request, api: ObjectApi, target: RequestTarget) -> web.Response:
     dry_run = is_dry_run(request)
     body = await read_json(request)
     created = api.create(target.resource, body, namespace=target.namespace, dry_run=dry_run)
     return json_answer(created, 201)
 
 
-async def answer_update(request: web.Request, api: ObjectApi, target: Target) -> web.Response:
+async def answer_update(request: web.Request, api: ObjectApi, target: RequestTarget) -> web.Response:
     dry_run = is_dry_run(request)
     body = named(await read_json(request), target)
     if target.subresource == "status":
@@ -44,7 +44,7 @@ async def answer_update(request: web.Request, api: ObjectApi, target: Target) ->
     return json_answer(api.update(target.resource, body, dry_run=dry_run))
 
 
-def named(body: Any, target: Target) -> Json:
+def named(body: Any, target: RequestTarget) -> Json:
     """The body of an update, once it names the object that the URL names."""
     if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {target.resource.kind})")
@@ -60,7 +60,7 @@ def named(body: Any, target: Target) -> Json:
     return with_metadata(body, namespace=target.namespace or None)
 
 
-async def answer_patch(request: web.Request, api: ObjectApi, target: Target) -> web.Response:
+async def answer_patch(request: web.Request, api: ObjectApi, target: RequestTarget) -> web.Response:
     dry_run, content_type = is_dry_run(request), request.content_type
     patch = await read_patch(request)
     resource = target.resource
@@ -105,7 +105,7 @@ async def _delete_options(request: web.Request) -> DeleteOptions:
     return parse_options({**query, "dryRun": is_dry_run(request)})
 
 
-async def answer_delete(request: web.Request, api: ObjectApi, target: Target) -> web.Response:
+async def answer_delete(request: web.Request, api: ObjectApi, target: RequestTarget) -> web.Response:
     options = await _delete_options(request)
     resource = target.resource
     deleted = deletion.delete(api, resource, target.namespace, target.name, options)
@@ -115,7 +115,7 @@ async def answer_delete(request: web.Request, api: ObjectApi, target: Target) ->
     return success(200, Details(name=target.name, group=resource.group, kind=resource.plural, uid=uid))
 
 
-async def answer_delete_collection(request: web.Request, api: ObjectApi, target: Target) -> web.Response:
+async def answer_delete_collection(request: web.Request, api: ObjectApi, target: RequestTarget) -> web.Response:
     options = await _delete_options(request)
     resource = target.resource
     page = list_page(api.store, resource, target.namespace, list_options(request, resource))

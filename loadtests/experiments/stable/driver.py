@@ -9,7 +9,7 @@ from typing import Protocol
 
 from loadtests.experiments.stable.design import Pace
 from loadtests.workloads.placement import App, Placement
-from loadtests.workloads.samples import Sample
+from loadtests.workloads.samples import RequestSample
 from reactor.settings.model import Settings
 
 
@@ -43,7 +43,7 @@ class Machine:
 class Observation:
     """One step: every request, and what the controller and the nodes did meanwhile."""
 
-    samples: Sequence[Sample]
+    samples: Sequence[RequestSample]
     """Their starts are seconds after `began`."""
     began: float
     """When the first request was sent, in seconds since the epoch."""

@@ -17,7 +17,7 @@ LEAST_VALID = Fraction(2, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ArmComparison:
     differences: Mapping[int, float]
     """Mean over the valid pairs of steps, by seed; only seeds that count."""
     seeds: int
@@ -48,11 +48,11 @@ class Comparison:
         return f"{mean}, 95 % interval {interval.low:+.4f} .. {interval.high:+.4f}" if interval else mean
 
 
-def compare(results: Results, arm: Arm, steps: Sequence[Step]) -> Comparison:
+def compare(results: Results, arm: Arm, steps: Sequence[Step]) -> ArmComparison:
     seeds = results.seeds(arm)
     by_seed = {seed: _pairs(results, arm, seed, steps) for seed in sorted(seeds)}
     counted = {seed: pairs for seed, pairs in by_seed.items() if _counts(results, arm, seed, steps, pairs)}
-    return Comparison(
+    return ArmComparison(
         differences={seed: fmean(pairs.values()) for seed, pairs in counted.items()},
         seeds=len(seeds),
         pairs=sum(map(len, counted.values())),
@@ -88,7 +88,7 @@ def _seeds(number: int) -> str:
     return "1 seed" if number == 1 else f"{number} seeds"
 
 
-class Verdict(StrEnum):
+class GoalVerdict(StrEnum):
     REACHED = "reached"
     NOT_REACHED = "not reached"
     NOT_JUDGED = "cannot be judged"
@@ -98,7 +98,7 @@ class Verdict(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Item:
     what: str
-    verdict: Verdict
+    verdict: GoalVerdict
     why: str
 
 
@@ -106,7 +106,7 @@ def judge(results: Results) -> list[Item]:
     """Live with the moves included, and as the paper's phase B tells it."""
     first = results.first_failing()
     if first is None:
-        nothing = Item("higher availability", Verdict.NOT_JUDGED, "the default placement did not fail at any rate")
+        nothing = Item("higher availability", GoalVerdict.NOT_JUDGED, "the default placement did not fail at any rate")
         return [nothing, _without_node(results), _lost(results)]
     return [
         _higher(results, OUR_LIVE, "live, moves included", first),
@@ -122,7 +122,7 @@ def _higher(results: Results, ours: Arm, how: str, first: Step) -> Item:
     what = f"availability ({how}) higher than the default placement's from {rates_of(steps)}"
     if not steps:
         why = f"the default placement first fails at {first.paper_rate}, where the nodes are all but full"
-        return Item(what, Verdict.NOT_JUDGED, why)
+        return Item(what, GoalVerdict.NOT_JUDGED, why)
     return _judged(results, ours, steps, what, lambda interval: interval.low > 0)
 
 
@@ -136,17 +136,17 @@ def _judged(results: Results, ours: Arm, steps: Sequence[Step], what: str, reach
     interval = comparison.interval
     if interval is None or len(comparison.differences) < LEAST_SEEDS:
         why = f"{len(comparison.differences)} of {comparison.seeds} seeds count; {LEAST_SEEDS} are needed"
-        return Item(what, Verdict.NOT_JUDGED, why)
-    return Item(what, Verdict.REACHED if reached(interval) else Verdict.NOT_REACHED, comparison.describe())
+        return Item(what, GoalVerdict.NOT_JUDGED, why)
+    return Item(what, GoalVerdict.REACHED if reached(interval) else GoalVerdict.NOT_REACHED, comparison.describe())
 
 
 def _without_node(results: Results) -> Item:
     live = [record for record in results.records if record.phase is Phase.LIVE and record.planner == OUR_LIVE.planner]
     what = "no pod left without a node by our default planner"
     if not live:
-        return Item(what, Verdict.NOT_JUDGED, "no live run was measured")
+        return Item(what, GoalVerdict.NOT_JUDGED, "no live run was measured")
     left = sum(record.without_node + record.dumped for record in live)
-    verdict = Verdict.REACHED if left == 0 else Verdict.NOT_REACHED
+    verdict = GoalVerdict.REACHED if left == 0 else GoalVerdict.NOT_REACHED
     return Item(what, verdict, f"{left} in {len(live)} valid steps")
 
 
@@ -155,4 +155,4 @@ def _lost(results: Results) -> Item:
     live = [record for record in results.records if record.phase is Phase.LIVE and record.planner == OUR_LIVE.planner]
     moves, lost = sum(record.moves for record in live), sum(record.lost_in_moves for record in live)
     why = f"{lost} requests in {moves} moves" + (f": {lost / moves:.1f} per move" if moves else "")
-    return Item("requests lost per move", Verdict.REPORTED, why)
+    return Item("requests lost per move", GoalVerdict.REPORTED, why)

@@ -97,7 +97,7 @@ def saturated(machine: Machine) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class MoveCounts:
     """Of one step."""
 
     rematches: int = 0
@@ -111,7 +111,7 @@ class ControllerCounter:
     """Of one run. The spans of its moves are kept to the end: a move may reach over several steps."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
+        self._counts = MoveCounts()
         self._spans: dict[str, MoveSpan] = {}
 
     def count(self, outcome: Outcome) -> None:
@@ -124,9 +124,9 @@ class ControllerCounter:
         for move in outcome.moves:
             self._follow(move)
 
-    def take(self) -> Counts:
+    def take(self) -> MoveCounts:
         """What was counted so far; counting starts again."""
-        taken, self._counts = self._counts, Counts()
+        taken, self._counts = self._counts, MoveCounts()
         return taken
 
     def spans(self) -> tuple[MoveSpan, ...]:

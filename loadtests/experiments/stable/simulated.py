@@ -15,7 +15,7 @@ from loadtests.simulation.cluster import SimulatedCluster, SimulationSpec
 from loadtests.simulation.controller import SimulatedController
 from loadtests.simulation.pod import CALIBRATED, Parameters
 from loadtests.workloads.placement import App, Placement
-from loadtests.workloads.samples import RequestOutcome, Sample
+from loadtests.workloads.samples import RequestOutcome, RequestSample
 from storage.store import Store
 
 START_SECONDS = 8.0
@@ -68,7 +68,7 @@ class SimulatedSession:
     async def step(self, rate: float, seconds: float) -> Collect:
         """As Vegeta: the targets in turn, evenly spaced."""
         began, used, restarts = self._clock.now(), self._cluster.used(), self._cluster.restarts
-        samples: list[Sample] = []
+        samples: list[RequestSample] = []
         number = self._schedule(rate, seconds, samples)
         await self.run_for(seconds)
         after = self._cluster.used()
@@ -97,7 +97,7 @@ class SimulatedSession:
             if self._controller is not None:
                 await self._controller.step_if_due()
 
-    def _schedule(self, rate: float, seconds: float, samples: list[Sample]) -> int:
+    def _schedule(self, rate: float, seconds: float, samples: list[RequestSample]) -> int:
         apps = [app.name for app in self._spec.apps]
         total = rate * len(apps)
         for number in range(int(seconds * total)):
@@ -118,8 +118,8 @@ class _Sending:
     app: str
     at: float
     timeout: float
-    samples: list[Sample]
+    samples: list[RequestSample]
 
     def __call__(self) -> None:
-        sample = Sample(self.app, self.at, self.timeout, RequestOutcome.TIMEOUT)
+        sample = RequestSample(self.app, self.at, self.timeout, RequestOutcome.TIMEOUT)
         self.cluster.request(self.app, sample, self.timeout, self.samples)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from loadtests.benchmarks import against_revision
-from loadtests.benchmarks.against_revision import Measurement, Session, main
-from loadtests.benchmarks.paired_figures import Comparison, Figures, Pair, Verdict, as_table, compare
+from loadtests.benchmarks.against_revision import MeasuredFigure, Session, main
+from loadtests.benchmarks.paired_figures import FigureComparison, Figures, FigureVerdict, Pair, as_table, compare
 from loadtests.benchmarks.revisions import Version, two_versions
 from reactor.errors import InputError
 
@@ -17,8 +17,8 @@ OLD = Version("old", "a" * 40, Path("old/bin/python"), Path("old/tree"))
 NEW = Version("new", "b" * 40, Path("new/bin/python"), Path("new/tree"))
 
 
-def comparison(*ratios: float) -> Comparison:
-    return Comparison(
+def comparison(*ratios: float) -> FigureComparison:
+    return FigureComparison(
         "figure", tuple(Pair(10.0 + number, (10.0 + number) * each) for number, each in enumerate(ratios))
     )
 
@@ -26,25 +26,25 @@ def comparison(*ratios: float) -> Comparison:
 @pytest.mark.parametrize(
     ("ratios", "verdict"),
     [
-        ((0.90, 0.91, 0.89, 0.90, 0.92), Verdict.BETTER),
-        ((1.10, 1.11, 1.09, 1.10, 1.12), Verdict.WORSE),
-        ((1.10, 0.91, 1.09, 0.90, 1.02), Verdict.NOISE),
-        ((1.010, 1.011, 1.009, 1.010, 1.012), Verdict.NOISE),
-        ((1.0, 1.0, 1.0), Verdict.NOISE),
-        ((1.5, 1.5), Verdict.TOO_FEW),
+        ((0.90, 0.91, 0.89, 0.90, 0.92), FigureVerdict.BETTER),
+        ((1.10, 1.11, 1.09, 1.10, 1.12), FigureVerdict.WORSE),
+        ((1.10, 0.91, 1.09, 0.90, 1.02), FigureVerdict.NOISE),
+        ((1.010, 1.011, 1.009, 1.010, 1.012), FigureVerdict.NOISE),
+        ((1.0, 1.0, 1.0), FigureVerdict.NOISE),
+        ((1.5, 1.5), FigureVerdict.TOO_FEW),
     ],
 )
-def test_a_verdict_needs_a_clear_difference_of_some_size(ratios: tuple[float, ...], verdict: Verdict) -> None:
+def test_a_verdict_needs_a_clear_difference_of_some_size(ratios: tuple[float, ...], verdict: FigureVerdict) -> None:
     assert comparison(*ratios).verdict is verdict
 
 
 def test_ratios_are_taken_round_by_round() -> None:
     """Both versions are twice as slow in the second round: the machine was busy."""
-    found = Comparison("figure", (Pair(1.0, 1.1), Pair(2.0, 2.2), Pair(1.0, 1.1)))
+    found = FigureComparison("figure", (Pair(1.0, 1.1), Pair(2.0, 2.2), Pair(1.0, 1.1)))
     assert found.ratios == pytest.approx([1.1, 1.1, 1.1])
     assert (found.old, found.new) == (1.0, 1.1)
     assert found.interval == pytest.approx((1.1, 1.1))
-    assert found.verdict is Verdict.WORSE
+    assert found.verdict is FigureVerdict.WORSE
 
 
 def test_a_figure_that_one_version_lacks_or_that_is_zero_is_left_out() -> None:
@@ -67,7 +67,7 @@ def test_the_versions_alternate_and_the_first_round_is_discarded(monkeypatch: py
         order.append(version.name)
         return {"x": float(len(order))}
 
-    session = Session([Measurement("m", "about", measure, 1.0)], 2)
+    session = Session([MeasuredFigure("m", "about", measure, 1.0)], 2)
     session.run(OLD, NEW)
     assert order == ["new", "old", "old", "new", "new", "old"]
     assert session.pairs == [("m", {"x": 3.0}, {"x": 4.0}), ("m", {"x": 6.0}, {"x": 5.0})]
@@ -92,7 +92,7 @@ def test_an_interrupted_run_shows_its_complete_pairs(
 
     monkeypatch.setattr(against_revision, "_run", lambda *_, **__: "")
     monkeypatch.setattr(against_revision, "two_versions", versions)
-    monkeypatch.setattr(against_revision, "MEASUREMENTS", (Measurement("m", "about", measure, 1.0),))
+    monkeypatch.setattr(against_revision, "MEASUREMENTS", (MeasuredFigure("m", "about", measure, 1.0),))
     monkeypatch.setattr("sys.argv", ["against_revision", "REV", "-o", "json"])
     assert main() == 130
     document = json.loads(capsys.readouterr().out)

@@ -9,7 +9,7 @@ from loadtests.workloads.app_spec import AppSpec
 from loadtests.workloads.http_server import AppServer
 from loadtests.workloads.live_cpu import LiveCpu
 from loadtests.workloads.load_generator import AppLoad, Arrival, LoadGenerator, LoadPlan, RateStep
-from loadtests.workloads.samples import LoadLog, RequestOutcome, Sample, summarise, summarise_by_app
+from loadtests.workloads.samples import LoadLog, RequestOutcome, RequestSample, summarise, summarise_by_app
 from loadtests.workloads.targets import FixedTargets, ForeignAddressError, Target
 from loadtests.workloads.webapp import WebApp
 from reactor.clock import SystemClock
@@ -87,8 +87,8 @@ def test_load_goes_to_loopback_only(address: str) -> None:
 
 
 def test_summary_of_known_samples() -> None:
-    samples = [Sample("a", 0, index / 1000, RequestOutcome.OK) for index in range(1, 100)]
-    samples.append(Sample("a", 0, 2.0, RequestOutcome.TIMEOUT))
+    samples = [RequestSample("a", 0, index / 1000, RequestOutcome.OK) for index in range(1, 100)]
+    samples.append(RequestSample("a", 0, 2.0, RequestOutcome.TIMEOUT))
     summary = summarise(samples)
     assert (summary.requests, summary.failures) == (100, 1)
     assert summary.availability == pytest.approx(0.99)
@@ -102,9 +102,9 @@ def test_no_requests_are_no_availability() -> None:
 
 def test_the_window_forgets(manual_clock: Any) -> None:
     log = LoadLog(manual_clock, window=10)
-    log.add(Sample("a", 0, 1, RequestOutcome.TIMEOUT))
+    log.add(RequestSample("a", 0, 1, RequestOutcome.TIMEOUT))
     manual_clock.time += 8
-    log.add(Sample("a", 8, 0.1, RequestOutcome.OK))
+    log.add(RequestSample("a", 8, 0.1, RequestOutcome.OK))
     assert log.recent().availability == 0.5
     manual_clock.time += 5
     assert log.recent().availability == 1

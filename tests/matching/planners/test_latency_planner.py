@@ -10,7 +10,7 @@ import pytest
 from matching.parameters import ParameterError
 from matching.plan import Plan
 from matching.planners.latency import LatencyPlanner, after_moves, current_round, with_measurement
-from matching.problem import Latency, Measurement, Node, Options, Pod, Problem, Role, Rules
+from matching.problem import Latency, LatencyMeasurement, Node, Options, Pod, Problem, Role, Rules
 
 ROLES = {"d/t1": Role.TARGET, "d/t2": Role.TARGET, "d/probe": Role.PROBE}
 WORKERS = {f"w{at}": at / 10 for at in range(1, 9)}
@@ -32,7 +32,7 @@ def _problem(where: Mapping[str, str | None], latency: Latency, **options: objec
 
 
 def _measured(where: Mapping[str, str], rtts: Mapping[str, float] = WORKERS, **more: object) -> Latency:
-    last = {key: Measurement(rtts[node], 1.0) for key, node in where.items()}
+    last = {key: LatencyMeasurement(rtts[node], 1.0) for key, node in where.items()}
     return Latency(1.0, 0.0, ROLES, last, **more)  # type: ignore[arg-type]
 
 
@@ -76,7 +76,11 @@ def test_waits_for_enough_measurements_and_minds_the_oldest_on_a_tie() -> None:
     latency = _measured(where)
     few = replace(latency, last={key: latency.last[key] for key in ("d/t1", "d/t2")})
     assert LatencyPlanner().plan(_problem(where, few)).notes[0] == "2 of 3 measurements are there"
-    even = {"d/t1": Measurement(0.9, 5.0), "d/t2": Measurement(0.9, 2.0), "d/probe": Measurement(0.1, 1.0)}
+    even = {
+        "d/t1": LatencyMeasurement(0.9, 5.0),
+        "d/t2": LatencyMeasurement(0.9, 2.0),
+        "d/probe": LatencyMeasurement(0.1, 1.0),
+    }
     plan = LatencyPlanner().plan(_problem(where, replace(latency, last=even)))
     assert _moves(plan)["d/t2"] == "w7"
 
@@ -136,7 +140,7 @@ def test_a_pending_target_goes_to_a_probe_that_stands_alone() -> None:
 
 def test_the_book_of_measurements() -> None:
     latency = with_measurement(with_measurement(Latency(0.0, 0.0, ROLES), "d/t1", 0.3, 5.0), "d/t1", 0.1, 4.0)
-    assert latency.last["d/t1"] == Measurement(0.3, 5.0)
+    assert latency.last["d/t1"] == LatencyMeasurement(0.3, 5.0)
     gone = after_moves(with_measurement(latency, "d/t2", 0.2, 6.0), ["d/t1"], ["w1", "w2"], 7.0)
     assert gone.last.keys() == {"d/t2"}
     assert gone.visited == {"w1", "w2"}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reactor.cluster.records import Namespace, Pod
 from reactor.settings.model import Happiness
-from reactor.signals.probe_counts import Counts, decay, spread
+from reactor.signals.probe_counts import ProbeCounts, decay, spread
 from reactor.state.happiness import THRESHOLD_ANNOTATION, Threshold, ThresholdSource, probability, threshold_of
 
 numbers = st.floats(0, 1e6)
@@ -30,16 +30,16 @@ def test_half_life() -> None:
 
 
 def test_probability() -> None:
-    assert probability(Counts(), 0.0) == 1.0
-    assert probability(Counts(), 5.0) == 1.0
-    assert probability(Counts(failures=1.0), 0.0) == 0.0
-    assert probability(Counts(15.0, 5.0), 5.0) == 0.8
+    assert probability(ProbeCounts(), 0.0) == 1.0
+    assert probability(ProbeCounts(), 5.0) == 1.0
+    assert probability(ProbeCounts(failures=1.0), 0.0) == 0.0
+    assert probability(ProbeCounts(15.0, 5.0), 5.0) == 0.8
 
 
 @given(numbers, numbers, numbers)
 def test_probability_is_one_and_failures_lower_it(successes: float, failures: float, goodwill: float) -> None:
-    before = probability(Counts(successes, failures), goodwill)
-    after = probability(Counts(successes, failures + 1), goodwill)
+    before = probability(ProbeCounts(successes, failures), goodwill)
+    after = probability(ProbeCounts(successes, failures + 1), goodwill)
     assert 0 <= after <= before <= 1
 
 

@@ -15,7 +15,7 @@ from loadtests.experiments.stable.measurement import ControllerCounter
 from loadtests.experiments.stable.real.client import client_network
 from loadtests.experiments.stable.real.cpu_delay import CpuDelayMonitor
 from loadtests.experiments.stable.real.machine import cores_used, machine_between, read_machine, seconds_per_round
-from loadtests.experiments.stable.real.workload import KUBE_SCHEDULER, REMATCH, Workload
+from loadtests.experiments.stable.real.workload import KUBE_SCHEDULER, REMATCH, ExperimentWorkload
 from loadtests.nodes import KubeletPace, Lab, LabNodeSpec, LabOptions, real_nodes
 from loadtests.nodes.spec import LabError
 from loadtests.tools import ensure
@@ -50,7 +50,7 @@ _MIB = 1024 * 1024
 class RealDriver:
     design: Design
     lab: Lab
-    workload: Workload
+    workload: ExperimentWorkload
     tool: LoadTool
     urls: Mapping[str, str]
     cpu_delay: CpuDelayMonitor
@@ -68,7 +68,7 @@ class RealDriver:
             lab = await stack.enter_async_context(real_nodes(LabOptions(nodes, pace, scrape_interval=_SCRAPE)))
             client = await stack.enter_async_context(client_network(lab, found["kube-proxy"]))
             made = Vegeta if tool == "vegeta" else K6
-            workload = Workload(lab.api)
+            workload = ExperimentWorkload(lab.api)
             urls = await workload.make_services(app_names(design))
             cpu_delay = await stack.enter_async_context(CpuDelayMonitor.running())
             yield cls(design, lab, workload, made(found[tool], client.prefix), urls, cpu_delay)

@@ -25,7 +25,7 @@ _AT_ONCE = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class ExperimentWorkload:
     api: LabApi
 
     async def make_services(self, names: Iterable[str]) -> dict[str, str]:

@@ -59,7 +59,7 @@ new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzi
 _VERDICTS = frozenset({"reached", "not reached", "cannot be judged"})
 
 
-class Page:
+class ReportPage:
     """Filled from top to bottom."""
 
     def __init__(self, title: str) -> None:

@@ -11,7 +11,7 @@ from loadtests.experiments.stable.design import LEAST_SEEDS, SHORT, Phase
 from loadtests.experiments.stable.goal import LEAST_VALID, judge
 from loadtests.experiments.stable.records import DataFolder, write_csv
 from loadtests.experiments.stable.report import plots, tables
-from loadtests.experiments.stable.report.page import Page
+from loadtests.experiments.stable.report.page import ReportPage
 from loadtests.experiments.stable.results import World, worlds_in
 from reactor.errors import InputError
 
@@ -60,8 +60,8 @@ def write_report(data: DataFolder, *, partial: bool = False) -> Path:
     return page
 
 
-def _page(worlds: Sequence[World], *, partial: bool) -> Page:
-    page = Page("STABLE's experiment with Rematch")
+def _page(worlds: Sequence[World], *, partial: bool) -> ReportPage:
+    page = ReportPage("STABLE's experiment with Rematch")
     if partial:
         page.text(_PARTIAL)
     page.text(*_ABOUT)
@@ -94,7 +94,7 @@ def _page(worlds: Sequence[World], *, partial: bool) -> Page:
     return page
 
 
-def _agreement(page: Page, worlds: Sequence[World]) -> None:
+def _agreement(page: ReportPage, worlds: Sequence[World]) -> None:
     if len(worlds) > 1:
         page.text(_DIFFER)
         page.table(tables.agreement_table(worlds))

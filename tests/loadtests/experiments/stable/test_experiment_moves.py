@@ -3,8 +3,8 @@ from __future__ import annotations
 import math
 
 from loadtests.experiments.stable.driver import MoveSpan, Observation
-from loadtests.experiments.stable.measurement import ControllerCounter, Counts, lost_in_moves
-from loadtests.workloads.samples import RequestOutcome, Sample
+from loadtests.experiments.stable.measurement import ControllerCounter, MoveCounts, lost_in_moves
+from loadtests.workloads.samples import RequestOutcome, RequestSample
 from reactor.decision.decide import Decision, Trigger
 from reactor.execution.outcome import Outcome
 from reactor.state.moves import Move
@@ -19,7 +19,7 @@ def outcome_of(*moves: Move) -> Outcome:
 
 
 def failures(began: float, *starts: float) -> Observation:
-    return Observation([Sample("a", at, 2.0, RequestOutcome.REFUSED) for at in starts], began)
+    return Observation([RequestSample("a", at, 2.0, RequestOutcome.REFUSED) for at in starts], began)
 
 
 def lost(seen: Observation, *spans: MoveSpan) -> int:
@@ -29,11 +29,11 @@ def lost(seen: Observation, *spans: MoveSpan) -> int:
 def test_a_move_is_counted_in_the_step_in_which_it_ends_and_its_span_is_kept() -> None:
     counter = ControllerCounter()
     counter.count(outcome_of(make_move(POD, "n2", "evicted", evicted=108.0)))
-    assert counter.take() == Counts()
+    assert counter.take() == MoveCounts()
     assert counter.spans() == (MoveSpan("a", 108.0, math.inf),)
     counter.count(outcome_of(make_move(POD, "n2", "done", evicted=108.0, ended=112.0)))
-    assert counter.take() == Counts(moves=1)
-    assert counter.take() == Counts()
+    assert counter.take() == MoveCounts(moves=1)
+    assert counter.take() == MoveCounts()
     assert counter.spans() == (MoveSpan("a", 108.0, 112.0),)
 
 
@@ -42,11 +42,11 @@ def test_a_move_that_came_to_nothing_has_no_span() -> None:
     counter.count(outcome_of(make_move(POD, "n2", "evicted", evicted=108.0)))
     counter.count(outcome_of(make_move(POD, "n2", "failed", evicted=108.0, ended=112.0)))
     counter.count(outcome_of(make_move(POD, "n3", "skipped", ended=113.0)))
-    assert (counter.take(), counter.spans()) == (Counts(), ())
+    assert (counter.take(), counter.spans()) == (MoveCounts(), ())
 
 
 def test_requests_lost_by_a_move_are_the_moved_app_s_while_it_moves() -> None:
-    others = [Sample("b", 1.5, 2.0, RequestOutcome.TIMEOUT), Sample("a", 1.6, 0.1, RequestOutcome.OK)]
+    others = [RequestSample("b", 1.5, 2.0, RequestOutcome.TIMEOUT), RequestSample("a", 1.6, 0.1, RequestOutcome.OK)]
     seen = Observation([*failures(100.0, 0.5, 1.5, 4.0).samples, *others], 100.0)
     assert lost(seen, MoveSpan("a", 101.0, 102.5)) == 1
 

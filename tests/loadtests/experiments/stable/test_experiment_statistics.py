@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from loadtests.experiments.stable.design import OUR_LIVE, STEPS
 from loadtests.experiments.stable.driver import Machine
-from loadtests.experiments.stable.goal import Item, Verdict, compare, judge
+from loadtests.experiments.stable.goal import GoalVerdict, Item, compare, judge
 from loadtests.experiments.stable.measurement import saturated
 from loadtests.experiments.stable.records import StepRecord
 from loadtests.experiments.stable.results import Results, beyond, interval_of, window
@@ -33,11 +33,11 @@ def test_a_clear_gain_in_every_seed_reaches_the_goal() -> None:
     ours = [record for seed in (1, 2, 3) for record in series(OUR_LIVE, seed, {150: 0.8})]
     ours += [record for seed in (1, 2) for record in series(OUR_LIVE.frozen(), seed, {})]
     items = judge(Results.of([*ours, *(record for seed in (1, 2, 3) for record in failing(seed))]))
-    assert by_what(items, "live").verdict is Verdict.REACHED
+    assert by_what(items, "live").verdict is GoalVerdict.REACHED
     assert "90 to 110" in by_what(items, "live").what
-    assert by_what(items, "phase B").verdict is Verdict.NOT_JUDGED
-    assert by_what(items, "worse").verdict is Verdict.REACHED
-    assert by_what(items, "without a node").verdict is Verdict.REACHED
+    assert by_what(items, "phase B").verdict is GoalVerdict.NOT_JUDGED
+    assert by_what(items, "worse").verdict is GoalVerdict.REACHED
+    assert by_what(items, "without a node").verdict is GoalVerdict.REACHED
 
 
 def test_a_gain_that_may_be_chance_does_not() -> None:
@@ -47,20 +47,20 @@ def test_a_gain_that_may_be_chance_does_not() -> None:
         for record in series(OUR_LIVE, seed, dict.fromkeys(range(90, 151, 10), value))
     ]
     items = judge(Results.of([*ours, *(record for seed in (1, 2, 3) for record in failing(seed))]))
-    assert by_what(items, "live").verdict is Verdict.NOT_REACHED
+    assert by_what(items, "live").verdict is GoalVerdict.NOT_REACHED
 
 
 def test_two_seeds_are_too_few() -> None:
     ours = [record for seed in (1, 2) for record in series(OUR_LIVE, seed, {})]
     items = judge(Results.of([*ours, *failing(1), *failing(2)]))
-    assert by_what(items, "live").verdict is Verdict.NOT_JUDGED
+    assert by_what(items, "live").verdict is GoalVerdict.NOT_JUDGED
 
 
 def test_invalid_steps_are_counted_and_left_out() -> None:
     ours = [record for seed in (1, 2, 3) for record in series(OUR_LIVE, seed, {}, valid=False)]
     results = Results.of([*ours, *(record for seed in (1, 2, 3) for record in failing(seed))])
     assert results.invalid == 33
-    assert by_what(judge(results), "live").verdict is Verdict.NOT_JUDGED
+    assert by_what(judge(results), "live").verdict is GoalVerdict.NOT_JUDGED
 
 
 def live_with(change: Callable[[StepRecord], StepRecord]) -> Results:
@@ -71,7 +71,7 @@ def live_with(change: Callable[[StepRecord], StepRecord]) -> Results:
 
 def test_a_seed_with_a_third_of_its_window_invalid_still_counts_and_the_text_says_so() -> None:
     item = by_what(judge(live_with(lambda one: replace(one, valid=one.paper_rate != 100))), "live")
-    assert item.verdict is Verdict.REACHED
+    assert item.verdict is GoalVerdict.REACHED
     assert item.why.endswith("over 3 seeds, 8 of 9 pairs of steps valid")
 
 
@@ -85,7 +85,7 @@ def test_a_seed_with_a_third_of_its_window_invalid_still_counts_and_the_text_say
 )
 def test_a_seed_that_lacks_what_matters_does_not_count(change: Callable[[StepRecord], StepRecord]) -> None:
     item = by_what(judge(live_with(change)), "live")
-    assert (item.verdict, item.why) == (Verdict.NOT_JUDGED, "2 of 3 seeds count; 3 are needed")
+    assert (item.verdict, item.why) == (GoalVerdict.NOT_JUDGED, "2 of 3 seeds count; 3 are needed")
 
 
 def test_the_step_of_a_move_has_to_be_valid_in_the_other_arm_too() -> None:
@@ -109,7 +109,7 @@ def test_nothing_but_zeros_without_a_move_is_said_so() -> None:
 def test_a_homeless_pod_fails_the_goal_and_losses_are_reported() -> None:
     ours = series(OUR_LIVE, 1, {}, without_node=1, moves=2, lost_in_moves=5)
     items = judge(Results.of([*ours, *failing(1)]))
-    assert by_what(items, "without a node").verdict is Verdict.NOT_REACHED
+    assert by_what(items, "without a node").verdict is GoalVerdict.NOT_REACHED
     assert by_what(items, "lost").why == "55 requests in 22 moves: 2.5 per move"
 
 
