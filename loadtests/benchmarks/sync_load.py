@@ -26,7 +26,7 @@ RESIDENT_BAR = 1024.0
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SyncResult:
     pods: int
     nodes: int
     bytes_per_pod_sent: int
@@ -41,7 +41,7 @@ class Result:
     freeze_ms: float
 
 
-async def _sync(shape: Shape) -> Result:
+async def _sync(shape: Shape) -> SyncResult:
     async with served(shape) as connection:
         reader = ClusterReader(connection)
         state = bare_state(reader)
@@ -59,7 +59,7 @@ async def _sync(shape: Shape) -> Result:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     kept = resident("VmRSS") - before
-    return Result(
+    return SyncResult(
         pods=len(view.pods),
         nodes=len(view.nodes),
         bytes_per_pod_sent=len(Objects(shape).pod(0)),
@@ -73,11 +73,11 @@ async def _sync(shape: Shape) -> Result:
     )
 
 
-def measure(pods: int, nodes: int) -> Result:
+def measure(pods: int, nodes: int) -> SyncResult:
     return asyncio.run(_sync(Shape(pods, nodes)))
 
 
-def run(pods: int, nodes: int) -> list[Result]:
+def run(pods: int, nodes: int) -> list[SyncResult]:
     """A tenth, a third, all; each in a fresh process, so that memory is its own."""
     sizes = [(max(1, pods // part), max(1, nodes // part)) for part in (10, 3, 1)]
     context = multiprocessing.get_context("spawn")
@@ -85,7 +85,7 @@ def run(pods: int, nodes: int) -> list[Result]:
         return [processes.submit(measure, *size).result() for size in sizes]
 
 
-def _line(result: Result) -> str:
+def _line(result: SyncResult) -> str:
     return (
         f"{result.pods:>7} pods of {result.bytes_per_pod_sent} B, {result.nodes} nodes:"
         f" {result.wall_seconds:.1f} s wall, {result.cpu_seconds:.1f} s CPU, {result.pods_per_second:.0f} pods/s,"

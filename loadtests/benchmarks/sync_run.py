@@ -26,14 +26,14 @@ SETTINGS = "mode: observe\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SyncRunResult:
     pods: int
     wall_seconds: float
     cpu_seconds: float
     peak_mib: float
 
 
-async def measure(shape: Shape, program: str) -> Result:
+async def measure(shape: Shape, program: str) -> SyncRunResult:
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as made:
         folder = Path(made)
         settings = folder / "settings.yaml"
@@ -46,7 +46,7 @@ async def measure(shape: Shape, program: str) -> Result:
             began = time.monotonic()
             async with running_controller(spec, START_DEADLINE) as controller:
                 wall, use = time.monotonic() - began, process_use(controller.pid)
-    return Result(shape.pods, wall, use.cpu_seconds, use.peak_mib)
+    return SyncRunResult(shape.pods, wall, use.cpu_seconds, use.peak_mib)
 
 
 def main() -> None:

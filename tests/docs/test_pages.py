@@ -70,7 +70,9 @@ def test_every_planner_has_a_page_with_its_parameters_and_defaults(planner: str)
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
 def test_python_examples_run(page: Path) -> None:
     for block in blocks(page, "python"):
-        exec(compile(block, name_of(page), "exec"), {})
+        names: dict[str, object] = {}
+        exec(compile(block, name_of(page), "exec"), names)
+        assert names.keys() - {"__builtins__"}, "the example defines nothing"
 
 
 @pytest.mark.parametrize(("page", "arguments", "shown"), examples())
