@@ -14,8 +14,8 @@ from matching.problem import Problem
 from reactor.decision.cooldowns import DecisionMemory
 from reactor.decision.decide import Trigger, decide
 from reactor.decision.eligibility import Eligibility
+from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
 from reactor.execution.executor import Executor
-from reactor.execution.outcome import Outcome, Placement, Rematch
 from reactor.planning.pending import check_reservations, pending_pods
 from reactor.planning.problems import placement_problem, rematch_problem
 from reactor.record.logs import cycle_context
@@ -30,11 +30,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CycleParts:
-    """What a cycle works with; wired once."""
+    """The parts that a cycle uses. Built once, by `reactor.app.wire`."""
 
     state: State
     memory: DecisionMemory
-    planner: Callable[[str, Mapping[str, object]], Planner]
+    make_planner: Callable[[str, Mapping[str, object]], Planner]
     executor: Executor
     recorder: Recorder
     settings: Callable[[], Settings]
@@ -65,7 +65,7 @@ async def run_cycle(parts: CycleParts, trigger: Trigger) -> Outcome:
             outcome = replace(outcome, rematch=await _plan_rematch(parts, eligibility, outcome))
             await _execute(parts, eligibility, outcome, executed)
         except Exception:
-            _without_hiding_the_error(record)
+            _record_best_effort(record)
             raise
         outcome = record()
         if outcome.rematch is not None:
@@ -134,7 +134,7 @@ async def _execute(parts: CycleParts, eligibility: Eligibility, outcome: Outcome
             unhappy, rematch.plan_id, rematch.plan, snapshot.at, settings
         )
     if settings.mode is not Mode.ACT:
-        executed += await executor.stop(snapshot.at, "mode is observe now")
+        executed += await executor.stop(snapshot.at, "cancelled: mode is observe now")
         return
     if rematch is not None:
         executed += executor.adopt(rematch.plan, rematch.plan_id, snapshot)
@@ -146,15 +146,15 @@ async def _execute(parts: CycleParts, eligibility: Eligibility, outcome: Outcome
         parts.memory.cooldowns = parts.memory.cooldowns.after_moves(executed, settings)
 
 
-def _without_hiding_the_error(record: Callable[[], object]) -> None:
+def _record_best_effort(record: Callable[[], object]) -> None:
     """The error of the cycle is raised, not one of its record."""
     try:
         record()
     except Exception:
-        log.exception("what a failed cycle did could not be recorded")
+        log.exception("could not record the outcome of the failed cycle")
 
 
 async def _solve(parts: CycleParts, settings: Settings, problem: Problem) -> Plan:
     """In a thread: a large problem takes a while, and watches and probes must not wait for it."""
-    planner = parts.planner(settings.planner.name, settings.planner.parameters)
+    planner = parts.make_planner(settings.planner.name, settings.planner.parameters)
     return await asyncio.to_thread(planner.plan, problem)

@@ -10,7 +10,7 @@ from matching.problem import ProblemError
 from reactor.clock import Clock
 from reactor.cycle import CycleParts, run_cycle
 from reactor.decision.decide import Trigger
-from reactor.execution.outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome
 from reactor.record.metrics import Instruments
 from reactor.state.moves import MoveState
 from reactor.work_queue import WorkQueue

@@ -23,7 +23,7 @@ from reactor.cluster.dump import read_dump
 from reactor.decision.cooldowns import Backoff, Cooldowns, Lineage
 from reactor.decision.decide import Decision, Trigger, decide
 from reactor.decision.eligibility import Eligibility
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.errors import RematchError
 from reactor.planning.pending import check_reservations, pending_pods
 from reactor.planning.problem_builder import fits_now

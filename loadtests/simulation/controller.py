@@ -18,7 +18,7 @@ from reactor.app import Borders, wire
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.cluster.writes import ClusterWriter
-from reactor.execution.outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome
 from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource, ProbeCounter
 from storage.store import Store

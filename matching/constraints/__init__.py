@@ -14,8 +14,11 @@
 A *veto* is a function of a pod's rules and one node. It returns the reason as a short text, or "" when it accepts the
 pair. `node_rules` calls all of them (`VETOES`), once per class of pods with equal rules and group of equal nodes.
 
-An *inter-pod check* reads counts of pods per topology domain (`pod_counts`, `checks`). `inter_pod` builds the checks
-and holds the counts while a planner tries placements. A problem without inter-pod constraints skips all of it.
+An *inter-pod check* (`inter_pod_checks`) reads counts of pods per topology domain (`pod_counts`). `inter_pod` builds
+the checks and holds the counts while a planner tries placements. A problem without inter-pod constraints skips it all.
 
 `validation` rejects rules that the API server would refuse.
+
+To add a constraint: list a veto in `node_rules.VETOES`, or an inter-pod check in `inter_pod.inter_pod_constraints`; and
+write it a second time, independently, in `matching/verify`.
 """

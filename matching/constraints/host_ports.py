@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from matching.array_types import Mask
-from matching.constraints.checks import CheckTable, NoPodCounted
+from matching.constraints.inter_pod_checks import CheckTable, NoPodCounted
 from matching.problem import HostPort
 
 EVERY_ADDRESS = "0.0.0.0"

@@ -12,8 +12,8 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
 from matching.constraints import validation
-from matching.constraints.checks import CheckTable
 from matching.constraints.host_ports import add_host_ports
+from matching.constraints.inter_pod_checks import CheckTable
 from matching.constraints.pod_affinity import add_affinity, add_anti_affinity, add_anti_affinity_of_others
 from matching.constraints.pod_counts import (
     Counts,

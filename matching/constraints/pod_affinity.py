@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matching.array_types import NOWHERE, Mask
-from matching.constraints.checks import CheckTable, CountedPods, NoPodCounted
+from matching.constraints.inter_pod_checks import CheckTable, CountedPods, NoPodCounted
 from matching.constraints.pod_counts import Counts, PodCounter, PodSelection, selection_of
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
-from matching.constraints.checks import CheckTable, CountedPods
+from matching.constraints.inter_pod_checks import CheckTable, CountedPods
 from matching.constraints.pod_counts import Counts, PodCounter, short_key
 from matching.problem import Spread
 from matching.selectors import selector_text, selects

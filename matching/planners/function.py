@@ -26,7 +26,7 @@ from matching.planning.node_loads import shares_of_room
 from matching.planning.outcome import Outcome
 from matching.planning.placement import LeastLoaded, as_wanted, heaviest_first, place_all
 from matching.planning.prepared import PreparedProblem, prepare
-from matching.planning.writing import write_plan
+from matching.planning.write_plan import write_plan
 from matching.problem import Problem, ProblemError
 
 _IN_KSE_UNITS = {"cpu": 1e3, "memory": 1e-6}

@@ -30,7 +30,7 @@ from matching.planning.node_loads import NodeLoads, absolute, check_weights, mar
 from matching.planning.placement import Choose, LeastLoaded, Placed, heaviest_first, place_all
 from matching.planning.prepared import PreparedProblem, prepare
 from matching.planning.reasons.wording import PENDING, amount
-from matching.planning.writing import write_plan
+from matching.planning.write_plan import write_plan
 from matching.problem import TOLERANCE, Problem
 
 _GREEDY_STAY = "the least loaded node that takes it, at its turn, is its current one"

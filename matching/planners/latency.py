@@ -23,7 +23,7 @@ from matching.planning.budget import stays_for_now, within_budget
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
 from matching.planning.reasons.wording import PENDING
-from matching.planning.writing import write_plan
+from matching.planning.write_plan import write_plan
 from matching.problem import Latency, LatencyMeasurement, Problem, Role
 
 

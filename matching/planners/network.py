@@ -24,7 +24,7 @@ from matching.planning.node_loads import NodeLoads, mark_unknown, shares_of_room
 from matching.planning.placement import Placed
 from matching.planning.prepared import PreparedProblem, prepare
 from matching.planning.reasons.wording import PENDING, may_not_stay
-from matching.planning.writing import write_plan
+from matching.planning.write_plan import write_plan
 from matching.preferences import MatchedLoads
 from matching.problem import Problem
 

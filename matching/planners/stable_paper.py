@@ -29,7 +29,7 @@ from matching.plan import BlockingCause, Plan, PlannedMove, Promise, Unplaced
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem, prepare
 from matching.planning.reasons.wording import PENDING, plural
-from matching.planning.writing import write_plan
+from matching.planning.write_plan import write_plan
 from matching.problem import TOLERANCE, Dumping, Options, Problem, Scope
 
 

@@ -46,7 +46,7 @@ def violations(
     named = Counter([each.pod for each in moves] + [each.pod for each in stays] + [each.pod for each in unplaced])
     for key in {*pods, *named}:
         if key not in pods or named[key] != 1:  # 1
-            yield f"{key}: named {named[key]} times"
+            yield f"{key}: appears {named[key]} times in the plan" if key in pods else f"{key}: is not in the problem"
     for stay in stays:
         if stay.pod in pods and pods[stay.pod].node != stay.node:
             yield f"{stay.pod}: is not on {stay.node}"
@@ -56,7 +56,7 @@ def violations(
             pod, where[left.pod] = pods[left.pod], None
             lost = pod.node is not None and (pod.fixed or problem.options.dumping is Dumping.NEVER)
             if lost or left.source != pod.node:  # 2
-                yield f"{left.pod}: loses its node"
+                yield f"{left.pod}: loses its node" if lost else f"{left.pod}: is not on {left.source}"
     arrived: dict[str, list[Pod]] = {name: [] for name in nodes}
     for move in moves:
         if move.target not in nodes:
@@ -94,7 +94,7 @@ def _overfull(problem: Problem, node: Node, there: Sequence[Pod], arrived: Seque
         requested = sum(pod.request[axis] for pod in there)
         too_much = requested > node.allocatable[axis] + TOLERANCE * largest * len(there)
         if too_much and any(pod.request[axis] > 0 for pod in arrived):
-            yield f"{node.name}: too much requested"
+            yield f"{node.name}: {problem.axes[axis]} requests exceed allocatable"
 
 
 def _over_budget(
@@ -115,7 +115,7 @@ def _over_budget(
                 counts[f"node {node}", options.max_moves_per_node] += 1
     for (what, limit), count in counts.items():
         if limit is not None and count > limit:
-            yield f"{what}: {count} moves of running pods"
+            yield f"{what}: {count} moves of running pods, at most {limit} allowed"
 
 
 def blocking_pairs(problem: Problem, ends: Mapping[str, str | None]) -> set[tuple[str, str]]:

@@ -19,7 +19,7 @@ from reactor.cluster.api import ApiRequest
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.errors import ClusterError
-from reactor.execution.outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
 from reactor.state.moves import MoveState

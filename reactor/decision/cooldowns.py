@@ -1,4 +1,7 @@
-"""The decision's memory: which pods and nodes are left alone for a while after a move, a plan or a refused eviction."""
+"""The decision's memory: which pods and nodes are left alone for a while after a move, a plan or a refused eviction.
+
+The checks that apply it are `COOLED_DOWN` in `eligibility`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from matching.plan import Plan
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import Eviction
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Mode, Settings
 from reactor.state.moves import Move, MoveState
 

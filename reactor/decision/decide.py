@@ -8,7 +8,7 @@ from enum import StrEnum
 from reactor.cluster.records import Pod
 from reactor.decision.causes import placement_cause
 from reactor.decision.eligibility import BINDABLE, COOLED_DOWN, EVICTABLE, PROTECTED, Eligibility, Ineligible
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Settings
 from reactor.state.happiness import PodHappiness
 from reactor.state.snapshot import Snapshot
@@ -101,7 +101,7 @@ def _too_little_evidence(pod: Pod, happiness: PodHappiness, settings: Settings) 
     failures, needed = happiness.counts.failures, settings.decision.minimum_failures
     if failures >= needed:
         return None
-    text = f"fewer than {needed:g} failed probes ({failures:.2f} after decay) are no evidence yet"
+    text = f"needs at least {needed:g} failed probes as evidence; after decay there are {failures:.2f}"
     return Wait(pod.uid, pod.key, Reason.TOO_LITTLE_EVIDENCE, text)
 
 

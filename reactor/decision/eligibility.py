@@ -18,7 +18,7 @@ from matching.selectors import matches
 from reactor.cluster.pod_constraints import bound_pvs, unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.cooldowns import Cooldowns
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner import waived_by
 from reactor.settings.selector import parse_selector

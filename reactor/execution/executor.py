@@ -11,8 +11,8 @@ from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import ClusterWriter, gather_limited
 from reactor.decision.eligibility import Eligibility
 from reactor.execution.binder import Binder, Bound
-from reactor.execution.moves import ended, planned, siblings
-from reactor.execution.start import choose_starts
+from reactor.execution.choose_starts import choose_starts
+from reactor.execution.move_states import ended, planned, siblings
 from reactor.execution.strategies import strategies
 from reactor.settings.model import Settings
 from reactor.state.moves import ActiveMoves, Move, MoveState, dumping
@@ -50,7 +50,7 @@ class Executor:
         return adopted
 
     def follow(self, view: ClusterView, now: float, settings: Settings) -> list[Move]:
-        """Bring every move up to what the cluster shows; returns the moves that changed their state."""
+        """Update every move from what the cluster shows; returns the moves that changed their state."""
         changed = []
         taken = {move.replacement for move in self._moves.values() if move.replacement is not None}
         for move in list(self._moves.values()):
@@ -58,7 +58,7 @@ class Executor:
             after = self._strategies[move.strategy].follow(move, view, now, settings.execution, excluded)
             if after.replacement is not None:
                 taken.add(after.replacement)
-            self._keep(after)
+            self._update(after)
             if after.state is not move.state:
                 changed.append(after)
         self._binder.drop_expired(view, now)
@@ -68,14 +68,14 @@ class Executor:
         """Give up what has not started; moves in flight are still followed. Returns the moves that were given up."""
         moves = list(self._moves.values())
         undone = [await self._strategies[move.strategy].undo(move, now, reason) for move in moves]
-        return [self._keep(after) for before, after in zip(moves, undone, strict=True) if after is not before]
+        return [self._update(after) for before, after in zip(moves, undone, strict=True) if after is not before]
 
     async def start(self, eligibility: Eligibility, changed: Callable[[Move], None]) -> None:
         """Start the planned moves that are possible now. `changed` gets each move that changes its state, at once."""
         snapshot = eligibility.snapshot
         starts = choose_starts(self.active_moves(), eligibility)
         for move, reason in starts.skip:
-            changed(self._keep(ended(move, MoveState.SKIPPED, snapshot.at, reason)))
+            changed(self._update(ended(move, MoveState.SKIPPED, snapshot.at, reason)))
         await gather_limited([partial(self._start, move, snapshot, changed) for move in starts.begin])
 
     async def bind(self, moves: Iterable[PlannedMove], snapshot: Snapshot) -> list[Bound]:
@@ -85,9 +85,10 @@ class Executor:
         """The result is kept at once: a failure of another call must not lose it."""
         pod = snapshot.cluster.pods[move.pod.uid]
         self._siblings[move.id] = siblings(pod, snapshot.cluster)
-        changed(self._keep(await self._strategies[move.strategy].start(move, pod, snapshot.at)))
+        changed(self._update(await self._strategies[move.strategy].start(move, pod, snapshot.at)))
 
-    def _keep(self, move: Move) -> Move:
+    def _update(self, move: Move) -> Move:
+        """Track an active move, forget an ended one."""
         if move.active:
             self._moves[move.id] = move
             return move

@@ -1,4 +1,7 @@
-"""The ways of moving a pod. A problem names the strategy of each pod, a plan that of each move."""
+"""The ways of moving a pod. A problem names the strategy of each pod, a plan that of each move.
+
+To add one: a value of `matching.problem.Strategy`, a class here, and its choice in `planning/problem_builder.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from matching.problem import Strategy
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import ClusterWriter
-from reactor.execution.moves import after_eviction, ended, followed
+from reactor.execution.move_states import after_eviction, ended, followed
 from reactor.settings.model import Execution
 from reactor.state.moves import Move, MoveState
 

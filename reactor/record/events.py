@@ -17,7 +17,7 @@ from reactor.cluster.records import ConfigMap, Pod
 from reactor.cluster.writes import Announcement
 from reactor.decision.decide import Unhappy, Wait
 from reactor.errors import ClusterError, NotFound, format_errors
-from reactor.execution.outcome import Placement, Rematch
+from reactor.execution.cycle_outcome import Placement, Rematch
 from reactor.state.moves import Move, MoveState, PodRef
 from reactor.state.snapshot import Snapshot
 

@@ -15,8 +15,8 @@ from matching.plan import PlannedMove, Unplaced
 from matching.serialization import plan_to_json
 from reactor.decision.cooldowns import Lineage
 from reactor.decision.decide import Decision, Unhappy, Wait
-from reactor.decision.reasons import Reason
-from reactor.execution.outcome import Placement, Rematch
+from reactor.decision.wait_reasons import Reason
+from reactor.execution.cycle_outcome import Placement, Rematch
 from reactor.record.stored_problem import problem_row
 from reactor.settings.model import Mode, Planner
 from reactor.state.moves import Move, MoveState

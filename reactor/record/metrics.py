@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from reactor.cluster.kinds import Kind
 from reactor.cluster.writes import Binding, Eviction
 from reactor.decision.decide import Trigger
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.state.moves import ENDED
 
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10)

@@ -13,7 +13,7 @@ from reactor.cluster.kinds import Kind
 from reactor.decision.decide import Decision
 from reactor.decision.eligibility import Management
 from reactor.errors import ClusterError, Expired
-from reactor.execution.outcome import Outcome, Placement, Rematch
+from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
 from reactor.record.events import EventQueue, move_event, placement_events, unhappy_event, wait_event
 from reactor.record.history import History
 from reactor.record.metrics import Instruments

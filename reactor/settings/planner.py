@@ -1,7 +1,8 @@
 """The planner of the settings: is it installed, are its parameters valid, and may it act?
 
 A planner's parameters are the fields of its dataclass, in camelCase. pydantic checks their names and types; the planner
-itself checks their values.
+itself checks their values. Settings that all planners share (scope, headroom, limits on moves) reach it as
+`Problem.options`, made in `reactor/planning/problems.py`.
 """
 
 from __future__ import annotations

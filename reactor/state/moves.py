@@ -1,4 +1,4 @@
-"""Moves as values: what a snapshot holds of the execution. `reactor.execution.moves` has the state machine."""
+"""Moves as values: what a snapshot holds of the execution. `reactor.execution.move_states` has the state machine."""
 
 from __future__ import annotations
 

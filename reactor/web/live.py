@@ -13,7 +13,7 @@ from reactor.clock import Clock
 from reactor.cluster.records import Node, Pod
 from reactor.decision.causes import node_use
 from reactor.decision.eligibility import Eligibility, Management
-from reactor.execution.outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome
 from reactor.record.history_reader import HistoryEntry, HistoryTotals
 from reactor.state.snapshot import Snapshot
 from reactor.web.chart_samples import ChartSample, ChartSamples

@@ -11,8 +11,9 @@ from reactor.planning.problems import rematch_problem
 from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.settings.model import Settings
 from reactor.signals.probes import ProbeEvidence
-from reactor.state.happiness import probability, threshold_of
+from reactor.state.happiness import probability
 from reactor.state.snapshot import Snapshot
+from reactor.state.thresholds import threshold_of
 from reactor.web.view import (
     AxisView,
     CurrentDecision,

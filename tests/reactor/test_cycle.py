@@ -15,9 +15,9 @@ from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.errors import InputError
-from reactor.execution.outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome
 from reactor.state.moves import MoveState
 from reactor.state.snapshot import Snapshot
 from tests.support.clock import NOW, eventually
@@ -299,7 +299,7 @@ def refuse(_name: str, _parameters: Mapping[str, object]) -> Planner:
 async def refused(rig: Rig) -> None:
     """A cycle in which the planner refuses the problem."""
     with pytest.raises(ProblemError):
-        await run_cycle(replace_fields(rig.controller.parts, planner=refuse), Trigger.UNHAPPY)
+        await run_cycle(replace_fields(rig.controller.parts, make_planner=refuse), Trigger.UNHAPPY)
 
 
 async def test_the_end_of_a_move_is_recorded_although_the_planner_fails_in_the_same_cycle(rig: Rig) -> None:
@@ -376,7 +376,7 @@ async def test_a_replacement_is_bound_to_its_reserved_node_without_any_planner(r
     await evicted(rig)
     rig.replace_pod(WEB, "web-2")
 
-    outcome = await run_cycle(replace_fields(rig.controller.parts, planner=refuse), Trigger.UNHAPPY)
+    outcome = await run_cycle(replace_fields(rig.controller.parts, make_planner=refuse), Trigger.UNHAPPY)
 
     assert rig.writer.bound == [("web-2", "n2")]
     assert outcome.placement is not None

@@ -11,8 +11,8 @@ import pytest
 from matching.problem import ProblemError
 from reactor.cycle import CycleParts
 from reactor.decision.decide import Decision, Trigger, Wait
-from reactor.decision.reasons import Reason
-from reactor.execution.outcome import Outcome
+from reactor.decision.wait_reasons import Reason
+from reactor.execution.cycle_outcome import Outcome
 from reactor.loop import SHORTEST_PAUSE
 from reactor.state.moves import Move
 from tests.support.clock import NOW, eventually

@@ -26,9 +26,10 @@ from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource
 from reactor.signals.probe_counts import ProbeCounts
 from reactor.signals.usage import UsageHistory, UsageView
-from reactor.state.happiness import PodHappiness, Threshold, ThresholdSource, probability
+from reactor.state.happiness import PodHappiness, probability
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
+from reactor.state.thresholds import Threshold, ThresholdSource
 from tests.support.clock import NOW
 
 GIB = 2.0**30

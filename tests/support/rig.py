@@ -22,7 +22,7 @@ from reactor.cluster.records import (
 )
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
-from reactor.execution.outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome
 from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource
 from reactor.state.snapshot import Snapshot

@@ -11,7 +11,7 @@ from loadtests.experiments.stable.driver import Machine, MoveSpan, Observation
 from loadtests.experiments.stable.records import StepRecord
 from loadtests.workloads.placement import Placement
 from loadtests.workloads.samples import RequestOutcome, summarise, summarise_by_app
-from reactor.execution.outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome
 from reactor.state.moves import Move, MoveState
 
 AFTERMATH = 1.0

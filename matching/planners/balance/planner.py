@@ -21,7 +21,7 @@ from matching.planning.node_loads import axis_weights, check_weights, mark_unkno
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
 from matching.planning.reasons.wording import NOBODY_MOVES, PENDING, percent, plural, shares
-from matching.planning.writing import write_plan
+from matching.planning.write_plan import write_plan
 from matching.problem import Problem
 
 _UNKNOWN_SHIFT = 0.25

@@ -19,7 +19,7 @@ from matching.planning.node_loads import NodeLoads, axis_weights, check_weights,
 from matching.planning.placement import LeastLoaded, as_wanted, heaviest_first, place_all
 from matching.planning.prepared import PreparedProblem, prepare
 from matching.planning.reasons.wording import percent
-from matching.planning.writing import write_plan
+from matching.planning.write_plan import write_plan
 from matching.problem import TOLERANCE, Problem
 
 _STAY = "the best placement found leaves it where it is"

@@ -3,9 +3,9 @@
 `matching.preferences` defines the preferences, `serial_choice` finds the matching. The planner adds:
 
 - No pod loses its node. Without room by peaks a pod is placed with less headroom, and the plan names these pods.
-  - A plan is better than leaving the running pods alone and only placing the pending ones: less overload, fewer unhappy
-    pods on overloaded nodes, or unhappy pods on clearly less loaded nodes. If the matching of the whole cluster is not,
-    the one of the unhappy pods alone is tried. If that is not either, no running pod moves and a note says why.
+- The plan must beat the baseline, in which running pods stay and pending pods are placed: less overload, fewer unhappy
+  pods on overloaded nodes, or unhappy pods on clearly less loaded nodes. If the matching of the whole cluster does not,
+  the matching of the unhappy pods alone is tried. If that does not either, no running pod moves and a note says why.
 - Each move pays for itself. When both matchings are better than nothing, the one that helps more unhappy pods is
   preferred; when they help as many, the one with less overload, where each move counts as `relief` of overload. So one
   unhappy pod does not make ten happy ones move.
@@ -34,7 +34,7 @@ from matching.planning.objective import Score, helped, is_better, price, score, 
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
 from matching.planning.reasons.wording import NO_ROOM, NOBODY_MOVES, NOT_BETTER, plural
-from matching.planning.writing import write_plan
+from matching.planning.write_plan import write_plan
 from matching.problem import Availability, Dumping, Options, Problem, Scope
 
 _NARROWING = {
@@ -64,13 +64,13 @@ class StablePlanner:
         options = self._with_parameters(problem.options)
         prepared = prepare(problem if options == problem.options else replace(problem, options=options))
         choose = choice_with_dumping if _dumps(prepared) else serial_choice
-        alone = choose(prepared, prepared.arrays.pending, prepared.arrays.current)
+        baseline = choose(prepared, prepared.arrays.pending, prepared.arrays.current)
         if problem.options.scope is Scope.AFFECTED:
-            return write_plan(self.name, prepared, fewest_moves(prepared, alone))
-        return write_plan(self.name, prepared, _best(prepared, alone, score(prepared.arrays, alone.at)))
+            return write_plan(self.name, prepared, fewest_moves(prepared, baseline))
+        return write_plan(self.name, prepared, _best(prepared, baseline, score(prepared.arrays, baseline.at)))
 
     def _with_parameters(self, options: Options) -> Options:
-        """A setting of the planner or of the problem, whichever is not the default."""
+        """The planner's parameter applies unless it is the default; then the problem's option does."""
         dumping = options.dumping if self.dumping is Dumping.NEVER else self.dumping
         availability = options.availability if self.availability is Availability.BEFORE else self.availability
         return replace(options, dumping=dumping, availability=availability)
@@ -147,8 +147,8 @@ def _narrowed(found: _Candidate, wider: _Candidate | None, dropped: list[str]) -
         cause = BlockingCause.BUDGET
     notes = list(dropped)
     if wider is not None:
-        fewer = f"that of {_SCOPE_NAMES[found.scope]} ({plural(found.moves, 'move')}) helps as much or more"
-        notes.append(f"matching of {_SCOPE_NAMES[wider.scope]} ({plural(wider.moves, 'move')}) set aside: {fewer}")
+        fewer = f"that of {_SCOPE_NAMES[found.scope]} ({plural(found.moves, 'move')}) helps at least as much"
+        notes.append(f"matching of {_SCOPE_NAMES[wider.scope]} ({plural(wider.moves, 'move')}) rejected: {fewer}")
     return replace(found, outcome=replace(found.outcome, cause=cause, notes=(*notes, *found.outcome.notes)))
 
 
@@ -170,7 +170,7 @@ def _matchings(prepared: PreparedProblem, dropped: list[str]) -> Iterator[tuple[
 
 
 def _worth_it(prepared: PreparedProblem, found: _Candidate, before: Score) -> bool:
-    """A matching in which every running pod stays costs nothing. None may leave more pending pods without a node."""
+    """A matching in which every running pod stays costs nothing. More unplaced pods are never worth it."""
     options = prepared.problem.options
     if found.after.unplaced > before.unplaced:
         return False

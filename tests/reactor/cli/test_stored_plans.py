@@ -15,7 +15,7 @@ from matching.registry import load_planner
 from matching.serialization import problem_to_json
 from matching.testing import random_problem
 from reactor.decision.decide import Decision, Trigger
-from reactor.execution.outcome import Rematch
+from reactor.execution.cycle_outcome import Rematch
 from reactor.record.history import History
 from reactor.settings.model import Mode, Planner
 from storage.rows import ProblemRow

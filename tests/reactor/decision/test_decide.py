@@ -9,7 +9,7 @@ import pytest
 from reactor.cluster.records import Pod
 from reactor.decision.cooldowns import Backoff, Cooldowns, Lineage
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait, decide
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Settings
 from reactor.state.snapshot import Needs
 from tests.support.clock import NOW

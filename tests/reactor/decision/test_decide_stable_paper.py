@@ -8,7 +8,7 @@ import pytest
 
 from reactor.decision.cooldowns import Backoff, Cooldowns, Lineage
 from reactor.decision.decide import Decision, decide
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Settings
 from tests.support.clock import NOW
 from tests.support.cluster import GIB, make_eligibility, make_node, make_pod, make_settings, make_snapshot

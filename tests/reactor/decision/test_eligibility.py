@@ -20,7 +20,7 @@ from reactor.decision.eligibility import (
     Management,
     Veto,
 )
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.state.snapshot import Needs
 from tests.support.clock import NOW
 from tests.support.cluster import (

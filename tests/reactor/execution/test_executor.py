@@ -9,7 +9,7 @@ import pytest
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
 from reactor.decision.cooldowns import Cooldowns, Lineage
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.execution.executor import Executor
 from reactor.record.history import lineage_from
 from reactor.state.moves import Move, MoveState

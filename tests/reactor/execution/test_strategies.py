@@ -6,7 +6,7 @@ import pytest
 
 from matching.problem import Strategy
 from reactor.cluster.writes import Eviction, EvictionAnswer
-from reactor.execution.moves import STATE_AFTER_EVICTION
+from reactor.execution.move_states import STATE_AFTER_EVICTION
 from reactor.execution.strategies import Evict, strategies
 from reactor.settings.model import Execution
 from reactor.state.moves import MoveState

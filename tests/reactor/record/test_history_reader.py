@@ -10,8 +10,8 @@ import pytest
 from matching.registry import load_planner
 from matching.testing import random_problem
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
-from reactor.decision.reasons import Reason
-from reactor.execution.outcome import Rematch
+from reactor.decision.wait_reasons import Reason
+from reactor.execution.cycle_outcome import Rematch
 from reactor.record.history import History
 from reactor.record.history_reader import HistoryEntry, HistoryReader, HistoryTotals
 from reactor.record.stored_problem import decompress, problem_row, read_problem

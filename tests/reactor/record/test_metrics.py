@@ -10,7 +10,7 @@ from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.writes import Binding, Eviction
 from reactor.decision.decide import Trigger
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.errors import Expired, Unreachable
 from reactor.record.metrics import Instruments
 from reactor.record.recorder import WatchRecorder

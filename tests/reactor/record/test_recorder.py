@@ -12,9 +12,9 @@ from matching.testing import random_problem
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
-from reactor.decision.reasons import Reason
+from reactor.decision.wait_reasons import Reason
 from reactor.execution.binder import Bound
-from reactor.execution.outcome import Outcome, Placement, Rematch
+from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
 from reactor.state.moves import Move
 from reactor.state.snapshot import Snapshot
 from tests.support.clock import NOW

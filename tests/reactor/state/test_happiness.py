@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from reactor.cluster.records import Namespace, Pod
 from reactor.settings.model import Happiness
 from reactor.signals.probe_counts import ProbeCounts, decay, spread
-from reactor.state.happiness import THRESHOLD_ANNOTATION, Threshold, ThresholdSource, probability, threshold_of
+from reactor.state.happiness import probability
+from reactor.state.thresholds import THRESHOLD_ANNOTATION, Threshold, ThresholdSource, threshold_of
 
 numbers = st.floats(0, 1e6)
 half_lives = st.floats(1, 1e5)

@@ -11,7 +11,7 @@ from matching.plan import PlannedMove
 from matching.problem import Strategy
 from reactor.cluster.records import Owner
 from reactor.cluster.writes import Eviction, EvictionAnswer
-from reactor.execution.moves import after_eviction, planned
+from reactor.execution.move_states import after_eviction, planned
 from reactor.state.moves import Move, MoveState, PodRef
 from tests.support.clock import NOW
 from tests.support.cluster import make_node, make_owner, make_pod, make_view

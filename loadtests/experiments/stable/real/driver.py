@@ -27,7 +27,7 @@ from loadtests.workloads.samples import RequestOutcome
 from loadtests.workloads.vegeta import Vegeta
 from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import Kind
-from reactor.execution.outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome
 from reactor.record.recorder import Listener
 from reactor.settings.load import dump_settings
 from reactor.settings.model import Settings

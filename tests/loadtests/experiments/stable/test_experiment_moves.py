@@ -6,7 +6,7 @@ from loadtests.experiments.stable.driver import MoveSpan, Observation
 from loadtests.experiments.stable.measurement import ControllerCounter, MoveCounts, lost_in_moves
 from loadtests.workloads.samples import RequestOutcome, RequestSample
 from reactor.decision.decide import Decision, Trigger
-from reactor.execution.outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome
 from reactor.state.moves import Move
 from tests.support.cluster import make_pod
 from tests.support.moves import make_move

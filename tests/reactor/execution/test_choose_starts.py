@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reactor.cluster.records import Node, Pod
-from reactor.execution.start import Starts, choose_starts
+from reactor.execution.choose_starts import Starts, choose_starts
 from reactor.state.moves import Move
 from tests.support.clock import NOW
 from tests.support.cluster import GIB, make_eligibility, make_node, make_pdb, make_pod, make_settings, make_snapshot

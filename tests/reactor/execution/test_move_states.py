@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reactor.cluster.records import Pod
-from reactor.execution.moves import followed as follow
-from reactor.execution.moves import replacement, siblings
+from reactor.execution.move_states import followed as follow
+from reactor.execution.move_states import replacement, siblings
 from reactor.settings.model import Execution
 from reactor.state.moves import ActiveMoves, Move, MoveState
 from tests.support.clock import NOW
