@@ -185,7 +185,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             settings=settings,
             watch=ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock)),
             metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments),
-            maintenance=StoreMaintenance(state, store, settings.get, clock, instruments),
+            maintenance=StoreMaintenance(state, store, controller.recorder, settings.get, clock, instruments),
             compilation=KernelCompilation(state, clock),
         )
 

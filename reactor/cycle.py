@@ -67,10 +67,7 @@ async def run_cycle(parts: CycleParts, trigger: Trigger) -> Outcome:
         except Exception:
             _record_best_effort(record)
             raise
-        outcome = record()
-        if outcome.rematch is not None:
-            await parts.recorder.record_problem(outcome.rematch, settings)
-        return outcome
+        return record()
 
 
 def _take_snapshot(parts: CycleParts, cycle: str, settings: Settings) -> tuple[Snapshot, tuple[Move, ...]]:

@@ -1,4 +1,4 @@
-"""Writes happiness to the store at intervals, prunes the store, and sets the gauges of both."""
+"""Writes happiness and problems to the store at intervals, prunes the store, and sets the gauges of both."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import structlog
 from reactor.clock import Clock
 from reactor.cluster.kinds import Kind
 from reactor.record.metrics import Instruments
+from reactor.record.recorder import Recorder
 from reactor.settings.model import Settings
 from reactor.state.live_state import State
 from storage import StorageError
@@ -24,9 +25,16 @@ PRUNE_EVERY = 3600.0
 
 class StoreMaintenance:
     def __init__(
-        self, state: State, store: Store, settings: Callable[[], Settings], clock: Clock, instruments: Instruments
+        self,
+        state: State,
+        store: Store,
+        recorder: Recorder,
+        settings: Callable[[], Settings],
+        clock: Clock,
+        instruments: Instruments,
     ) -> None:
         self._state = state
+        self._recorder = recorder
         self._store = store
         self._settings = settings
         self._clock = clock
@@ -41,9 +49,12 @@ class StoreMaintenance:
                 self._set_gauges()
                 await self._clock.sleep(SAVE_EVERY)
                 self._save()
+                await self._state.yield_to_cycle()
+                await self._recorder.write_problems()
                 await self._prune()
         finally:
             self._save(everything=True)
+            await self._recorder.write_problems()
 
     def _save(self, *, everything: bool = False) -> None:
         """Pods with new failures every time; all pods, whose successes grow by themselves, less often."""

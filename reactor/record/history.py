@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -20,7 +21,7 @@ from reactor.execution.cycle_outcome import Placement, Rematch
 from reactor.record.stored_problem import problem_row
 from reactor.settings.model import Mode, Planner
 from reactor.state.moves import Move, MoveState
-from storage.rows import DecisionKind, DecisionRow, MoveRow, PlanRow
+from storage.rows import DecisionKind, DecisionRow, MoveRow, PlanRow, ProblemRow
 from storage.store import Store
 
 
@@ -32,6 +33,7 @@ class History:
         self._last_wait: dict[str, Reason] = {}
         self._last_placement: dict[str, str] = {}
         self._unplanned: dict[str, str] = {}
+        self._problems: list[Callable[[], ProblemRow]] = []
         self._numbers = itertools.count(1)
 
     def waits(self, cycle: str, decision: Decision) -> list[Wait]:
@@ -85,10 +87,13 @@ class History:
             )
         )
 
-    async def problem(self, rematch: Rematch, planner: Planner) -> None:
-        """After its plan, and in a thread: compressing the problem of a large cluster takes a while."""
-        row = await asyncio.to_thread(problem_row, rematch.plan_id, rematch.problem, rematch.plan, planner)
-        self._store.add_problem(row)
+    def problem(self, rematch: Rematch, planner: Planner) -> None:
+        """Kept until `write_problems`: to compress the problem of a large cluster takes longer than its plan."""
+        self._problems.append(partial(problem_row, rematch.plan_id, rematch.problem, rematch.plan, planner))
+
+    async def write_problems(self) -> None:
+        while self._problems:
+            self._store.add_problem(await asyncio.to_thread(self._problems.pop(0)))
 
     def moves(self, cycle: str, moves: Sequence[Move], at: float) -> None:
         """`cycle` is empty for moves of which no cycle is recorded yet."""

@@ -58,9 +58,9 @@ class Recorder:
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
 
-    async def record_problem(self, rematch: Rematch, settings: Settings) -> None:
-        """The problem of a recorded plan. Takes a while for a large cluster, so nothing should wait for it."""
-        await self._history.problem(rematch, settings.planner)
+    async def write_problems(self) -> None:
+        """The problems of the plans recorded since the last call. Not part of a cycle: the next one need not wait."""
+        await self._history.write_problems()
 
     def record_moves(self, cycle: str, moves: Sequence[Move], snapshot: Snapshot) -> None:
         """Moves that changed their state."""
@@ -91,6 +91,7 @@ class Recorder:
     def _rematch(self, cycle: str, decision: Decision, rematch: Rematch, settings: Settings) -> None:
         plan = rematch.plan
         self._history.plan(cycle, decision, rematch, settings.mode)
+        self._history.problem(rematch, settings.planner)
         self._instruments.plans.labels(plan.planner).inc()
         self._instruments.blocking_pairs.set(plan.certificate.blocking_pairs)
         self._instruments.planned_moves.set(len(plan.moves))

@@ -24,6 +24,8 @@ KIND = "RematchStoredProblem"
 VERSION = 1
 LARGEST = 4 * 2**20
 """Bytes of a compressed document. A larger one is not stored."""
+MOST_PODS = 50_000
+"""A problem with more pods is not even encoded: it would be too large, and take seconds of CPU."""
 
 _OUR_KIND = re.compile(rb'\s*\{\s*"kind"\s*:\s*"Rematch(Stored)?Problem"')
 
@@ -47,6 +49,8 @@ class StoredProblem(Struct, frozen=True):
 
 def problem_row(plan_id: str, problem: Problem, plan: Plan, planner: Planner) -> ProblemRow:
     """Takes 0.3 s of CPU for 10,000 pods: call it in a thread. What cannot be stored has a note that says why."""
+    if len(problem.pods) > MOST_PODS:
+        return ProblemRow(plan_id, None, f"not stored: {len(problem.pods)} pods are more than {MOST_PODS}")
     try:
         document = zlib.compress(_encode(problem, plan, planner), level=1)
     except ProblemError as error:

@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails
 from matching.parameters import ParameterError
 from matching.plan import Planner, Promise
 from matching.problem import ProblemError
-from matching.registry import known_planners, load_planner, parameter_fields, planner_class
+from matching.registry import known_planners, parameter_fields, planner_class
 from reactor.errors import FieldError
 from reactor.settings.document import nearest, path_of
 from reactor.settings.model import Mode, Settings
@@ -44,7 +44,8 @@ _EXPECTED = {
 
 def make_planner(name: str, parameters: Mapping[str, object]) -> Planner:
     """Raises ProblemError for an unknown planner, ParameterError for the first invalid parameter."""
-    return load_planner(name, checked_parameters(planner_class(name), parameters))
+    kind = _planner_class(name)
+    return kind(**checked_parameters(kind, parameters))
 
 
 def planner_errors(settings: Settings) -> list[FieldError]:
@@ -70,6 +71,10 @@ def planner_errors(settings: Settings) -> list[FieldError]:
             " choose another planner, `mode: observe`, or set planner.allowUnsafe to true",
         )
     ]
+
+
+_planner_class = lru_cache(maxsize=32)(planner_class)
+"""Cached, because each look-up reads the metadata of all installed packages, and each cycle that plans needs one."""
 
 
 @lru_cache(maxsize=32)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reactor.background.store_maintenance import StoreMaintenance
+from reactor.decision.decide import Trigger
 from storage.store import Store
 from tests.support.cluster import make_event, make_node, make_pod
 from tests.support.rig import Rig
@@ -32,7 +33,7 @@ def value(rig: Rig, name: str, **labels: str) -> float | None:
 
 
 async def test_failures_are_stored_soon_and_everything_at_the_end(rig: Rig, store: Store) -> None:
-    maintenance = StoreMaintenance(rig.state, store, lambda: rig.settings, rig.clock, rig.instruments)
+    maintenance = StoreMaintenance(rig.state, store, rig.recorder, lambda: rig.settings, rig.clock, rig.instruments)
     task = asyncio.create_task(maintenance.run())
     rig.fail(make_pod("web-1"), 7)
 
@@ -51,7 +52,7 @@ async def test_failures_are_stored_soon_and_everything_at_the_end(rig: Rig, stor
 async def test_what_is_stored_restores_the_same_counts(rig: Rig, store: Store) -> None:
     pod = make_pod("web-1")
     rig.fail(pod, 7)
-    maintenance = StoreMaintenance(rig.state, store, lambda: rig.settings, rig.clock, rig.instruments)
+    maintenance = StoreMaintenance(rig.state, store, rig.recorder, lambda: rig.settings, rig.clock, rig.instruments)
     task = asyncio.create_task(maintenance.run())
     await rig.clock.settle()
     task.cancel()
@@ -69,7 +70,7 @@ async def test_what_is_stored_restores_the_same_counts(rig: Rig, store: Store) -
 
 
 async def test_the_state_shows_in_metrics_from_the_start(rig: Rig, store: Store) -> None:
-    maintenance = StoreMaintenance(rig.state, store, lambda: rig.settings, rig.clock, rig.instruments)
+    maintenance = StoreMaintenance(rig.state, store, rig.recorder, lambda: rig.settings, rig.clock, rig.instruments)
     task = asyncio.create_task(maintenance.run())
     await rig.clock.settle()
     task.cancel()
@@ -79,3 +80,16 @@ async def test_the_state_shows_in_metrics_from_the_start(rig: Rig, store: Store)
     assert value(rig, "rematch_storage_ok") == 1
     assert value(rig, "rematch_objects", kind="pods") == 2
     assert value(rig, "rematch_objects", kind="jobs") == 0
+
+
+async def test_problems_are_written_after_the_cycle_that_planned(rig: Rig, store: Store) -> None:
+    maintenance = StoreMaintenance(rig.state, store, rig.recorder, lambda: rig.settings, rig.clock, rig.instruments)
+    outcome = await rig.run_cycle(Trigger.DEMAND)
+    assert outcome.rematch is not None
+    assert rig.rows.problems == []
+
+    task = asyncio.create_task(maintenance.run())
+    await rig.clock.settle()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert [row.plan_id for row in rig.rows.problems] == [outcome.rematch.plan_id]

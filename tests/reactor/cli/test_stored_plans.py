@@ -41,7 +41,8 @@ async def _fill(path: Path, problem: Problem, plan: Plan, planner: Planner) -> N
     async with await Store.open(path) as store:
         history, rematch = History(store), Rematch("p1", plan, problem)
         history.plan("c1", Decision(NOW, Trigger.INTERVAL), rematch, Mode.OBSERVE)
-        await history.problem(rematch, planner)
+        history.problem(rematch, planner)
+        await history.write_problems()
         history.plan("c2", Decision(NOW, Trigger.INTERVAL), Rematch("p2", plan, problem), Mode.OBSERVE)
         store.add_problem(ProblemRow("p2", None, "not stored: 5.0 MiB compressed are more than 4 MiB"))
 

@@ -140,3 +140,10 @@ def test_a_problem_that_is_too_large_is_not_stored_and_the_row_says_so(monkeypat
     row = problem_row("p1", random_problem(0), make_plan(), Planner())
     assert row.document is None
     assert row.note.startswith("not stored: ")
+
+
+def test_a_problem_with_too_many_pods_is_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reactor.record.stored_problem.MOST_PODS", 2)
+    problem = random_problem(3)
+    row = problem_row("p1", problem, make_plan(), Planner())
+    assert (row.document, row.note) == (None, f"not stored: {len(problem.pods)} pods are more than 2")
