@@ -152,7 +152,8 @@ def _welcome(arm: Arm) -> str:
     return (
         f"\n  dashboard   {arm.controller.url}/\n"
         f"  kubectl     kubectl --kubeconfig {arm.kubeconfig} get pods -A -o wide -w\n"
-        f"  settings    {arm.kubeconfig.parent / 'settings.yaml'} (edit it: in force within 2 s)\n\n"
+        f"  settings    {arm.kubeconfig.parent / 'settings.yaml'} (edit it: in force within 2 s)\n"
+        f"  store       {arm.kubeconfig.parent / 'rematch.db'} (rematch history --store ...)\n\n"
         "The apps were placed by kube-scheduler's default scores on their stated requests.\n"
         f"The load rises for 20 s; at full load {weak[0]} would need {weak[1]:.0%} of its CPU. Ctrl-C ends it.\n"
     )

@@ -8,10 +8,11 @@ from reactor.cli.client import fetch
 from reactor.cli.output import table
 from reactor.cli.planning import make_plan, settings_for
 from reactor.clock import rfc3339
-from reactor.cluster.dump import read_dump
+from reactor.cluster.dump import read_dump, read_input
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
+from reactor.record.stored_problem import is_problem
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.state.snapshot import Snapshot
 from reactor.web.pod_page import placement_in, placement_now, pod_view
@@ -33,7 +34,10 @@ def explain_from_files(
 ) -> PodView:
     namespace, name = wanted
     settings = settings_for(settings_file, scheduler_name)
-    look = snapshot_from_dump(read_dump(files), settings)
+    data = {path: read_input(path) for path in files}
+    if any(map(is_problem, data.values())):
+        raise InputError(f"{', '.join(files)}: explain needs what kubectl printed; `rematch plan -f` reads a problem")
+    look = snapshot_from_dump(read_dump(files, data), settings)
     snapshot = look.snapshot
     pod = snapshot.cluster.pod_named(namespace, name)
     if pod is None:

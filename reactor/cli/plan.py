@@ -30,9 +30,11 @@ def plan_and_show(request: PlanRequest) -> None:
         asyncio.run(plan_live(request))
         return
     data = {path: read_input(path) for path in request.files}
-    first = next(iter(data.values()))
-    if len(data) == 1 and is_problem(first):
-        click.echo(_from_problem(request, *read_problem(first)))
+    problems = [content for content in data.values() if is_problem(content)]
+    if problems and len(data) > 1:
+        raise click.UsageError("a problem file is whole by itself; leave out the other files")
+    if problems:
+        click.echo(_from_problem(request, *read_problem(problems[0])))
     else:
         click.echo(_from_dump(request, data))
 

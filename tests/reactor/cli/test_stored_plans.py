@@ -116,6 +116,19 @@ def test_a_bare_problem_is_planned_too(rematch: Command, tmp_path: Path) -> None
     assert [move["pod"] for move in moves] == [move.pod for move in load_planner("stable").plan(problem).moves]
 
 
+def test_a_problem_is_no_dump_and_no_part_of_one(rematch: Command, tmp_path: Path) -> None:
+    file, other = tmp_path / "problem.json", tmp_path / "dump.json"
+    file.write_bytes(problem_to_json(random_problem(4)))
+    other.write_text('{"kind": "List", "items": []}')
+
+    both = rematch("plan", "-f", file, "-f", other)
+    explained = rematch("explain", "-f", file, "default/pod-1")
+
+    assert (both.code, explained.code) == (2, 2)
+    assert "leave out the other files" in both.err
+    assert "explain needs what kubectl printed" in explained.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
