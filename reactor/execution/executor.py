@@ -71,7 +71,10 @@ class Executor:
         return [self._update(after) for before, after in zip(moves, undone, strict=True) if after is not before]
 
     async def start(self, eligibility: Eligibility, changed: Callable[[Move], None]) -> None:
-        """Start the planned moves that are possible now. `changed` gets each move that changes its state, at once."""
+        """Start the planned moves that are possible now. `changed` gets each move that changes its state, at once.
+
+        The cycle has stored the planned moves before (`Recorder.store_planned_moves`).
+        """
         snapshot = eligibility.snapshot
         starts = choose_starts(self.active_moves(), eligibility)
         for move, reason in starts.skip:
