@@ -24,10 +24,11 @@ import msgspec
 import yaml
 
 from loadtests.benchmarks.cluster_setup import BenchCluster, FakeUsage, bench_cluster, timed_progress
+from loadtests.benchmarks.fake_pods import unhealthy_event
 from loadtests.benchmarks.process import ProcessUse, process_use
 from loadtests.controlplane import serve_metrics
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
-from loadtests.embedded.objects import timestamp
+from loadtests.embedded.resources import Json
 from loadtests.kwok import NAMESPACE, Fleet, PodChange
 from loadtests.tools.ports import free_port
 from loadtests.tools.processes import Progress
@@ -168,22 +169,9 @@ async def _react(cluster: BenchCluster, api: LabApi, node: str, progress: Progre
     return reaction
 
 
-def _unhealthy(pod: Pod, count: int = 10) -> dict[str, object]:
-    """What a kubelet says after so many failed liveness probes."""
-    now = timestamp(SystemClock().now())
-    reference = {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
-    return {
-        "metadata": {"name": f"{pod.name}.unhealthy", "namespace": pod.namespace},
-        "involvedObject": {"apiVersion": "v1", **reference, "fieldPath": "spec.containers{web}"},
-        "reason": "Unhealthy",
-        "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
-        "type": "Warning",
-        "count": count,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "source": {"component": "kubelet", "host": pod.node},
-        "reportingComponent": "kubelet",
-    }
+def _unhealthy(pod: Pod) -> Json:
+    reference = {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+    return unhealthy_event(reference, pod.node, f"{pod.name}.unhealthy", 10, SystemClock().now())
 
 
 def report(result: ScaleResult) -> str:

@@ -6,7 +6,7 @@ Half of the nodes are crowded to just above the pressure at which a move can hel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +31,22 @@ class Size:
     @property
     def pods(self) -> int:
         return self.nodes * self.pods_per_node
+
+
+def unhealthy_event(reference: Mapping[str, str], node: str | None, name: str, count: int, now: float) -> Json:
+    """The Event of a kubelet after `count` failed liveness probes of the pod with this namespace, name and UID."""
+    return {
+        "metadata": {"name": name, "namespace": reference["namespace"]},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", **reference, "fieldPath": "spec.containers{web}"},
+        "reason": "Unhealthy",
+        "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
+        "type": "Warning",
+        "count": count,
+        "firstTimestamp": timestamp(now),
+        "lastTimestamp": timestamp(now),
+        "source": {"component": "kubelet", "host": node},
+        "reportingComponent": "kubelet",
+    }
 
 
 class FakePodCluster:
@@ -75,20 +91,9 @@ class FakePodCluster:
     def report_unhealthy(self, pod: Json, count: int = 10) -> None:
         """What a kubelet says after so many failed liveness probes."""
         self._events += 1
-        now = timestamp(self._clock.now())
-        reference = {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
-        event = {
-            "metadata": {"name": f"{name_of(pod)}.{self._events}", "namespace": namespace_of(pod)},
-            "involvedObject": {"apiVersion": "v1", **reference, "fieldPath": "spec.containers{web}"},
-            "reason": "Unhealthy",
-            "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
-            "type": "Warning",
-            "count": count,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "source": {"component": "kubelet", "host": pod["spec"]["nodeName"]},
-            "reportingComponent": "kubelet",
-        }
+        reference = {"namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
+        name, now = f"{name_of(pod)}.{self._events}", self._clock.now()
+        event = unhealthy_event(reference, pod["spec"]["nodeName"], name, count, now)
         self.cluster.api.create(EVENTS, event, namespace=namespace_of(pod))
 
     def _workload(self, number: int) -> None:
