@@ -26,6 +26,12 @@ def may_come(rules: Rules, node: Node) -> bool:
     )
 
 
+def closed_to_moves(node: Node) -> bool:
+    """No running pod moves to a node without fresh metrics, or to a cordoned one, whatever it tolerates."""
+    marked = any(taint.key == _CORDONED.key and taint.effect != "PreferNoSchedule" for taint in node.taints)
+    return node.unschedulable or marked or not node.measured
+
+
 def may_stay(rules: Rules, node: Node) -> bool:
     return not any(repels(taint, rules) for taint in node.taints if taint.effect == "NoExecute")
 

@@ -224,3 +224,18 @@ def test_whether_a_move_may_start_depends_on_the_whole_cluster(tmp_path: Path) -
     snapshot = snapshot_from_dump(read_dump([str(dump)]), Settings()).snapshot
     assert not fits_now(snapshot.cluster.pods["moving"], "n2", snapshot, ())
     assert fits_now(snapshot.cluster.pods["moving"], "n1", snapshot, ())
+
+
+@pytest.mark.parametrize(
+    "spec", [{"unschedulable": True}, {"taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}]
+)
+def test_no_move_starts_to_a_node_that_was_cordoned_after_the_plan(tmp_path: Path, spec: dict[str, Any]) -> None:
+    moving = pod("moving", "n3", tolerations=[{"operator": "Exists"}])
+    cordoned = {**node("n2", "a"), "spec": spec}
+    dump = tmp_path / "dump.json"
+    items = [*(each for each in NODES if each["metadata"]["name"] != "n2"), cordoned, moving]
+    dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    snapshot = snapshot_from_dump(read_dump([str(dump)]), Settings()).snapshot
+    mover = snapshot.cluster.pods["moving"]
+    assert fits_now(mover, "n1", snapshot, ())
+    assert not fits_now(mover, "n2", snapshot, ())
