@@ -5,13 +5,23 @@ from __future__ import annotations
 from matching.constraints.inter_pod import has_inter_pod_rules, pod_selectors
 from matching.constraints.node_rules import VETOES, node_rules
 from matching.constraints.taints import cordoned
+from matching.constraints.validation import rules_problem, selector_problem
 from matching.constraints.volumes import ZONE_LABELS
 from matching.model.arrays import arrays_of
 from matching.model.candidates import Candidates
 from matching.model.ledger import Ledger
 from matching.problem import Problem
 
-__all__ = ["VETOES", "ZONE_LABELS", "cordoned", "has_inter_pod_rules", "pod_selectors", "would_take"]
+__all__ = [
+    "VETOES",
+    "ZONE_LABELS",
+    "cordoned",
+    "has_inter_pod_rules",
+    "pod_selectors",
+    "rules_problem",
+    "selector_problem",
+    "would_take",
+]
 
 
 def would_take(problem: Problem, uid: str, node: str) -> bool:

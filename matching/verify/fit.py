@@ -50,7 +50,7 @@ class Room:
 
 
 class AllowedNodes:
-    """Where a pod's own rules and fresh metrics and cordons let it run, evaluated once for all pods with the same rules."""
+    """Where a pod's own rules, fresh metrics and cordons let it run, evaluated once for all pods with equal rules."""
 
     def __init__(self, placement: Placement) -> None:
         self._placement, self._groups = placement, NodeGroups(placement.nodes)

@@ -72,11 +72,19 @@ def satisfied(requirement: Requirement, value: str | None) -> bool:
         return True
     if requirement.operator == "In":
         return value in requirement.values
-    digits = value[1:] if value[:1] in {"+", "-"} else value
-    if not (digits.isascii() and digits.isdigit() and -(2**63) <= int(value) < 2**63):
+    number, limit = _number(value), _number(requirement.values[0])
+    if number is None or limit is None:
         return False
-    difference = int(value) - int(requirement.values[0])
-    return difference > 0 if requirement.operator == "Gt" else difference < 0
+    return number > limit if requirement.operator == "Gt" else number < limit
+
+
+def _number(text: str) -> int | None:
+    """A whole number as Go reads it, if it has at most 64 bits."""
+    digits = text[1:] if text[:1] in {"+", "-"} else text
+    if not (digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) < 20):
+        return None
+    number = int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def selected(selector: Selector | None, labels: Mapping[str, str]) -> bool:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from matching.feasibility import rules_problem
 from matching.problem import HostPort, PodTerm, Preferred, Requirement, Rules, Selector, Spread, Term, Toleration
 from reactor.cluster.decoding.common import WrongField, decode_strings, inside
 from reactor.cluster.decoding.pod_json import WirePodSpec
@@ -194,14 +195,20 @@ _TOLERATIONS = msgspec.json.Decoder(list[_Toleration] | None)
 _NO_RULES = Rules()
 
 
+class PodRules(Struct, frozen=True, gc=False):
+    rules: Rules
+    problem: str = ""
+    """Why they cannot be evaluated; they match no node then. The API server refuses such rules, a file does not."""
+
+
 class ConstraintsDecoder:
     """Pods with equal constraints share one Rules value."""
 
     def __init__(self) -> None:
-        self._by_key: dict[tuple[object, ...], Rules] = {}
-        self._equal: dict[Rules, Rules] = {_NO_RULES: _NO_RULES}
+        self._by_key: dict[tuple[object, ...], PodRules] = {}
+        self._equal: dict[Rules, PodRules] = {_NO_RULES: PodRules(_NO_RULES)}
 
-    def rules(self, spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
+    def rules(self, spec: WirePodSpec, labels: Mapping[str, str]) -> PodRules:
         key = _rules_key(spec, labels)
         known = self._by_key.get(key)
         if known is None:
@@ -209,7 +216,10 @@ class ConstraintsDecoder:
                 self._by_key.clear()
                 self._equal.clear()
             rules = _rules(spec, labels)
-            known = self._by_key[key] = self._equal.setdefault(rules, rules)
+            if rules not in self._equal:
+                problem = rules_problem(rules)
+                self._equal[rules] = PodRules(Rules(node_affinity=()), problem) if problem else PodRules(rules)
+            known = self._by_key[key] = self._equal[rules]
         return known
 
 

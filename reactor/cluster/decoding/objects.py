@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Raw, Struct
 
-from matching.feasibility import ZONE_LABELS
-from reactor.cluster.decoding.common import MetaDecoder, WireMeta, decode_strings, uid_of
+from matching.feasibility import ZONE_LABELS, rules_problem, selector_problem
+from matching.problem import Rules, Term
+from reactor.cluster.decoding.common import MetaDecoder, WireMeta, WrongField, decode_strings, uid_of
 from reactor.cluster.decoding.constraints import WireNodeSelector, WireSelector, node_terms
 from reactor.cluster.decoding.constraints import selector as label_selector
 from reactor.cluster.records import (
@@ -92,9 +93,17 @@ def decode_pdb(text: bytes | Raw) -> PodDisruptionBudget:
         namespace=sys.intern(meta.namespace),
         name=meta.name,
         resource_version=meta.resource_version,
-        selector=None if selector is None else LabelSelector(label_selector(selector).requirements),
+        selector=None if selector is None else _pdb_selector(selector),
         disruptions_allowed=wire.status.disruptions_allowed if wire.status else 0,
     )
+
+
+def _pdb_selector(wire: WireSelector) -> LabelSelector:
+    found = label_selector(wire)
+    problem = selector_problem(found)
+    if problem:
+        raise WrongField("spec.selector", problem)
+    return LabelSelector(found.requirements)
 
 
 class _MetaOnly(Struct, gc=False):
@@ -165,10 +174,18 @@ def decode_pv(text: bytes | Raw) -> PersistentVolume:
         name=meta.name,
         uid=uid_of(meta),
         resource_version=meta.resource_version,
-        node_affinity=None if affinity is None else node_terms(affinity),
+        node_affinity=None if affinity is None else _node_affinity(affinity),
         local=spec.local is not None or spec.host_path is not None,
         zones=_zones(decode_strings(bytes(meta.labels) or b"null")),
     )
+
+
+def _node_affinity(wire: WireNodeSelector) -> tuple[Term, ...]:
+    terms = node_terms(wire)
+    problem = rules_problem(Rules(volumes=(terms,)))
+    if problem:
+        raise WrongField("spec.nodeAffinity", problem)
+    return terms
 
 
 def _zones(labels: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

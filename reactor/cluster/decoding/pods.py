@@ -57,6 +57,7 @@ class PodDecoder:
         wire = _POD.decode(text)
         meta, spec, status = wire.metadata, wire.spec, wire.status or _NO_STATUS
         annotations, labels = self._metas.annotations(meta), self._metas.labels(meta)
+        constraints = self._constraints.rules(spec, labels)
         ready = _condition(status, "Ready")
         is_ready = ready is not None and ready.status == "True"
         return Pod(
@@ -76,9 +77,9 @@ class PodDecoder:
             priority=spec.priority or 0,
             priority_class=sys.intern(spec.priority_class_name or ""),
             requests=self._requests.effective(spec),
-            rules=self._constraints.rules(spec, labels),
+            rules=constraints.rules,
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
-            unsupported=self._shared(tuple(_unsupported(spec))),
+            unsupported=self._shared((*_unsupported(spec), *_named(constraints.problem))),
             pvcs=_pvcs(spec, meta.name),
             local_data=self._shared(_local_data(spec)),
             containers=tuple(self._containers(spec, status)),
@@ -131,6 +132,10 @@ def _unsupported(spec: WirePodSpec) -> Iterator[str]:
         yield "volumes"
     if spec.resource_claims:
         yield "resourceClaims"
+
+
+def _named(problem: str) -> tuple[str, ...]:
+    return (f"constraints ({problem})",) if problem else ()
 
 
 def _pvcs(spec: WirePodSpec, pod: str) -> tuple[str, ...]:

@@ -123,6 +123,31 @@ def test_volumes_with_affinity_and_local_ones() -> None:
     assert decode(Kind.PVS, spec={"csi": {}}) == PersistentVolume("a", "u", "5", None, local=False)
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec", "path"),
+    [
+        (Kind.PDBS, {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, "spec.selector"),
+        (Kind.PDBS, {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "spec.selector"),
+        (
+            Kind.PVS,
+            {
+                "nodeAffinity": {
+                    "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "?"}]}]}
+                }
+            },
+            "spec.nodeAffinity",
+        ),
+    ],
+)
+def test_a_selector_that_cannot_be_evaluated_is_reported_with_its_object(
+    kind: Kind, spec: dict[str, Any], path: str
+) -> None:
+    """Before, it stopped every cycle: eligibility and planners evaluate the selectors of all objects."""
+    found = Decoder().decode(kind, msgspec.json.encode({"metadata": META, "spec": spec}))
+    assert isinstance(found, MalformedObject)
+    assert (found.key, found.path) == ("u" if kind.namespaced else "a", path)
+
+
 def test_keys_are_uids_where_names_come_again() -> None:
     assert key_of(Kind.PVCS, decode(Kind.PVCS)) == "u"
     assert key_of(Kind.NODES, decode(Kind.NODES)) == "a"

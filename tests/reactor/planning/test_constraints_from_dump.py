@@ -239,3 +239,63 @@ def test_no_move_starts_to_a_node_that_was_cordoned_after_the_plan(tmp_path: Pat
     mover = snapshot.cluster.pods["moving"]
     assert fits_now(mover, "n1", snapshot, ())
     assert not fits_now(mover, "n2", snapshot, ())
+
+
+def _node_terms(*expressions: dict[str, Any]) -> dict[str, Any]:
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}}}
+
+
+def _preferred(expression: dict[str, Any]) -> dict[str, Any]:
+    preference = {"weight": 1, "preference": {"matchExpressions": [expression]}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}}
+
+
+MANY = {"key": "cores", "operator": "Gt", "values": ["many"]}
+
+
+def test_a_comparison_with_no_number_matches_no_node(planned: Any) -> None:
+    """The API server accepts it, and kube-scheduler does not match that term."""
+    found = planned(pod("new", affinity=_node_terms(MANY)), pod("other"))
+    assert set(refusals(found).values()) == {"node affinity does not match"}
+    assert target(found, "shop/other")
+    either = {
+        "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [each]} for each in (MANY, IN_B)]}}
+    }
+    assert target(planned(pod("new", affinity=either))) == "n3"
+
+
+IN_B = {"key": ZONE, "operator": "In", "values": ["b"]}
+
+
+def test_a_preference_with_no_number_changes_nothing(planned: Any) -> None:
+    found = planned(pod("new", affinity=_preferred(MANY)), pod("other"))
+    assert target(found)
+    assert target(found, "shop/other")
+
+
+def test_a_volume_with_no_number_can_be_reached_from_nowhere(planned: Any) -> None:
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [MANY]}]}}
+    data = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    found = planned(pod("new", volumes=data), claim("data", "pv"), volume("pv", nodeAffinity=affinity), pod("other"))
+    assert set(refusals(found).values()) == {"a volume cannot be reached from there"}
+    assert target(found, "shop/other")
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"affinity": _node_terms({"key": "k", "operator": "Near", "values": ["a"]})}, "unknown operator 'Near'"),
+        ({"affinity": _node_terms({"key": "k", "operator": "In"})}, "In needs at least one value"),
+        ({"affinity": _node_terms({"key": "k", "operator": "Gt", "values": ["1", "2"]})}, "exactly one value"),
+        ({"affinity": _preferred({"key": "k", "operator": "Near"})}, "unknown operator 'Near'"),
+        ({"affinity": near("")}, "pod affinity without a topology key"),
+        ({"topologySpreadConstraints": [{"topologyKey": ZONE, "maxSkew": 0}]}, "maxSkew is 0"),
+        ({"ports": [{"containerPort": 1, "hostPort": 99999}]}, "host port 99999"),
+    ],
+)
+def test_rules_that_cannot_be_evaluated_concern_their_pod_only(planned: Any, spec: dict[str, Any], why: str) -> None:
+    found = planned(pod("new", **spec), pod("other"))
+    reason = left_alone(found)
+    assert reason.startswith("left alone: unsupported constraints (")
+    assert why in reason
+    assert target(found, "shop/other")
