@@ -46,22 +46,30 @@ def namespace_labels(view: ClusterView) -> dict[str, dict[str, str]]:
 
 def _unusable_pvcs(pod: Pod, view: ClusterView) -> Iterator[str]:
     for name in pod.pvcs:
-        problem = _pvc_problem(pod.namespace, name, view)
+        problem = _pvc_problem(pod, name, view)
         if problem:
             yield f"claim {pod.namespace}/{name} ({problem})"
 
 
-def _pvc_problem(namespace: str, name: str, view: ClusterView) -> str:
-    pvc = view.pvc_named(namespace, name)
+def _pvc_problem(pod: Pod, name: str, view: ClusterView) -> str:
+    """As kube-scheduler, but for claims with WaitForFirstConsumer that are not bound: it chooses a node for them, where
+    the volume is made then. The binder does not."""
+    pvc = view.pvc_named(pod.namespace, name)
     if pvc is None:
-        return "it is not there"
+        return "not created yet, for an ephemeral volume" if name in pod.ephemeral_pvcs else "it is not there"
+    if pvc.lost:
+        return f"lost: its volume {pvc.volume} is gone"
     if pvc.deleting:
         return "it is being deleted"
+    if name in pod.ephemeral_pvcs and pvc.controller != pod.uid:
+        return "not made for this pod, although an ephemeral volume of the pod has its name"
     if not pvc.volume:
-        return "not bound yet"
+        return "not bound yet; WaitForFirstConsumer is not supported"
+    if not pvc.bind_completed:
+        return f"not bound completely to {pvc.volume} yet"
     if pvc.volume not in view.pvs:
         return f"its volume {pvc.volume} is not there"
-    if pvc.exclusive and view.users_of_pvc(namespace, name) > 1:
+    if pvc.exclusive and view.users_of_pvc(pod.namespace, name) > 1:
         return "for one pod at a time, and another one uses it"
     return ""
 

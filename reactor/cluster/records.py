@@ -62,7 +62,9 @@ class Pod(Struct, frozen=True, gc=False):
     """Hard constraints that are not supported, by field name. `pod_constraints.unsupported_constraints` adds those that
     depend on other objects."""
     pvcs: tuple[str, ...] = ()
-    """Names of the PersistentVolumeClaims that the pod uses."""
+    """Names of the PersistentVolumeClaims that the pod uses, those of ephemeral volumes included."""
+    ephemeral_pvcs: tuple[str, ...] = ()
+    """Those of generic ephemeral volumes: they are made for this pod and go with it."""
     local_data: tuple[str, ...] = ()
     """Volumes whose data a move would lose (emptyDir, hostPath)."""
     containers: tuple[Container, ...] = ()
@@ -163,6 +165,12 @@ class PersistentVolumeClaim(Struct, frozen=True, gc=False):
     name: str
     resource_version: str
     volume: str = ""
+    bind_completed: bool = False
+    """Without it a claim that names its volume is only about to be bound."""
+    lost: bool = False
+    """Its volume is gone."""
+    controller: str = ""
+    """UID of the controlling owner: the pod of an ephemeral volume."""
     exclusive: bool = False
     """ReadWriteOncePod: only one pod at a time may use it."""
     deleting: bool = False

@@ -126,12 +126,18 @@ class _PvcSpec(Struct, rename="camel", gc=False):
     access_modes: list[str] | None = None
 
 
+class _PvcStatus(Struct, gc=False):
+    phase: str | None = None
+
+
 class _Pvc(Struct, gc=False):
     metadata: WireMeta
     spec: _PvcSpec | None = None
+    status: _PvcStatus | None = None
 
 
 _PVC = msgspec.json.Decoder(_Pvc)
+_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
 def decode_pvc(text: bytes | Raw) -> PersistentVolumeClaim:
@@ -143,6 +149,9 @@ def decode_pvc(text: bytes | Raw) -> PersistentVolumeClaim:
         name=meta.name,
         resource_version=meta.resource_version,
         volume=spec.volume_name or "",
+        bind_completed=_BIND_COMPLETED in decode_strings(bytes(meta.annotations) or b"null"),
+        lost=wire.status is not None and wire.status.phase == "Lost",
+        controller=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
         exclusive="ReadWriteOncePod" in (spec.access_modes or ()),
         deleting=meta.deletion_timestamp is not None,
     )

@@ -116,6 +116,18 @@ def test_the_small_kinds() -> None:
     assert decode(Kind.CONFIG_MAPS, data={"k": "v"}) == ConfigMap("u", "ns", "a", "5", {"k": "v"})
 
 
+def test_how_far_a_claim_is_bound_and_whose_it_is() -> None:
+    meta = {
+        **META,
+        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        "ownerReferences": [{"kind": "Pod", "name": "db", "uid": "p", "controller": True}],
+    }
+    bound = decode(Kind.PVCS, metadata=meta, spec={"volumeName": "v"}, status={"phase": "Bound"})
+    assert bound == PersistentVolumeClaim("u", "ns", "a", "5", "v", bind_completed=True, controller="p")
+    lost = decode(Kind.PVCS, spec={"volumeName": "v"}, status={"phase": "Lost"})
+    assert lost == PersistentVolumeClaim("u", "ns", "a", "5", "v", lost=True)
+
+
 def test_volumes_with_affinity_and_local_ones() -> None:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "h", "operator": "In", "values": ["n"]}]}]}
     volume = decode(Kind.PVS, spec={"local": {"path": "/d"}, "nodeAffinity": {"required": terms}})
