@@ -128,6 +128,8 @@ class Rules:
     spread: tuple[Spread, ...] = ()
     """DoNotSchedule only; the ScheduleAnyway ones are in `preferred`."""
     ports: tuple[HostPort, ...] = ()
+    features: tuple[str, ...] = ()
+    """Features that the node has to declare (`Node.features`)."""
     preferred: Preferred = Preferred()
 
 
@@ -181,6 +183,8 @@ class Node:
     """Use on the node that belongs to no pod of the problem; empty means none."""
     unknown: tuple[str, ...] = ()
     """Axes on which its capacity is not known; a planner that uses one of them moves no running pod there."""
+    features: tuple[str, ...] = ()
+    """What the kubelet declares in `status.declaredFeatures`."""
 
 
 class Scope(StrEnum):

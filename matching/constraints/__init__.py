@@ -5,6 +5,7 @@
 | taints, cordoned and not-ready nodes | `taints` | veto |
 | nodeSelector, node affinity | `node_affinity` | veto |
 | node affinity and zones of PVs | `volumes` | veto |
+| features that the node declares | `features` | veto |
 | requests, pod count, peaks | `resources` | arrays of all nodes |
 | pod affinity and anti-affinity | `pod_affinity` | inter-pod check |
 | topology spread | `topology_spread` | inter-pod check |

@@ -1,5 +1,5 @@
 """A pod's own rules about nodes, read from the Kubernetes API reference: readiness, cordons, taints, nodeSelector, node
-affinity and volumes."""
+affinity, volumes and declared features."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def may_come(rules: Rules, node: Node) -> bool:
         and admits_by_labels(rules, node)
         and all(any(matches(term, node) for term in terms) for terms in rules.volumes)
         and _reaches_zones(rules, node)
+        and set(rules.features) <= set(node.features)
     )
 
 
@@ -123,7 +124,7 @@ class NodeGroups:
         wanted, seen, models, group = sorted(keys), dict[Hashable, int](), list[Node](), list[int]()
         for node in self._nodes:
             labels = tuple(node.labels.get(key) for key in wanted)
-            read = (labels, node.ready, node.unschedulable, node.taints, node.name if by_name else "")
+            read = (labels, node.ready, node.unschedulable, node.taints, node.features, node.name if by_name else "")
             if read not in seen:
                 seen[read] = len(models)
                 models.append(node)

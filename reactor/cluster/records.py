@@ -102,6 +102,8 @@ class Node(Struct, frozen=True, gc=False):
     created: float = 0.0
     addresses: tuple[str, ...] = ()
     """Host names and addresses that a metric may use for this node."""
+    features: tuple[str, ...] = ()
+    """`status.declaredFeatures`."""
 
 
 class Event(Struct, frozen=True, gc=False):

@@ -49,7 +49,13 @@ def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:
 def admits(node: Node, rules: Rules) -> bool:
     """Whether a running pod with these rules may be moved to the node at all; resources do not count."""
     candidate = ProblemNode(
-        node.name, (), labels=node.labels, taints=node.taints, unschedulable=node.unschedulable, ready=node.ready
+        node.name,
+        (),
+        labels=node.labels,
+        taints=node.taints,
+        unschedulable=node.unschedulable,
+        ready=node.ready,
+        features=node.features,
     )
     return not cordoned(candidate) and not any(veto(rules, candidate) for veto in VETOES)
 

@@ -149,6 +149,7 @@ class ProblemBuilder:
             labels=node.labels,
             taints=node.taints,
             unschedulable=node.unschedulable,
+            features=node.features,
             ready=node.ready and room,
             measured=usage is None or usage.known,
             background=_background(axes, node, usage, used) if usage is not None and usage.known else (),

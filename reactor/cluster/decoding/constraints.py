@@ -227,7 +227,8 @@ def _rules_key(spec: WirePodSpec, labels: Mapping[str, str]) -> tuple[object, ..
     """All that the rules depend on: the pod's own labels only where its rules refer to them."""
     affinity, spreads = bytes(spec.affinity), bytes(spec.topology_spread_constraints)
     own = tuple(sorted(labels.items())) if b"LabelKeys" in affinity or b"LabelKeys" in spreads else ()
-    return bytes(spec.tolerations), bytes(spec.node_selector), affinity, spreads, own, _host_ports(spec)
+    written = bytes(spec.tolerations), bytes(spec.node_selector), affinity, spreads
+    return *written, own, _host_ports(spec), _features(spec)
 
 
 def _rules(spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
@@ -245,6 +246,7 @@ def _rules(spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
         pod_anti_affinity=affinity.pod_anti_affinity,
         spread=hard,
         ports=_host_ports(spec),
+        features=_features(spec),
         preferred=replace(affinity.preferred, spread=soft),
     )
 
@@ -265,6 +267,18 @@ def _decode_tolerations(text: bytes) -> tuple[Toleration, ...]:
         Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
         for each in _TOLERATIONS.decode(text) or ()
     )
+
+
+def _features(spec: WirePodSpec) -> tuple[str, ...]:
+    """What kube-scheduler (1.36) infers that the node has to declare."""
+    found = []
+    containers = (*spec.containers, *(spec.init_containers or ()))
+    rules = (rule for container in containers for rule in container.restart_policy_rules or ())
+    if any(rule.action == "RestartAllContainers" for rule in rules):
+        found.append("RestartAllContainersOnContainerExits")
+    if spec.host_network and spec.host_users is False:
+        found.append("UserNamespacesHostNetworkSupport")
+    return tuple(found)
 
 
 def _host_ports(spec: WirePodSpec) -> tuple[HostPort, ...]:

@@ -204,6 +204,32 @@ def test_an_unsupported_claim_keeps_the_pod_waiting(planned: Any, objects: list[
     assert left_alone(found) == f"left alone: unsupported claim shop/data ({why})"
 
 
+@pytest.mark.parametrize(
+    ("spec", "feature"),
+    [
+        ({"hostNetwork": True, "hostUsers": False}, "UserNamespacesHostNetworkSupport"),
+        (
+            {"initContainers": [{"name": "i", "restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
+            "RestartAllContainersOnContainerExits",
+        ),
+    ],
+)
+def test_a_feature_that_the_pod_needs_has_to_be_declared(planned: Any, spec: dict[str, Any], feature: str) -> None:
+    able = node("n2", "a")
+    able["status"]["declaredFeatures"] = ["Other", feature]
+    found = planned(able, pod("new", **spec))
+    assert target(found) == "n2"
+    assert refusals(found)["n1"] == f"the node does not declare {feature}"
+    assert set(refusals(planned(pod("new", **spec))).values()) == {f"the node does not declare {feature}"}
+
+
+@pytest.mark.parametrize(
+    "spec", [{"hostNetwork": True}, {"hostUsers": False}, {"hostNetwork": True, "hostUsers": True}]
+)
+def test_other_pods_need_no_feature(planned: Any, spec: dict[str, Any]) -> None:
+    assert target(planned(pod("new", **spec)))
+
+
 def test_extended_resources_and_huge_pages_only_reject(planned: Any) -> None:
     gpu = node("n2", "a", **{"nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"})
     pending = pod("new", requests={"nvidia.com/gpu": "1", "hugepages-2Mi": "2Mi"})
