@@ -133,6 +133,14 @@ class Rules:
     preferred: Preferred = Preferred()
 
 
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume that a CSI driver attaches to nodes."""
+
+    driver: str
+    handle: str
+
+
 class Strategy(StrEnum):
     """How a running pod is moved."""
 
@@ -162,6 +170,8 @@ class Pod:
     unknown: tuple[str, ...] = ()
     """Axes on which nothing is known of it; a planner that uses one of them leaves the pod where it is."""
     strategy: Strategy = Strategy.EVICT
+    volumes: tuple[Volume, ...] = ()
+    """What has to be attached to its node. Where it can be reached from is part of the rules."""
 
     @property
     def namespace(self) -> str:
@@ -185,6 +195,10 @@ class Node:
     """Axes on which its capacity is not known; a planner that uses one of them moves no running pod there."""
     features: tuple[str, ...] = ()
     """What the kubelet declares in `status.declaredFeatures`."""
+    volume_limits: Mapping[str, int] = field(default_factory=dict)
+    """How many volumes of a CSI driver can be attached; a driver that is missing has no limit."""
+    attached: tuple[Volume, ...] = ()
+    """Volumes that are attached although no pod there uses them. They count as well."""
 
 
 class Scope(StrEnum):

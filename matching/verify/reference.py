@@ -8,8 +8,8 @@ A plan is *feasible* when
    one that is ready and that its node rules admit; a running pod moves only to a node with fresh metrics that is not
    cordoned;
 4. each node that receives pods has room for all its pods by number and by requests in the end;
-5. at its turn, each move breaks no rule between pods: kube-scheduler would accept the pod on the target, and no other
-   pod's required affinity or topology spread gets worse;
+5. at its turn, each move breaks no rule between pods: kube-scheduler would accept the pod on the target (the volumes
+   that the node can attach included), and no other pod's required affinity or topology spread gets worse;
 6. no budget is exceeded.
 
 (p, n) *blocks* when p is movable and
