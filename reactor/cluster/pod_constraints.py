@@ -1,7 +1,4 @@
-"""Constraints of a pod that depend on other objects: its volumes, and constraints that are not supported.
-
-Not checked, because the objects are not watched: how many volumes a node may still attach (CSINode).
-"""
+"""Constraints of a pod that depend on other objects: its volumes, and constraints that are not supported."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from matching.feasibility import has_inter_pod_rules
-from matching.problem import Rules
+from matching.problem import Rules, Volume
 from reactor.cluster.records import PersistentVolume, Pod
 from reactor.cluster.view import NAMESPACE_NAME, ClusterView, selects_namespace_labels
 
@@ -37,6 +34,29 @@ def bound_pvs(pod: Pod, view: ClusterView) -> list[PersistentVolume]:
     pvcs = (view.pvc_named(pod.namespace, name) for name in pod.pvcs)
     found = (view.pvs.get(pvc.volume) for pvc in pvcs if pvc is not None)
     return [pv for pv in found if pv is not None]
+
+
+def attached_volumes(pod: Pod, view: ClusterView) -> tuple[Volume, ...]:
+    """What has to be attached to the pod's node, of the drivers that limit their number. A claim that is not bound yet
+    does not count: kube-scheduler would look up its storage class."""
+    if not view.limited_drivers or not pod.pvcs:
+        return ()
+    found = {pv.attachable for pv in bound_pvs(pod, view) if pv.attachable is not None}
+    return tuple(sorted((each for each in found if each.driver in view.limited_drivers), key=lambda each: each.handle))
+
+
+def unused_attachments(node: str, view: ClusterView) -> tuple[Volume, ...]:
+    """Volumes that are attached to the node, while no pod there uses them (any more)."""
+    found: set[Volume] = set()
+    for attachment in view.attachments_to(node) if node in view.csi_nodes else ():
+        pv = view.pvs.get(attachment.pv)
+        if pv is not None and pv.attachable is not None and attachment.driver in view.csi_nodes[node].volume_limits:
+            found.add(Volume(attachment.driver, pv.attachable.handle))
+    if not found:
+        return ()
+    users = (pod for pod in view.pods_on(node) if not pod.finished)
+    used = {volume for pod in users for volume in attached_volumes(pod, view)}
+    return tuple(sorted(found - used, key=lambda each: (each.driver, each.handle)))
 
 
 def namespace_labels(view: ClusterView) -> dict[str, dict[str, str]]:

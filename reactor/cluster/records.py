@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from matching.problem import Requirement, Rules, Taint, Term
+from matching.problem import Requirement, Rules, Taint, Term, Volume
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -186,6 +186,28 @@ class PersistentVolume(Struct, frozen=True, gc=False):
     local: bool = False
     zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Zone and region labels with the values that each allows."""
+    attachable: Volume | None = None
+    """What its CSI driver attaches; also for the in-tree volumes that a CSI driver has taken over."""
+
+
+class CsiNode(Struct, frozen=True, gc=False):
+    """What the CSI drivers of a node say; it has the node's name."""
+
+    name: str
+    uid: str
+    resource_version: str
+    volume_limits: Mapping[str, int] = {}
+    """How many volumes can be attached, by driver; a driver without a number has no limit."""
+
+
+class VolumeAttachment(Struct, frozen=True, gc=False):
+    name: str
+    uid: str
+    resource_version: str
+    node: str
+    driver: str
+    pv: str = ""
+    """Empty for a volume without PV, which does not count."""
 
 
 class ConfigMap(Struct, frozen=True, gc=False):
@@ -224,5 +246,7 @@ Record = (
     | Namespace
     | PersistentVolumeClaim
     | PersistentVolume
+    | CsiNode
+    | VolumeAttachment
     | ConfigMap
 )

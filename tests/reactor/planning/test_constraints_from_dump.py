@@ -329,3 +329,63 @@ def test_rules_that_cannot_be_evaluated_concern_their_pod_only(planned: Any, spe
     assert reason.startswith("left alone: unsupported constraints (")
     assert why in reason
     assert target(found, "shop/other")
+
+
+def csi_volume(name: str, handle: str) -> dict[str, Any]:
+    return volume(name, csi={"driver": "disk.csi", "volumeHandle": handle})
+
+
+def csi_node(name: str, count: int | None) -> dict[str, Any]:
+    driver = {"name": "disk.csi", "nodeID": name, **({} if count is None else {"allocatable": {"count": count}})}
+    return {
+        "kind": "CSINode",
+        "apiVersion": "storage.k8s.io/v1",
+        "metadata": {"name": name},
+        "spec": {"drivers": [driver]},
+    }
+
+
+def attachment(node: str, pv: str) -> dict[str, Any]:
+    return {
+        "kind": "VolumeAttachment",
+        "apiVersion": "storage.k8s.io/v1",
+        "metadata": {"name": f"{node}-{pv}"},
+        "spec": {"attacher": "disk.csi", "nodeName": node, "source": {"persistentVolumeName": pv}},
+    }
+
+
+def using(name: str, claim: str, on: str | None = None) -> dict[str, Any]:
+    return pod(name, on, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": claim}}])
+
+
+DISKS = [each for name in "abc" for each in (claim(name, f"pv-{name}"), csi_volume(f"pv-{name}", name))]
+FULL = [csi_node("n1", 1), csi_node("n2", 1), csi_node("n3", 0)]
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        ([], {"n1", "n2", "n3"}),  # no limit is known
+        ([csi_node(name, None) for name in ("n1", "n2", "n3")], {"n1", "n2", "n3"}),
+        (FULL, {"n1", "n2"}),
+        ([*FULL, using("other", "b", "n1")], {"n2"}),
+        ([*FULL, using("other", "a", "n1")], {"n1", "n2"}),  # the same volume
+        ([*FULL, {**using("other", "b", "n1"), "status": {"phase": "Succeeded"}}], {"n1", "n2"}),
+        ([*FULL, attachment("n1", "pv-b")], {"n2"}),  # nobody uses it any more
+        ([*FULL, attachment("n1", "pv-gone")], {"n1", "n2"}),
+        ([*FULL, using("other", "b", "n1"), attachment("n1", "pv-b"), csi_node("n1", 2)], {"n1", "n2"}),
+    ],
+)
+def test_a_node_attaches_no_more_volumes_than_its_csi_driver_can(
+    planned: Any, tmp_path: Path, objects: list[dict[str, Any]], expected: set[str]
+) -> None:
+    assert target(planned(*DISKS, using("new", "a"), *objects)) in expected
+    snapshot = snapshot_from_dump(read_dump([str(tmp_path / "dump.json")]), Settings()).snapshot
+    pending = snapshot.cluster.pods["new"]
+    assert {name for name in snapshot.cluster.nodes if fits_now(pending, name, snapshot, ())} == expected
+
+
+def test_the_limit_of_volumes_holds_for_all_pods_of_a_plan(planned: Any) -> None:
+    found = planned(*DISKS, *FULL, using("p1", "a"), using("p2", "b"), using("p3", "c"), using("p4", "a"))
+    assert len(found["unplaced"]) == 1
+    assert refusals(found, found["unplaced"][0]["pod"])["n3"] == "volumes of disk.csi: 0 and 1 more, the limit is 0"
