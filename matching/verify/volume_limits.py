@@ -10,7 +10,10 @@ import numpy as np
 
 from matching.plan import PlannedMove
 from matching.problem import Node, Problem, Volume
-from matching.verify.placement import NO_NODE, Flags, Placement
+from matching.verify.placement import NO_NODE, Flags, Ints, Placement
+
+_FAR = 2**31
+"""More volumes than any node has."""
 
 
 def volume_limit_violations(problem: Problem, moves: Sequence[PlannedMove], gone: Sequence[str] = ()) -> Iterator[str]:
@@ -44,28 +47,57 @@ def can_attach(node: Node, volumes: Iterable[Volume], used: Iterable[Volume]) ->
 
 class VolumeLimitsByNode:
     """Which nodes could attach the volumes of a pod once the movable pods there that rank below it are gone. Pods are
-    checked in rank order."""
+    checked in rank order, so only those that were checked before and those that cannot move count."""
 
     def __init__(self, placement: Placement, ends: Mapping[str, str | None]) -> None:
-        self._placement = placement
-        limited = {driver for node in placement.nodes for driver in node.volume_limits}
-        self._volumes = [tuple(v for v in pod.volumes if v.driver in limited) for pod in placement.pods]
+        self._end, nodes = placement.end, placement.nodes
+        drivers = sorted({driver for node in nodes for driver in node.volume_limits})
+        self._row = {driver: at for at, driver in enumerate(drivers)}
+        self._limits: Ints = np.array(
+            [[node.volume_limits.get(driver, _FAR) for node in nodes] for driver in drivers], dtype=int
+        ).reshape(len(drivers), len(nodes))
+        self._attached: Ints = np.zeros_like(self._limits)
+        """By driver and node."""
+        self._volumes = [{each for each in pod.volumes if each.driver in self._row} for pod in placement.pods]
         self.involved: Flags = np.array([bool(each) for each in self._volumes], dtype=bool)
         """By row."""
-        self._used: list[Counter[Volume]] = [Counter() for _ in placement.nodes]
-        rows, index = {pod.key for pod in placement.pods}, {node.name: at for at, node in enumerate(placement.nodes)}
+        self._counted: defaultdict[Volume, set[int]] = defaultdict(set)
+        """The nodes on which a volume is counted."""
+        self._used: defaultdict[Volume, set[int]] = defaultdict(set)
+        """The nodes on which a pod uses it."""
+        rows, index = {pod.key for pod in placement.pods}, {node.name: at for at, node in enumerate(nodes)}
+        for at, node in enumerate(nodes):
+            self._attach(node.attached, at)
         for pod in placement.problem.pods:
-            at = index.get(ends.get(pod.key) or "")
-            if pod.volumes and pod.key not in rows and at is not None:
-                self._used[at].update(pod.volumes)
+            end = index.get(ends.get(pod.key) or "", NO_NODE)
+            if pod.volumes and pod.key not in rows and end != NO_NODE:
+                self._use(pod.volumes, end)
 
     def allowed(self, row: int) -> Flags:
         """By node."""
         volumes = self._volumes[row]
-        nodes = zip(self._placement.nodes, self._used, strict=True)
-        return np.array([can_attach(node, volumes, used) for node, used in nodes], dtype=bool)
+        allowed: Flags = np.ones(self._limits.shape[1], dtype=bool)
+        for driver in {volume.driver for volume in volumes}:
+            own = [volume for volume in volumes if volume.driver == driver]
+            new: Ints = np.full(len(allowed), len(own))
+            for volume in own:
+                new[list(self._used[volume])] -= 1
+            at = self._row[driver]
+            allowed &= (new == 0) | (self._attached[at] + new <= self._limits[at])
+        return allowed
 
     def advance(self, row: int) -> None:
-        end = int(self._placement.end[row])
+        end = int(self._end[row])
         if end != NO_NODE:
-            self._used[end].update(self._volumes[row])
+            self._use(self._volumes[row], end)
+
+    def _use(self, volumes: Iterable[Volume], at: int) -> None:
+        for volume in volumes:
+            self._used[volume].add(at)
+        self._attach(volumes, at)
+
+    def _attach(self, volumes: Iterable[Volume], at: int) -> None:
+        for volume in volumes:
+            if volume.driver in self._row and at not in self._counted[volume]:
+                self._counted[volume].add(at)
+                self._attached[self._row[volume.driver], at] += 1
