@@ -130,7 +130,7 @@ def _stored_problem(path: Path, plan_id: str) -> str:
 
 def _read(path: Path, read: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
     async def open_and_read() -> T:
-        async with await Store.open(path) as store:
+        async with await Store.open(path, read_only=True) as store:
             return await read(store)
 
     return asyncio.run(open_and_read())

@@ -1,4 +1,4 @@
-"""Events, as the kubelet (core/v1 count) and newer reporters (eventTime, series) write them, and which of them count."""
+"""Events, as the kubelet (core/v1 count) and newer reporters (eventTime, series) write them, and which matter."""
 
 from __future__ import annotations
 
@@ -84,8 +84,7 @@ def decode_event(text: bytes | Raw) -> Event:
 
 def concerns_probes(event: Event) -> bool:
     """The kubelet's Events about probes, and its other Warnings about pods: they share one budget of 25 per pod, and
-    when it is spent the kubelet reports no failed probes, either. Warnings of others, such as the scheduler, have their own.
-    """
+    when it is spent the kubelet does not report failed probes, either. The scheduler's Warnings have another budget."""
     if event.involved_kind != "Pod" or event.component not in _REPORTERS:
         return False
     return event.type == "Warning" or event.reason in PROBE_REASONS
