@@ -156,24 +156,30 @@ def plan(**options: Any) -> None:
 
 @click.command(short_help="Explain a pod: its happiness, the evidence, and why it is on its node.")
 @click.argument("pod")
-@click.option("-n", "--namespace", default="default", show_default=True)
+@click.option("-n", "--namespace", help="Default: all namespaces, default first.")
 @click.option("-f", "--filename", "files", multiple=True, help="Explain from a dump instead of a running controller.")
 @_settings_option
 @click.option("--scheduler-name", help="With -f: explain as if we managed pods with this schedulerName.")
 @_output_option("text", "json")
 @_server_option
-def explain(pod: str, namespace: str, output: str, server: str, **options: Any) -> None:
+def explain(pod: str, namespace: str | None, output: str, server: str, **options: Any) -> None:
     """Show a pod's happiness with the counts it comes from, the decision, and why this node and not the others.
 
-    POD is a name (with -n NAMESPACE) or NAMESPACE/NAME.
+    \b
+    POD is a pod's name or its beginning, or the name of its workload:
+      rematch explain shop/app-04-7d9c5b6f4-x2x7q
+      rematch explain app-04
+      rematch explain deploy/app-04 -n shop
+
+    If several pods match, they are listed and the unhappiest is explained. A running controller also knows the old
+    name of a pod that it moved.
     """
-    from reactor.cli.explain import explain_from_files, explain_from_server, render
+    from reactor.cli.explain import explain_from_files, explain_from_server, render, to_document, wanted_pods
     from reactor.cli.output import to_json
 
-    space, slash, name = pod.rpartition("/")
-    wanted = (space if slash else namespace, name)
-    view = explain_from_files(wanted, **options) if options["files"] else explain_from_server(wanted, server)
-    click.echo(to_json(view) if output == "json" else render(view))
+    wanted = wanted_pods(pod, namespace)
+    found = explain_from_files(wanted, **options) if options["files"] else explain_from_server(wanted, server)
+    click.echo(to_json(to_document(found)) if output == "json" else render(found))
 
 
 @click.command(short_help="Show what happens now.")

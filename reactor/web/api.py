@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from reactor.clock import Clock
 from reactor.web.bounds import counted, cut, cut_series
 from reactor.web.middleware import error_response, json_response, text_response
-from reactor.web.query import DecisionsQuery, NoQuery, OverviewQuery, read_query
-from reactor.web.view import Health, HealthSource, Overview, Series, ViewSource
+from reactor.web.query import DecisionsQuery, NoQuery, OverviewQuery, PodsQuery, read_query
+from reactor.web.view import Decisions, Health, HealthSource, Overview, Series, ViewSource
 
 T = TypeVar("T")
 
@@ -34,6 +34,7 @@ class Api:
             web.get("/api/v1/overview", self.overview),
             web.get("/api/v1/series", self.series),
             web.get("/api/v1/decisions", self.decisions),
+            web.get("/api/v1/pods", self.pods),
             web.get("/api/v1/pods/{namespace}/{name}", self.pod),
         ]
 
@@ -48,7 +49,10 @@ class Api:
     async def decisions(self, request: web.Request) -> web.Response:
         query = read_query(DecisionsQuery, request.query)
         entries = await self._source.decisions(query.limit, query.before, query.waits == "true")
-        return json_response({"decisions": entries})
+        return json_response(Decisions(entries))
+
+    async def pods(self, request: web.Request) -> web.Response:
+        return json_response(await self._source.find_pods(read_query(PodsQuery, request.query)))
 
     async def pod(self, request: web.Request) -> web.Response:
         read_query(NoQuery, request.query)

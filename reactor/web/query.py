@@ -54,6 +54,15 @@ class DecisionsQuery(NoQuery):
     waits: Literal["true", "false"] = "true"
 
 
+class PodsQuery(NoQuery):
+    """Pods by name, by the beginning of their names, or by their workload. Without a namespace: of all namespaces."""
+
+    name: Annotated[Name, Field(min_length=1)]
+    namespace: Name = ""
+    kind: Literal["", "Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"] = ""
+    limit: Annotated[Whole, Field(ge=1, le=500)] = 50
+
+
 def read_query(kind: type[Q], query: MultiMapping[str]) -> Q:
     """Raise ParameterError for a parameter that is unknown, repeated or wrong."""
     values: dict[str, object] = {}

@@ -15,6 +15,7 @@ from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.settings.model import Mode
+from reactor.web.query import PodsQuery
 from reactor.web.server import live_view, serve
 from storage import StorageError
 from storage.rows import MoveRow
@@ -60,10 +61,15 @@ def measured(live: LiveController) -> Callable[[], bool]:
 async def test_in_mode_act_the_failing_pod_gets_a_better_node(shop: Shop, tmp_path: Path) -> None:
     async with controlled(shop, tmp_path, "mode: act") as live:
         await eventually(measured(live))
+        old = shop.pods("web")[0]["metadata"]["name"]
         shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"])
         await eventually(lambda: "Moved" in shop.said())
 
+        await live.controller.store.flush()
+        found = await live_view(live).find_pods(PodsQuery(name=old))
+        assert [pod.name for pod in found.pods] == [shop.pods("web")[0]["metadata"]["name"]]
+        assert found.note == f"default/{old} was moved; this is the pod that replaces it"
         assert shop.where("db") == ["n1"]
         assert {"Unhappy", "Moving", "Scheduled"} <= set(shop.said())
     async with open_controller(Options(tmp_path / "rematch.db", str(tmp_path / "kubeconfig"))) as again:
