@@ -19,7 +19,7 @@ from reactor.record.stored_problem import is_problem
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods
-from reactor.web.query import PodsQuery
+from reactor.web.query import FindQuery
 from reactor.web.view import AxisView, Evidence, FoundPod, FoundPods, PodView
 
 KINDS = {
@@ -41,7 +41,7 @@ class Explained:
     """The first of them: the only one, or the unhappiest."""
 
 
-def wanted_pods(text: str, namespace: str | None) -> PodsQuery:
+def wanted_pods(text: str, namespace: str | None) -> FindQuery:
     """From NAME, NAMESPACE/NAME or KIND/NAME."""
     before, slash, name = text.rpartition("/")
     kind = _KIND_OF.get(before.lower(), "")
@@ -50,16 +50,16 @@ def wanted_pods(text: str, namespace: str | None) -> PodsQuery:
     if not name or "/" in before or (slash and not before):
         raise InputError(f"{text!r} names no pod; write NAME, NAMESPACE/NAME or KIND/NAME such as deploy/web")
     try:
-        return PodsQuery.model_validate({"name": name, "namespace": namespace or "", "kind": kind})
+        return FindQuery.model_validate({"name": name, "namespace": namespace or "", "kind": kind})
     except ValidationError as error:
         raise InputError(f"{text[:80]!r} names no pod: {error.errors(include_url=False)[0]['msg']}") from error
 
 
-def explain_from_server(wanted: PodsQuery, server: str) -> Explained:
+def explain_from_server(wanted: FindQuery, server: str) -> Explained:
     query = {"name": wanted.name, "namespace": wanted.namespace, "kind": wanted.kind}
-    found = fetch(server, "pods", FoundPods, **query)
+    found = fetch(server, "find", FoundPods, **query)
     if found is None:
-        raise InputError(f"{server} is no Rematch controller of this version: it has no /api/v1/pods")
+        raise InputError(f"{server} is no Rematch controller of this version: it has no /api/v1/find")
     first = _first(found, wanted, server)
     view = fetch(server, f"pods/{first.namespace}/{first.name}", PodView)
     if view is None:
@@ -68,7 +68,7 @@ def explain_from_server(wanted: PodsQuery, server: str) -> Explained:
 
 
 def explain_from_files(
-    wanted: PodsQuery, files: tuple[str, ...], settings_file: Path | None, scheduler_name: str | None
+    wanted: FindQuery, files: tuple[str, ...], settings_file: Path | None, scheduler_name: str | None
 ) -> Explained:
     settings = settings_for(settings_file, scheduler_name)
     data = {path: read_input(path) for path in files}
@@ -84,7 +84,7 @@ def explain_from_files(
     return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement))
 
 
-def _first(found: FoundPods, wanted: PodsQuery, source: str) -> FoundPod:
+def _first(found: FoundPods, wanted: FindQuery, source: str) -> FoundPod:
     if found.pods:
         return found.pods[0]
     what = f"no {wanted.kind} with pods" if wanted.kind not in ("", "Pod") else "no pod and no workload"

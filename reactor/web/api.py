@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from reactor.clock import Clock
 from reactor.web.bounds import counted, cut, cut_series
 from reactor.web.middleware import error_response, json_response, text_response
-from reactor.web.query import DecisionsQuery, NoQuery, OverviewQuery, PodsQuery, read_query
+from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, read_query
 from reactor.web.view import Decisions, Health, HealthSource, Overview, Series, ViewSource
 
 T = TypeVar("T")
@@ -34,8 +34,8 @@ class Api:
             web.get("/api/v1/overview", self.overview),
             web.get("/api/v1/series", self.series),
             web.get("/api/v1/decisions", self.decisions),
-            web.get("/api/v1/pods", self.pods),
             web.get("/api/v1/pods/{namespace}/{name}", self.pod),
+            web.get("/api/v1/find", self.find),
         ]
 
     async def overview(self, request: web.Request) -> web.Response:
@@ -51,9 +51,6 @@ class Api:
         entries = await self._source.decisions(query.limit, query.before, query.waits == "true")
         return json_response(Decisions(entries))
 
-    async def pods(self, request: web.Request) -> web.Response:
-        return json_response(await self._source.find_pods(read_query(PodsQuery, request.query)))
-
     async def pod(self, request: web.Request) -> web.Response:
         read_query(NoQuery, request.query)
         namespace, name = request.match_info["namespace"], request.match_info["name"]
@@ -61,6 +58,9 @@ class Api:
         if view is None:
             return error_response(request, 404, f"there is no pod {namespace}/{name}"[:400])
         return json_response(view)
+
+    async def find(self, request: web.Request) -> web.Response:
+        return json_response(await self._source.find_pods(read_query(FindQuery, request.query)))
 
     async def _compute_overview(self) -> Overview:
         return counted(await self._source.overview())

@@ -20,7 +20,7 @@ from reactor.state.snapshot import Snapshot
 from reactor.web.chart_samples import ChartSample, ChartSamples
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods, found_pods
-from reactor.web.query import PodsQuery
+from reactor.web.query import FindQuery
 from reactor.web.readers import Readers
 from reactor.web.view import (
     FoundPods,
@@ -109,7 +109,7 @@ class LiveView:
         history = await self._history.entries(POD_HISTORY, pod=pod.key)
         return pod_view(pod, eligibility, evidence, placement, history)
 
-    async def find_pods(self, wanted: PodsQuery) -> FoundPods:
+    async def find_pods(self, wanted: FindQuery) -> FoundPods:
         """A pod that was moved is found by its old name, too: the pod that replaces it."""
         eligibility = self._eligibility()
         found = find_pods(wanted, eligibility)

@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.decision.eligibility import Eligibility
-from reactor.web.query import PodsQuery
+from reactor.web.query import FindQuery
 from reactor.web.view import FoundPod, FoundPods
 
 NEAR_NAMES = 3
 
 
-def find_pods(wanted: PodsQuery, eligibility: Eligibility) -> FoundPods:
+def find_pods(wanted: FindQuery, eligibility: Eligibility) -> FoundPods:
     """Unhappiest first. The first of these that finds any: the pod of this name, the pods of the workload of this name,
     and the pods whose names begin so."""
     cluster = eligibility.snapshot.cluster
@@ -30,18 +30,18 @@ def found_pods(pods: Iterable[Pod], eligibility: Eligibility, limit: int) -> Fou
     return FoundPods(tuple(found[:limit]), len(found), ())
 
 
-def _of_name(pods: Iterable[Pod], wanted: PodsQuery) -> list[Pod]:
+def _of_name(pods: Iterable[Pod], wanted: FindQuery) -> list[Pod]:
     if wanted.kind not in ("", "Pod"):
         return []
     found = [pod for pod in pods if pod.name == wanted.name]
     return [pod for pod in found if pod.namespace == "default"] or found
 
 
-def _of_workload(pods: Iterable[Pod], wanted: PodsQuery, cluster: ClusterView) -> list[Pod]:
+def _of_workload(pods: Iterable[Pod], wanted: FindQuery, cluster: ClusterView) -> list[Pod]:
     return [pod for pod in pods if any(_is_named(*one, wanted) for one in _workloads(pod, cluster))]
 
 
-def _of_prefix(pods: Iterable[Pod], wanted: PodsQuery) -> list[Pod]:
+def _of_prefix(pods: Iterable[Pod], wanted: FindQuery) -> list[Pod]:
     return [pod for pod in pods if wanted.kind in ("", "Pod") and pod.name.startswith(wanted.name)]
 
 
@@ -58,11 +58,11 @@ def _workloads(pod: Pod, cluster: ClusterView) -> Iterable[tuple[str, str]]:
         yield "Deployment", pod.owner.name.removesuffix(f"-{pod.labels['pod-template-hash']}")
 
 
-def _is_named(kind: str, name: str, wanted: PodsQuery) -> bool:
+def _is_named(kind: str, name: str, wanted: FindQuery) -> bool:
     return name == wanted.name and wanted.kind in ("", kind)
 
 
-def _near(pods: Iterable[Pod], wanted: PodsQuery, cluster: ClusterView) -> tuple[str, ...]:
+def _near(pods: Iterable[Pod], wanted: FindQuery, cluster: ClusterView) -> tuple[str, ...]:
     names: dict[str, str] = {}
     for pod in pods:
         if wanted.kind in ("", "Pod"):

@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from reactor.record.history_reader import HistoryEntry, HistoryKind
-from reactor.web.query import PodsQuery
+from reactor.web.query import FindQuery
 
 
 class Gauge(Struct, frozen=True, rename="camel"):
@@ -152,7 +152,7 @@ class Evidence(Struct, frozen=True, rename="camel"):
     value: float
     threshold: float
     threshold_source: str
-    """Where the threshold comes from, e.g. `pod annotation`, `namespace shop`, `settings`."""
+    """Where the threshold comes from: `pod annotation`, `namespace annotation`, `namespace settings` or `global`."""
     happy: bool
     successes: float
     failures: float
@@ -281,7 +281,7 @@ class ViewSource(Protocol):
 
     async def pod(self, namespace: str, name: str) -> PodView | None: ...
 
-    async def find_pods(self, wanted: PodsQuery) -> FoundPods: ...
+    async def find_pods(self, wanted: FindQuery) -> FoundPods: ...
 
     async def wait_for_change(self, after: int) -> int:
         """The state's version as soon as it is greater than `after` (at once for -1); may be cancelled."""

@@ -7,7 +7,7 @@ import asyncio
 from msgspec.structs import replace
 
 from reactor.record.history_reader import HistoryEntry
-from reactor.web.query import PodsQuery
+from reactor.web.query import FindQuery
 from reactor.web.view import FoundPods, Health, Overview, PodView, Series
 from tests.browser.sample_cluster import overview, series
 from tests.browser.sample_decisions import decision, pod_view
@@ -57,7 +57,7 @@ class FakeSource:
                 return pod_view(pod, node, tuple(made for made in reversed(self.log) if made.pod == key)[:20])
         return None
 
-    async def find_pods(self, wanted: PodsQuery) -> FoundPods:
+    async def find_pods(self, wanted: FindQuery) -> FoundPods:
         raise NotImplementedError(f"the page does not search for {wanted.name}")
 
     async def wait_for_change(self, after: int) -> int:

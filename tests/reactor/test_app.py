@@ -15,7 +15,7 @@ from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.settings.model import Mode
-from reactor.web.query import PodsQuery
+from reactor.web.query import FindQuery
 from reactor.web.server import live_view, serve
 from storage import StorageError
 from storage.rows import MoveRow
@@ -67,7 +67,7 @@ async def test_in_mode_act_the_failing_pod_gets_a_better_node(shop: Shop, tmp_pa
         await eventually(lambda: "Moved" in shop.said())
 
         await live.controller.store.flush()
-        found = await live_view(live).find_pods(PodsQuery(name=old))
+        found = await live_view(live).find_pods(FindQuery(name=old))
         assert [pod.name for pod in found.pods] == [shop.pods("web")[0]["metadata"]["name"]]
         assert found.note == f"default/{old} was moved; this is the pod that replaces it"
         assert shop.where("db") == ["n1"]

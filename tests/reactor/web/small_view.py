@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 
 from reactor.record.history_reader import HistoryEntry, HistoryKind
-from reactor.web.query import PodsQuery
+from reactor.web.query import FindQuery
 from reactor.web.view import (
     FoundPod,
     FoundPods,
@@ -62,7 +62,7 @@ class SmallSource:
         self.version = 1
         self.changed = asyncio.Event()
         self.queries: list[tuple[int, int | None, bool]] = []
-        self.searches: list[PodsQuery] = []
+        self.searches: list[FindQuery] = []
         self.failure: Exception | None = None
 
     def change(self) -> None:
@@ -122,7 +122,7 @@ class SmallSource:
             history=(),
         )
 
-    async def find_pods(self, wanted: PodsQuery) -> FoundPods:
+    async def find_pods(self, wanted: FindQuery) -> FoundPods:
         self.searches.append(wanted)
         if wanted.name != "web":
             return FoundPods((), 0, ("shop/web",))
