@@ -18,10 +18,11 @@ from reactor.app import Options, open_controller
 from reactor.cli.history import HistoryRequest, show_history
 from reactor.cli.plan_live import plan_live
 from reactor.cli.planning import PlanRequest
-from reactor.cluster.kinds import ObjectName
+from reactor.cluster.kinds import Kind, ObjectName
+from reactor.cluster.reads import ClusterReader, Page
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import ClusterWriter, EvictionAnswer
-from reactor.errors import InputError, SettingsError
+from reactor.errors import ClusterError, Forbidden, InputError, SettingsError
 from storage import StorageError
 from storage.rows import MoveRow, PlanRow
 from storage.store import Store
@@ -190,6 +191,19 @@ async def test_settings_that_the_controller_refuses_are_refused(shop: Shop, kube
         await plan_live(request(kubeconfig))
     with pytest.raises(InputError, match="there is no ConfigMap rematch/others"):
         await plan_live(request(kubeconfig, configmap=ObjectName("rematch", "others")))
+
+
+async def test_a_missing_permission_is_reported_at_once(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = ClusterReader.list_all
+
+    async def list_all(reader: ClusterReader, kind: Kind) -> Page:
+        if kind is Kind.CONFIG_MAPS:
+            raise Forbidden("GET /api/v1/namespaces/rematch/configmaps: 403", status=403)
+        return await listed(reader, kind)
+
+    monkeypatch.setattr(ClusterReader, "list_all", list_all)
+    with pytest.raises(ClusterError, match="configmaps: 403; --settings FILE plans without it"):
+        await plan_live(request(kubeconfig))
 
 
 async def test_a_file_of_settings_is_used_instead_of_the_config_map(
