@@ -34,6 +34,8 @@ from reactor.settings.planner import make_planner
 from reactor.settings.source import watch_file
 from reactor.state.live_state import State
 from reactor.work_queue import WorkQueue
+from storage import StorageError
+from storage.lock import locked
 from storage.store import Store
 
 log = structlog.get_logger(__name__)
@@ -53,6 +55,10 @@ class Options:
     dry_run: bool = False
     mode: Mode | None = None
     """Overrides the settings, for --dry-run and `plan --apply`."""
+    history: Path | None = None
+    """Read happiness and past moves from this store instead, and leave it as it is."""
+    share_store: bool = False
+    """Use the store even if another process holds its lock."""
     own_process: bool = False
     """The controller is alone in this process, so it may configure the garbage collector."""
 
@@ -129,22 +135,35 @@ class LiveController:
     maintenance: StoreMaintenance
     compilation: KernelCompilation
 
-    async def background(self) -> None:
-        """Watches, metrics, Events, settings and the maintenance of the store, until cancelled."""
+    async def connect(self) -> None:
+        """Watches, metrics, Events and settings, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.watch.run(), name="watch")
             tasks.create_task(self.metrics.run(), name="metrics")
             tasks.create_task(self.controller.events.run(), name="events")
-            tasks.create_task(self.maintenance.run(), name="store maintenance")
-            tasks.create_task(self.compilation.run(), name="kernel compilation")
             if self.options.settings_file is not None:
                 file = watch_file(self.options.settings_file, self.settings.source, self.controller.clock)
                 tasks.create_task(file, name="settings")
 
     async def run(self) -> None:
+        """Records what an earlier process left open as abandoned, then decides until cancelled."""
+        self._report_settings()
+        await self._abandon_moves()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.background(), name="background")
+            tasks.create_task(self.connect(), name="connection")
+            tasks.create_task(self.maintenance.run(), name="store maintenance")
+            tasks.create_task(self.compilation.run(), name="kernel compilation")
             tasks.create_task(self._decide(), name="loop")
+
+    def _report_settings(self) -> None:
+        parts = self.controller
+        self.settings.report_to(RevisionReport(parts.store, parts.events, parts.instruments, parts.work_queue))
+
+    async def _abandon_moves(self) -> None:
+        text = "the controller was restarted before the move ended"
+        abandoned = await self.controller.store.abandon_open_moves(self.controller.clock.now(), text)
+        if abandoned:
+            log.warning("moves of an earlier process recorded as abandoned", moves=abandoned)
 
     async def _decide(self) -> None:
         await self.controller.state.until_synced()
@@ -156,11 +175,19 @@ class LiveController:
 
 @asynccontextmanager
 async def open_controller(options: Options, clock: Clock | None = None) -> AsyncIterator[LiveController]:
-    """Opened in the order of their dependencies, closed in the reverse order."""
+    """Opened in the order of their dependencies, closed in the reverse order. Writes no row before it runs."""
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
         settings = ActiveSettings(options.settings_file, options.mode, clock)
+        alone = stack.enter_context(locked(options.store))
+        if not alone and not options.share_store:
+            raise StorageError(
+                f"{options.store} is used by another Rematch process; stop it, or give this one another --store"
+            )
         store = await stack.enter_async_context(await Store.open(options.store))
+        history = store
+        if options.history is not None:
+            history = await stack.enter_async_context(await Store.open(options.history, read_only=True))
         connection = await open_connection(options.kubeconfig, options.context)
         stack.push_async_callback(connection.close)
         reader = ClusterReader(connection, options.config_map)
@@ -172,12 +199,11 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             event_writer=None if options.dry_run else EventWriter(connection, clock),
             kinds=reader.kinds,
             config_map_changed=settings.config_map_changed,
-            lineage=lineage_from(await store.moves(MOVES_READ)),
+            lineage=lineage_from(await history.moves(MOVES_READ)),
         )
         controller = wire(borders)
-        settings.report_to(RevisionReport(store, controller.events, controller.instruments, controller.work_queue))
-        await _restore(store, controller.state, clock)
         state, instruments = controller.state, controller.instruments
+        state.restore(await history.happiness())
         yield LiveController(
             options=options,
             controller=controller,
@@ -188,10 +214,3 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             maintenance=StoreMaintenance(state, store, controller.recorder, settings.get, clock, instruments),
             compilation=KernelCompilation(state, clock),
         )
-
-
-async def _restore(store: Store, state: State, clock: Clock) -> None:
-    abandoned = await store.abandon_open_moves(clock.now(), "the controller was restarted before the move ended")
-    if abandoned:
-        log.warning("moves of an earlier process recorded as abandoned", moves=abandoned)
-    state.restore(await store.happiness())

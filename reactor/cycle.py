@@ -40,11 +40,11 @@ class CycleParts:
     settings: Callable[[], Settings]
 
 
-async def run_cycle(parts: CycleParts, trigger: Trigger) -> Outcome:
+async def run_cycle(parts: CycleParts, trigger: Trigger, confirmed: Rematch | None = None) -> Outcome:
     """One frozen snapshot, one decision; the effect of a move comes back as a new signal.
 
     What is known is recorded even when a later step fails; a cancelled cycle is not recorded. When pods were bound, the
-    rematch waits for the next cycle, whose snapshot shows them.
+    rematch waits for the next cycle, whose snapshot shows them. `confirmed` is carried out instead of a new plan.
     """
     settings = parts.settings()
     with cycle_context() as cycle:
@@ -62,8 +62,10 @@ async def run_cycle(parts: CycleParts, trigger: Trigger) -> Outcome:
 
         try:
             outcome = replace(outcome, placement=await _place_pending(parts, snapshot, settings))
-            outcome = replace(outcome, rematch=await _plan_rematch(parts, eligibility, outcome))
-            await _execute(parts, eligibility, outcome, executed)
+            outcome = replace(outcome, rematch=await _plan_rematch(parts, eligibility, outcome, confirmed))
+            if outcome.rematch is not None:
+                parts.recorder.record_plan(cycle, decision, outcome.rematch, settings)
+            await _execute(parts, cycle, eligibility, outcome, executed)
         except Exception:
             _record_best_effort(record)
             raise
@@ -106,20 +108,27 @@ async def _place_pending(parts: CycleParts, snapshot: Snapshot, settings: Settin
     return replace(placement, bound=tuple(bound))
 
 
-async def _plan_rematch(parts: CycleParts, eligibility: Eligibility, outcome: Outcome) -> Rematch | None:
+async def _plan_rematch(
+    parts: CycleParts, eligibility: Eligibility, outcome: Outcome, confirmed: Rematch | None
+) -> Rematch | None:
     """Not while moves are under way, and not right after a binding."""
     placement = outcome.placement
     bound = placement is not None and any(one.succeeded for one in placement.bound)
     if bound or not outcome.decision.rematch or eligibility.snapshot.moves.moves:
         return None
+    if confirmed is not None:
+        return confirmed
     with parts.recorder.timed("plan"):
         problem = rematch_problem(eligibility, outcome.decision)
         plan = await _solve(parts, eligibility.settings, problem)
     return Rematch(secrets.token_hex(6), plan, problem)
 
 
-async def _execute(parts: CycleParts, eligibility: Eligibility, outcome: Outcome, executed: list[Move]) -> None:
-    """In mode act the plan's moves are adopted and the first ones start; in mode observe nothing is touched.
+async def _execute(
+    parts: CycleParts, cycle: str, eligibility: Eligibility, outcome: Outcome, executed: list[Move]
+) -> None:
+    """In mode act the plan's moves are adopted and the first ones start; in mode observe nothing is touched, and
+    without a writable store nothing is evicted.
 
     Moves are added to `executed` as they change, so that a call that fails does not lose what the others did.
     """
@@ -135,7 +144,9 @@ async def _execute(parts: CycleParts, eligibility: Eligibility, outcome: Outcome
         return
     if rematch is not None:
         executed += executor.adopt(rematch.plan, rematch.plan_id, snapshot)
-    await parts.recorder.store_planned_moves(executed, snapshot.at)
+    waiting = any(not move.in_flight for move in executor.active_moves().moves)
+    if waiting and not await parts.recorder.store_planned_moves(cycle, executed, snapshot.at):
+        return
     try:
         with parts.recorder.timed("execute"):
             await executor.start(eligibility, executed.append)

@@ -1,6 +1,6 @@
 """The database: where it is, how connections to it behave, and how its schema is brought up to date.
 
-Alembic takes as long to import as everything else together. Only `migrate` imports it.
+Alembic takes as long to import as everything else together, so the functions that need it import it.
 """
 
 from __future__ import annotations
@@ -65,9 +65,16 @@ def make_file(path: Path) -> None:
     sqlite3.connect(path).close()
 
 
-def connect(path: Path, limits: Limits) -> AsyncEngine:
+def check_file(path: Path) -> None:
+    """As `make_file`, for a file that is only read."""
+    if not path.is_file():
+        raise StorageError(f"there is no store at {path}; `rematch run --store {path}` makes one")
+    path.open("rb").close()
+
+
+def connect(path: Path, limits: Limits, *, read_only: bool = False) -> AsyncEngine:
     engine = create_async_engine(
-        URL.create("sqlite+aiosqlite", database=str(path)),
+        _read_only_url(path) if read_only else URL.create("sqlite+aiosqlite", database=str(path)),
         connect_args={"timeout": limits.busy_seconds},
         pool_size=_POOL_SIZE,
         max_overflow=0,
@@ -76,6 +83,15 @@ def connect(path: Path, limits: Limits) -> AsyncEngine:
     event.listen(engine.sync_engine, "connect", _prepare)
     event.listen(engine.sync_engine, "begin", _begin)
     return engine
+
+
+def _read_only_url(path: Path) -> URL:
+    """Without a write-ahead log nobody uses the file. SQLite would leave an empty one behind, owned by the reader,
+    which may keep the controller from opening its store."""
+    options = {"mode": "ro", "uri": "true"}
+    if not path.with_name(f"{path.name}-wal").exists():
+        options["immutable"] = "1"
+    return URL.create("sqlite+aiosqlite", database=path.absolute().as_uri(), query=options)
 
 
 def writing(engine: AsyncEngine) -> AsyncEngine:
@@ -99,35 +115,61 @@ def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
-async def migrate(engine: AsyncEngine) -> None:
+async def migrate(engine: AsyncEngine, file: Path) -> None:
     """Bring the database to the schema of this version, or raise StorageError."""
-    from alembic.config import Config
-    from alembic.script import ScriptDirectory
-
-    config = Config()
-    config.set_main_option("script_location", "storage:migrations")
-    script = ScriptDirectory.from_config(config)
-    async with engine.connect() as connection:
-        found = await connection.run_sync(_revision)
-    _require_known(found, script, engine.url.database)
+    config = _migrations()
+    script = _scripts(config)
+    found = await _known_revision(engine, script, file)
     await _use_wal(engine)
     if found != script.get_current_head():
         async with writing(engine).begin() as connection:
             await connection.run_sync(_upgrade, config)
 
 
-def _revision(connection: Connection) -> str | None:
+async def require_schema(engine: AsyncEngine, file: Path) -> None:
+    """Raise StorageError unless the database has the schema of this version. Changes nothing: another version may be
+    using it."""
+    script = _scripts(_migrations())
+    found, current = await _known_revision(engine, script, file), script.get_current_head()
+    if found != current:
+        raise StorageError(
+            f"{file} has {f'the older schema {found}' if found else 'no schema yet'}, this version of Rematch reads"
+            f" schema {current}, and a command that only reads changes nothing; read it with the version that wrote it,"
+            " or start `rematch run` of this version with it, which brings it up to date"
+        )
+
+
+def _migrations() -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "storage:migrations")
+    return config
+
+
+def _scripts(config: Config) -> ScriptDirectory:
+    from alembic.script import ScriptDirectory
+
+    return ScriptDirectory.from_config(config)
+
+
+async def _known_revision(engine: AsyncEngine, script: ScriptDirectory, file: Path) -> str | None:
+    async with engine.connect() as connection:
+        found = await connection.run_sync(_revision, file)
+    _require_known(found, script, file)
+    return found
+
+
+def _revision(connection: Connection, file: Path) -> str | None:
     from alembic.migration import MigrationContext
 
     found = MigrationContext.configure(connection).get_current_revision()
     if found is None and inspect(connection).get_table_names():
-        raise StorageError(
-            f"{connection.engine.url.database} is the database of another program; give Rematch a file of its own"
-        )
+        raise StorageError(f"{file} is the database of another program; give Rematch a file of its own")
     return found
 
 
-def _require_known(found: str | None, script: ScriptDirectory, file: str | None) -> None:
+def _require_known(found: str | None, script: ScriptDirectory, file: Path) -> None:
     known = {revision.revision for revision in script.walk_revisions()}
     if found is not None and found not in known:
         raise StorageError(

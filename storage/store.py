@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Row, Select, Table, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from storage import StorageError, retention, tables, writer
-from storage.database import Limits, connect, locate, make_file, migrate
+from storage.database import Limits, check_file, connect, locate, make_file, migrate, require_schema
 from storage.retention import Retention
 from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, ProblemRow, RevisionRow, SampleKind, SampleRow
 from storage.writer import UNAVAILABLE, Health, Writer, describe
@@ -38,15 +38,19 @@ class Store:
         self._last_seq = 0
 
     @classmethod
-    async def open(cls, where: str | Path, limits: Limits | None = None) -> Self:
-        """A file or an SQLite URL; the folder is made, the schema brought up to date."""
+    async def open(cls, where: str | Path, limits: Limits | None = None, *, read_only: bool = False) -> Self:
+        """A file or an SQLite URL; the folder is made, the schema brought up to date.
+
+        With `read_only` it must be there and up to date, and nothing is ever written to it.
+        """
         limits = limits or Limits()
         path = locate(where)
-        engine = connect(path, limits)
+        prepare, set_up = (check_file, require_schema) if read_only else (make_file, migrate)
+        engine = connect(path, limits, read_only=read_only)
         try:
             async with asyncio.timeout(limits.call_seconds):
-                await asyncio.to_thread(make_file, path)
-                await migrate(engine)
+                await asyncio.to_thread(prepare, path)
+                await set_up(engine, path)
         except BaseException as error:
             await engine.dispose()
             if isinstance(error, UNAVAILABLE):

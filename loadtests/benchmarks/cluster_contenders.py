@@ -42,7 +42,8 @@ def rematch(folder: Path, kubeconfig: Path) -> Contender:
     settings.write_text(yaml.safe_dump(REMATCH_SETTINGS))
     entry = (sys.executable, "-c", "from reactor.cli.main import main; main()")
     options = ("--kubeconfig", str(kubeconfig), "--settings", str(settings), "--needs", "requests")
-    return Contender(REMATCH, "rematch", (*entry, "plan", "--apply", "--yes", *options))
+    store = ("--store", str(folder / "rematch.db"))
+    return Contender(REMATCH, "rematch", (*entry, "plan", "--apply", "--yes", *options, *store))
 
 
 async def descheduler(folder: Path, kubeconfig: Path, *, as_shipped: bool) -> Contender:

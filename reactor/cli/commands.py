@@ -13,6 +13,17 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+DEFAULT_STORE = Path(".rematch/rematch.db")
+
+
+def _object_name(_context: click.Context, _parameter: click.Parameter, text: str | None) -> object:
+    from reactor.cluster.kinds import ObjectName
+
+    namespace, _, name = (text or "").partition("/")
+    if text is not None and (not namespace or not name or "/" in name):
+        raise click.BadParameter(f"{text!r} is not NAMESPACE/NAME")
+    return None if text is None else ObjectName(namespace, name)
+
 
 def _cluster_options(command: F) -> F:
     command = click.option("--context", help="Context of the kubeconfig.")(command)
@@ -39,11 +50,15 @@ _server_option = click.option(
 
 @click.command(short_help="Run the controller: in-cluster by service account, else by kubeconfig.")
 @_settings_option
-@click.option("--configmap", help="NAMESPACE/NAME of the ConfigMap with the settings (key settings.yaml), watched.")
+@click.option(
+    "--configmap",
+    callback=_object_name,
+    help="NAMESPACE/NAME of the ConfigMap with the settings (key settings.yaml), watched.",
+)
 @click.option(
     "--store",
     type=click.Path(path_type=Path),
-    default=Path(".rematch/rematch.db"),
+    default=DEFAULT_STORE,
     show_default=True,
     help="SQLite file for happiness, plans and moves.",
 )
@@ -77,6 +92,11 @@ def run(**options: Any) -> None:
     help="Output of `kubectl get ... -o json`, or a problem of `rematch history --problem`; `-` is stdin.",
 )
 @_settings_option
+@click.option(
+    "--configmap",
+    callback=_object_name,
+    help="NAMESPACE/NAME of the controller's settings. Default: rematch/rematch, if the cluster has it.",
+)
 @_output_option("table", "wide", "json", "yaml")
 @click.option("--planner", help="Planner to use instead of the one in the settings.")
 @click.option(
@@ -95,10 +115,12 @@ def run(**options: Any) -> None:
 @click.option("--needs", type=click.Choice(["metrics", "requests"]), help="Default: metrics where there are any.")
 @click.option("--apply", is_flag=True, help="Carry out the plan on the live cluster; asks first.")
 @click.option("--yes", is_flag=True, help="With --apply: do not ask.")
+@click.option("--force", is_flag=True, help="With --apply: also while a controller in mode act is running.")
 @click.option(
     "--store",
     type=click.Path(path_type=Path),
-    help="With --apply: the controller's store, to record the moves in. Default: nothing is recorded.",
+    help="A controller's store: happiness and past moves are read from it. With --apply the plan and its moves are"
+    f" recorded in it, by default in {DEFAULT_STORE}.",
 )
 @_cluster_options
 def plan(**options: Any) -> None:
@@ -122,35 +144,42 @@ def plan(**options: Any) -> None:
       rematch plan -f problem.json -o json
 
     \b
-    On the live cluster, after a confirmation:
+    On the live cluster with the controller's settings; with --apply after a confirmation:
+      rematch plan
       rematch plan --apply
     """
     from reactor.cli.plan import plan_and_show
     from reactor.cli.planning import PlanRequest
 
-    plan_and_show(PlanRequest(**options))
+    plan_and_show(PlanRequest(default_store=DEFAULT_STORE, **options))
 
 
 @click.command(short_help="Explain a pod: its happiness, the evidence, and why it is on its node.")
 @click.argument("pod")
-@click.option("-n", "--namespace", default="default", show_default=True)
+@click.option("-n", "--namespace", help="Default: all namespaces, default first.")
 @click.option("-f", "--filename", "files", multiple=True, help="Explain from a dump instead of a running controller.")
 @_settings_option
 @click.option("--scheduler-name", help="With -f: explain as if we managed pods with this schedulerName.")
 @_output_option("text", "json")
 @_server_option
-def explain(pod: str, namespace: str, output: str, server: str, **options: Any) -> None:
+def explain(pod: str, namespace: str | None, output: str, server: str, **options: Any) -> None:
     """Show a pod's happiness with the counts it comes from, the decision, and why this node and not the others.
 
-    POD is a name (with -n NAMESPACE) or NAMESPACE/NAME.
+    \b
+    POD is a pod's name or its beginning, or the name of its workload:
+      rematch explain shop/app-04-7d9c5b6f4-x2x7q
+      rematch explain app-04
+      rematch explain deploy/app-04 -n shop
+
+    If several pods match, they are listed and the unhappiest is explained. A running controller also knows the old
+    name of a pod that it moved.
     """
-    from reactor.cli.explain import explain_from_files, explain_from_server, render
+    from reactor.cli.explain import explain_from_files, explain_from_server, render, to_document, wanted_pods
     from reactor.cli.output import to_json
 
-    space, slash, name = pod.rpartition("/")
-    wanted = (space if slash else namespace, name)
-    view = explain_from_files(wanted, **options) if options["files"] else explain_from_server(wanted, server)
-    click.echo(to_json(view) if output == "json" else render(view))
+    wanted = wanted_pods(pod, namespace)
+    found = explain_from_files(wanted, **options) if options["files"] else explain_from_server(wanted, server)
+    click.echo(to_json(to_document(found)) if output == "json" else render(found))
 
 
 @click.command(short_help="Show what happens now.")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from reactor.cli.client import fetch
 from reactor.cli.output import table
@@ -14,50 +17,115 @@ from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
 from reactor.record.stored_problem import is_problem
 from reactor.state.from_dump import snapshot_from_dump
-from reactor.state.snapshot import Snapshot
 from reactor.web.pod_page import placement_in, placement_now, pod_view
-from reactor.web.view import AxisView, Evidence, PodView
+from reactor.web.pod_search import find_pods
+from reactor.web.query import FindQuery
+from reactor.web.view import AxisView, Evidence, FoundPod, FoundPods, PodView
 
-PodName = tuple[str, str]
+KINDS = {
+    "Pod": ("po", "pod", "pods"),
+    "Deployment": ("deploy", "deployment", "deployments", "deployment.apps"),
+    "ReplicaSet": ("rs", "replicaset", "replicasets", "replicaset.apps"),
+    "StatefulSet": ("sts", "statefulset", "statefulsets", "statefulset.apps"),
+    "DaemonSet": ("ds", "daemonset", "daemonsets", "daemonset.apps"),
+    "Job": ("job", "jobs", "job.batch"),
+}
+"""What kubectl accepts before the slash. A namespace of such a name is given with -n."""
+_KIND_OF = {alias: kind for kind, aliases in KINDS.items() for alias in aliases}
 
 
-def explain_from_server(wanted: PodName, server: str) -> PodView:
-    namespace, name = wanted
-    view = fetch(server, f"pods/{namespace}/{name}", PodView)
+@dataclass(frozen=True, slots=True)
+class Explained:
+    found: FoundPods
+    view: PodView
+    """The first of them: the only one, or the unhappiest."""
+
+
+def wanted_pods(text: str, namespace: str | None) -> FindQuery:
+    """From NAME, NAMESPACE/NAME or KIND/NAME."""
+    before, slash, name = text.rpartition("/")
+    kind = _KIND_OF.get(before.lower(), "")
+    if slash and not kind:
+        namespace = before
+    if not name or "/" in before or (slash and not before):
+        raise InputError(f"{text!r} names no pod; write NAME, NAMESPACE/NAME or KIND/NAME such as deploy/web")
+    try:
+        return FindQuery.model_validate({"name": name, "namespace": namespace or "", "kind": kind})
+    except ValidationError as error:
+        raise InputError(f"{text[:80]!r} names no pod: {error.errors(include_url=False)[0]['msg']}") from error
+
+
+def explain_from_server(wanted: FindQuery, server: str) -> Explained:
+    query = {"name": wanted.name, "namespace": wanted.namespace, "kind": wanted.kind}
+    found = fetch(server, "find", FoundPods, **query)
+    if found is None:
+        raise InputError(f"{server} is no Rematch controller of this version: it has no /api/v1/find")
+    first = _first(found, wanted, server)
+    view = fetch(server, f"pods/{first.namespace}/{first.name}", PodView)
     if view is None:
-        raise InputError(f"{server} knows no pod {namespace}/{name}; kubectl get pods -A lists them all")
-    return view
+        raise InputError(f"{server}: {first.namespace}/{first.name} is gone by now; try again")
+    return Explained(found, view)
 
 
 def explain_from_files(
-    wanted: PodName, files: tuple[str, ...], settings_file: Path | None, scheduler_name: str | None
-) -> PodView:
-    namespace, name = wanted
+    wanted: FindQuery, files: tuple[str, ...], settings_file: Path | None, scheduler_name: str | None
+) -> Explained:
     settings = settings_for(settings_file, scheduler_name)
     data = {path: read_input(path) for path in files}
     if any(map(is_problem, data.values())):
         raise InputError(f"{', '.join(files)}: explain needs what kubectl printed; `rematch plan -f` reads a problem")
     look = snapshot_from_dump(read_dump(files, data), settings)
     snapshot = look.snapshot
-    pod = snapshot.cluster.pod_named(namespace, name)
-    if pod is None:
-        raise InputError(f"{', '.join(files)}: no pod {namespace}/{name}{_similar(snapshot, wanted)}")
-    planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
     eligibility = Eligibility(snapshot, Cooldowns(), settings)
+    found = find_pods(wanted, eligibility)
+    pod = snapshot.cluster.pods[_first(found, wanted, ", ".join(files)).uid]
+    planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
     placement = planned or placement_now(pod, eligibility)
-    return pod_view(pod, eligibility, look.evidence.get(pod.uid), placement)
+    return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement))
 
 
-def _similar(snapshot: Snapshot, wanted: PodName) -> str:
-    """People remember the name of a Deployment rather than the names of its pods."""
-    namespace, name = wanted
-    found = sorted(
-        pod.name for pod in snapshot.cluster.pods.values() if pod.namespace == namespace and name in pod.name
-    )
-    return f"; did you mean {', '.join(found[:3])}?" if found else ""
+def _first(found: FoundPods, wanted: FindQuery, source: str) -> FoundPod:
+    if found.pods:
+        return found.pods[0]
+    what = f"no {wanted.kind} with pods" if wanted.kind not in ("", "Pod") else "no pod and no workload"
+    where = f" in namespace {wanted.namespace}" if wanted.namespace else ""
+    near = f"; did you mean {', '.join(found.near)}?" if found.near else "; kubectl get pods -A lists all pods"
+    raise InputError(f"{source}: {what} {wanted.name!r}{where}{near}")
 
 
-def render(view: PodView) -> str:
+def to_document(explained: Explained) -> object:
+    """The page of the pod; if several were found, all of them and the page of the unhappiest."""
+    if len(explained.found.pods) == 1:
+        return explained.view
+    return {"pods": explained.found.pods, "total": explained.found.total, "unhappiest": explained.view}
+
+
+def render(explained: Explained) -> str:
+    found, page = explained.found, _page(explained.view)
+    if found.note:
+        return f"{found.note}\n\n{page}"
+    if len(found.pods) == 1:
+        return page
+    rows = [
+        (f"{pod.namespace}/{pod.name}", pod.node, _probability(pod), _state(pod), pod.workload, pod.fixed)
+        for pod in found.pods
+    ]
+    more = f"\n... and {found.total - len(rows)} more" if found.total > len(rows) else ""
+    listed = table(("pod", "node", "happiness", "state", "owner", "not moved"), rows)
+    return f"{found.total} pods match, unhappiest first; the first is explained below\n\n{listed}{more}\n\n{page}"
+
+
+def _probability(pod: FoundPod) -> str:
+    if pod.happiness is None:
+        return "unknown"
+    return f"{pod.happiness:.2f}" + ("" if pod.happy else " UNHAPPY")
+
+
+def _state(pod: FoundPod) -> str:
+    return pod.phase if pod.ready or pod.phase != "Running" else "Running, not Ready"
+
+
+def _page(view: PodView) -> str:
     parts = [_identity(view), _happiness(view.happiness)]
     if view.decision is not None:
         until = f" (until {rfc3339(view.decision.until)})" if view.decision.until else ""

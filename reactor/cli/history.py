@@ -20,6 +20,7 @@ from reactor.clock import rfc3339
 from reactor.errors import InputError
 from reactor.record.history_reader import HistoryEntry, HistoryReader
 from reactor.record.stored_problem import decompress
+from reactor.web.view import Decisions
 from storage.rows import PlanRow, ProblemRow
 from storage.store import Store
 
@@ -48,10 +49,6 @@ class HistoryRow(Struct, frozen=True):
     reason: str
     text: str
     plan: str = ""
-
-
-class _Decisions(Struct):
-    decisions: tuple[HistoryEntry, ...]
 
 
 def show_history(request: HistoryRequest) -> str:
@@ -98,7 +95,7 @@ def _from_server(server: str, limit: int, *, waits: bool) -> Iterable[HistoryEnt
     while more and len(found) < limit:
         query = {"limit": str(min(limit - len(found), PAGE)), "waits": "true" if waits else "false"}
         before = {"before": str(found[-1].id)} if found else {}
-        answer = fetch(server, "decisions", _Decisions, **query, **before)
+        answer = fetch(server, "decisions", Decisions, **query, **before)
         if answer is None:
             raise InputError(f"{server} is no Rematch controller: it has no /api/v1/decisions")
         found += answer.decisions
@@ -130,7 +127,7 @@ def _stored_problem(path: Path, plan_id: str) -> str:
 
 def _read(path: Path, read: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
     async def open_and_read() -> T:
-        async with await Store.open(path) as store:
+        async with await Store.open(path, read_only=True) as store:
             return await read(store)
 
     return asyncio.run(open_and_read())

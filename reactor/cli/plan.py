@@ -11,7 +11,7 @@ import click
 from matching.problem import Problem
 from reactor.cli.compare import compare, compare_on, render_comparison
 from reactor.cli.plan_output import ShownPlan, render
-from reactor.cli.planning import PlanRequest, make_plan, requested_settings, solve
+from reactor.cli.planning import PlanRequest, make_plan, requested_settings, settings_for, solve
 from reactor.cluster.dump import read_dump, read_input
 from reactor.errors import InputError
 from reactor.record.stored_problem import StoredProblem, is_problem, read_problem
@@ -26,7 +26,6 @@ def plan_and_show(request: PlanRequest) -> None:
     if not request.files:
         from reactor.cli.plan_live import plan_live
 
-        requested_settings(request)  # report errors before connecting
         asyncio.run(plan_live(request))
         return
     data = {path: read_input(path) for path in request.files}
@@ -46,14 +45,16 @@ def _check(request: PlanRequest) -> None:
         raise click.UsageError(
             "--scheduler-name is for trying out; --apply moves only pods that our binder binds again"
         )
-    if request.yes and not request.apply:
-        raise click.UsageError("--yes goes with --apply")
+    if (request.yes or request.force) and not request.apply:
+        raise click.UsageError(f"--{'yes' if request.yes else 'force'} goes with --apply")
+    if request.configmap is not None and (request.files or request.settings_file is not None):
+        raise click.UsageError("--configmap reads the live cluster's settings; leave out -f and --settings")
     if request.compare and (request.apply or request.output == "wide"):
         raise click.UsageError("--compare makes no plan to apply or to show in detail; leave out one of them")
 
 
 def _from_dump(request: PlanRequest, data: Mapping[str, bytes]) -> str:
-    settings = requested_settings(request)
+    settings = requested_settings(request, settings_for(request.settings_file, None))
     look = snapshot_from_dump(
         read_dump(request.files, data),
         settings,
@@ -75,7 +76,8 @@ def _from_problem(request: PlanRequest, problem: Problem, stored: StoredProblem 
         if value is not None:
             raise click.UsageError(f"{option} is part of the problem; it cannot be changed with a problem file")
     planner = Planner(name=stored.planner, parameters=stored.parameters) if stored is not None else None
-    settings = requested_settings(request, planner if request.settings_file is None else None)
+    given = settings_for(request.settings_file, None)
+    settings = requested_settings(request, given, planner if request.settings_file is None else None)
     if request.compare:
         return render_comparison(compare_on(problem, settings), request.output)
     plan = solve(make_planner(settings.planner.name, settings.planner.parameters), problem)

@@ -1,125 +1,128 @@
-"""`rematch plan` on the live cluster: a plan, and with --apply its execution by the stages of the controller."""
+"""`rematch plan` on the live cluster, with the settings of its controller. `plan_apply` carries the plan out."""
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from matching.plan import Plan
-from reactor.app import Controller, LiveController, Options, open_controller
+from reactor.app import LiveController, Options, open_controller
 from reactor.cli.compare import compare, render_comparison
+from reactor.cli.plan_apply import StoreUse, apply_plan, refuse_beside_controller, use_of_store
 from reactor.cli.plan_output import render
-from reactor.cli.planning import Planned, PlanRequest, make_plan, requested_settings
+from reactor.cli.planning import PlanRequest, make_plan, requested_settings, settings_for
 from reactor.cluster.api import ApiRequest
-from reactor.cycle import run_cycle
-from reactor.decision.decide import Trigger
-from reactor.errors import ClusterError
-from reactor.execution.cycle_outcome import Outcome
+from reactor.cluster.kinds import Kind, ObjectName
+from reactor.cluster.watch import WatchState
+from reactor.errors import ClusterError, InputError, SettingsError
 from reactor.record.logs import configure_logs
-from reactor.settings.model import Mode
-from reactor.state.moves import MoveState
+from reactor.settings.model import Mode, Settings
 from reactor.state.snapshot import Needs
 
+CONFIG_MAP = ObjectName("rematch", "rematch")
+"""The settings of the controller, as `deploy/rematch.yaml` installs it."""
 SYNC_DEADLINE = 60.0
+SYNC_POLL = 0.05
 ANSWER_DEADLINE = 10.0
 """Report an API server that does not answer at once, not after the watches have tried for a minute."""
 
 
 async def plan_live(request: PlanRequest) -> None:
     configure_logs(level="error")
+    if request.settings_file is not None or request.planner is not None:
+        requested_settings(request, settings_for(request.settings_file, None))  # report errors before connecting
+    if request.apply:
+        path = request.store or request.default_store
+        use = await use_of_store(path)
+        await _plan_on(_options(request, path, share_store=use is not StoreUse.FREE), request, use)
+        return
     with tempfile.TemporaryDirectory(prefix="rematch-plan-") as folder:
-        options = Options(
-            store=request.store or Path(folder, "plan.db"),
-            kubeconfig=request.kubeconfig,
-            context=request.context,
-            settings_file=request.settings_file,
-            dry_run=not request.apply,
-            mode=Mode.ACT if request.apply else Mode.OBSERVE,
-        )
-        async with open_controller(options) as live:
-            await live.connection.send(ApiRequest("GET", "/version", deadline=ANSWER_DEADLINE))
-            await _with_background(live, request)
+        await _plan_on(_options(request, Path(folder, "plan.db")), request, StoreUse.FREE)
 
 
-async def _with_background(live: LiveController, request: PlanRequest) -> None:
+def _options(request: PlanRequest, store: Path, *, share_store: bool = False) -> Options:
+    return Options(
+        store=store,
+        history=None if request.apply else request.store,
+        share_store=share_store,
+        kubeconfig=request.kubeconfig,
+        context=request.context,
+        settings_file=request.settings_file,
+        config_map=None if request.settings_file is not None else request.configmap or CONFIG_MAP,
+        dry_run=not request.apply,
+        mode=Mode.ACT if request.apply else Mode.OBSERVE,
+    )
+
+
+async def _plan_on(options: Options, request: PlanRequest, use: StoreUse) -> None:
     """Watch the cluster as long as the command runs."""
-    background = asyncio.create_task(live.background())
-    work = asyncio.create_task(_work(live, request))
-    try:
-        await asyncio.wait({background, work}, return_when=asyncio.FIRST_COMPLETED)
-        if background.done():
-            background.result()
-        await work
-    finally:
-        for task in (work, background):
-            task.cancel()
-        await asyncio.gather(work, background, return_exceptions=True)
+    async with open_controller(options) as live:
+        await live.connection.send(ApiRequest("GET", "/version", deadline=ANSWER_DEADLINE))
+        connection = asyncio.create_task(live.connect())
+        work = asyncio.create_task(_plan(live, request, use))
+        try:
+            await asyncio.wait({connection, work}, return_when=asyncio.FIRST_COMPLETED)
+            if connection.done():
+                connection.result()
+            await work
+        finally:
+            for task in (work, connection):
+                task.cancel()
+            await asyncio.gather(work, connection, return_exceptions=True)
 
 
-async def _work(live: LiveController, request: PlanRequest) -> None:
+async def _plan(live: LiveController, request: PlanRequest, use: StoreUse) -> None:
     await _wait_until_synced(live)
+    if request.apply:
+        await refuse_beside_controller(live, request.configmap or CONFIG_MAP, use, force=request.force)
+    click.echo(_settings_in_force(live, request), err=True)
     await live.metrics.once()
-    controller, settings = live.controller, requested_settings(request)
+    controller = live.controller
+
+    def settings() -> Settings:
+        return requested_settings(request, live.settings.get())
+
     needs = Needs(request.needs) if request.needs else Needs.METRICS
     snapshot = controller.state.freeze(controller.executor.active_moves(), needs=needs)
     if request.compare:
-        click.echo(render_comparison(compare(snapshot, settings), request.output))
+        click.echo(render_comparison(compare(snapshot, settings()), request.output))
         return
-    planned = make_plan(snapshot, settings)
+    planned = make_plan(snapshot, settings(), cooldowns=controller.memory.cooldowns)
     click.echo(render(planned.shown, request.output))
-    if not request.apply or not (planned.plan.moves or planned.plan.dumped):
-        return
-    if not request.yes:
-        click.confirm(_confirmation(planned.plan), abort=True, err=True)
-    await _carry_out(controller, planned, to_stderr=request.output in ("json", "yaml"))
+    if request.apply and (planned.plan.moves or planned.plan.dumped):
+        to_stderr = request.output in ("json", "yaml")
+        await apply_plan(controller, planned, settings, ask=not request.yes, to_stderr=to_stderr)
 
 
-def _confirmation(plan: Plan) -> str:
-    running = sum(move.source is not None for move in plan.moves)
-    parts = [f"evict {running} pod(s) and bind their replacements"] if running else []
-    if running < len(plan.moves):
-        parts.append(f"bind {len(plan.moves) - running} pending pod(s)")
-    if plan.dumped:
-        parts.append(f"evict {len(plan.dumped)} pod(s) that get no node")
-    return " and ".join(parts).capitalize() + " as planned?"
+def _settings_in_force(live: LiveController, request: PlanRequest) -> str:
+    """Settings that the controller refuses are refused here, too: which ones are in force there is not known."""
+    source = live.settings.source
+    if source.refused is not None:
+        raise SettingsError(source.refused.problems, source.refused.source)
+    if request.settings_file is not None or live.controller.state.mirror.records(Kind.CONFIG_MAPS):
+        return f"settings: {source.current.source}"
+    name = request.configmap or CONFIG_MAP
+    if request.configmap is not None:
+        raise InputError(f"--configmap: there is no ConfigMap {name.namespace}/{name.name} in this cluster")
+    return f"settings: the defaults, because there is no ConfigMap {name.namespace}/{name.name} in this cluster"
 
 
 async def _wait_until_synced(live: LiveController) -> None:
     try:
         async with asyncio.timeout(SYNC_DEADLINE):
-            await live.controller.state.until_synced()
+            while not live.controller.state.synced:
+                _refuse_denied(live.watch.states)
+                await live.controller.clock.sleep(SYNC_POLL)
     except TimeoutError as error:
         broken = [f"{state.kind.value}: {state.last_error}" for state in live.watch.states if state.last_error]
         first = f"; {broken[0]}" if broken else ""
         raise ClusterError(f"not every kind could be listed within {SYNC_DEADLINE:g} s{first}") from error
 
 
-async def _carry_out(controller: Controller, planned: Planned, *, to_stderr: bool) -> None:
-    """Run cycles until the last move has ended. A late replacement ends the command, too.
-
-    `to_stderr`: print the progress to standard error, because a program reads the plan from standard output.
-    """
-    executor = controller.executor
-    executor.adopt(planned.plan, secrets.token_hex(6), planned.snapshot)
-    while True:
-        outcome = await run_cycle(controller.parts, Trigger.FINISH)
-        for line in _progress(outcome):
-            click.echo(line, err=to_stderr)
-        if outcome.active.halted:
-            raise ClusterError(outcome.active.halted)
-        if not executor.busy:
-            return
-        await controller.work_queue.next(1.0)
-
-
-def _progress(outcome: Outcome) -> Iterator[str]:
-    for one in outcome.placement.bound if outcome.placement else ():
-        yield f"{one.pod.key}: {one.answer.outcome} ({one.move.target}) {one.answer.message}".rstrip()
-    for move in outcome.moves:
-        if move.state is not MoveState.PLANNED:
-            yield f"{move.pod.key}: {move.state} {move.outcome}".rstrip()
+def _refuse_denied(states: tuple[WatchState, ...]) -> None:
+    for state in states:
+        if state.denied:
+            hint = "; --settings FILE plans without it" if state.kind is Kind.CONFIG_MAPS else ""
+            raise ClusterError(f"{state.last_error}{hint}")

@@ -12,6 +12,7 @@ from typing import Any
 from matching.plan import Plan, Planner
 from matching.problem import Problem, ProblemError
 from reactor.cli.plan_output import ShownPlan
+from reactor.cluster.kinds import ObjectName
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Decision, Trigger, decide
 from reactor.decision.eligibility import Eligibility
@@ -29,6 +30,7 @@ from reactor.state.snapshot import Snapshot
 class PlanRequest:
     files: tuple[str, ...]
     settings_file: Path | None
+    configmap: ObjectName | None
     output: str
     planner: str | None
     parameters: tuple[str, ...]
@@ -39,7 +41,10 @@ class PlanRequest:
     needs: str | None
     apply: bool
     yes: bool
+    force: bool
     store: Path | None
+    default_store: Path
+    """Where --apply records without --store."""
     kubeconfig: str | None
     context: str | None
 
@@ -48,11 +53,15 @@ class PlanRequest:
 class Planned:
     snapshot: Snapshot
     decision: Decision
+    problem: Problem
     plan: Plan
+    notes: tuple[str, ...]
+    """For the reader, beyond those of the planner."""
 
     @property
     def shown(self) -> ShownPlan:
-        return ShownPlan(self.plan, decision=self.decision, needs=self.snapshot.needs)
+        plan = replace(self.plan, notes=(*self.plan.notes, *self.notes))
+        return ShownPlan(plan, decision=self.decision, needs=self.snapshot.needs)
 
 
 def settings_for(file: Path | None, scheduler_name: str | None) -> Settings:
@@ -61,9 +70,8 @@ def settings_for(file: Path | None, scheduler_name: str | None) -> Settings:
     return settings.model_copy(update={"scheduler_name": scheduler_name}) if scheduler_name else settings
 
 
-def requested_settings(request: PlanRequest, planner: PlannerSettings | None = None) -> Settings:
-    """The settings of the file or the defaults, with the options of the command line. `planner` replaces theirs."""
-    settings = settings_for(request.settings_file, request.scheduler_name)
+def requested_settings(request: PlanRequest, settings: Settings, planner: PlannerSettings | None = None) -> Settings:
+    """The settings with the options of the command line. `planner` replaces theirs."""
     before = planner or settings.planner
     given: dict[str, Any] = {"name": request.planner, "scope": request.scope}
     fields = before.model_dump() | {key: value for key, value in given.items() if value is not None}
@@ -71,6 +79,8 @@ def requested_settings(request: PlanRequest, planner: PlannerSettings | None = N
         fields["parameters"] = {}
     fields["parameters"] = _with_parameters(fields["parameters"], request.parameters)
     update: dict[str, Any] = {"planner": PlannerSettings.model_validate(fields)}
+    if request.scheduler_name:
+        update["scheduler_name"] = request.scheduler_name
     if request.apply:
         update["mode"] = Mode.ACT
     requested = settings.model_copy(update=update)
@@ -99,14 +109,16 @@ def _with_parameters(parameters: Mapping[str, Any], given: Iterable[str]) -> dic
     return result
 
 
-def make_plan(snapshot: Snapshot, settings: Settings, notes: Iterable[str] = ()) -> Planned:
+def make_plan(
+    snapshot: Snapshot, settings: Settings, notes: Iterable[str] = (), cooldowns: Cooldowns | None = None
+) -> Planned:
     """`notes` are shown after those of the planner."""
-    eligibility = Eligibility(snapshot, Cooldowns(), settings)
+    eligibility = Eligibility(snapshot, cooldowns or Cooldowns(), settings)
     decision = decide(eligibility, Trigger.DEMAND)
     planner = make_planner(settings.planner.name, settings.planner.parameters)
-    plan = solve(planner, rematch_problem(eligibility, decision))
-    notes = (*plan.notes, *_waived(planner), *_other_schedulers(eligibility), *notes)
-    return Planned(snapshot, decision, replace(plan, notes=notes))
+    problem = rematch_problem(eligibility, decision)
+    notes = (*_waived(planner), *_other_schedulers(eligibility), *notes)
+    return Planned(snapshot, decision, problem, solve(planner, problem), notes)
 
 
 def solve(planner: Planner, problem: Problem) -> Plan:

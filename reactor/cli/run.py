@@ -12,7 +12,6 @@ import structlog
 from reactor.app import Options, open_controller
 from reactor.cli.stopping import until_stopped
 from reactor.cluster.kinds import ObjectName
-from reactor.errors import InputError
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
 from reactor.web.server import serve
@@ -23,7 +22,7 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     settings_file: Path | None
-    configmap: str | None
+    configmap: ObjectName | None
     store: Path
     dry_run: bool
     bind: str
@@ -47,7 +46,7 @@ async def _run(options: RunOptions) -> None:
         kubeconfig=options.kubeconfig,
         context=options.context,
         settings_file=options.settings_file,
-        config_map=_config_map(options.configmap),
+        config_map=options.configmap,
         dry_run=options.dry_run,
         mode=Mode.OBSERVE if options.dry_run else None,
         own_process=True,
@@ -56,12 +55,3 @@ async def _run(options: RunOptions) -> None:
         log.info("serving", url=url, cluster=live.connection.server)
         if await until_stopped(live.run()):
             log.info("stopping")
-
-
-def _config_map(text: str | None) -> ObjectName | None:
-    if text is None:
-        return None
-    namespace, slash, name = text.partition("/")
-    if not slash or not namespace or not name or "/" in name:
-        raise InputError(f"--configmap: {text!r} is not NAMESPACE/NAME")
-    return ObjectName(namespace, name)

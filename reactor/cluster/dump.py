@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gzip import BadGzipFile, decompress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -48,6 +48,7 @@ class Dump:
 
     view: ClusterView
     events: tuple[Event, ...]
+    """Those that the mirror keeps of a live cluster."""
     pod_usage: tuple[PodUsageSample, ...]
     node_usage: tuple[NodeUsageSample, ...]
     ignored: Mapping[str, int]
@@ -159,7 +160,6 @@ class _DumpReader:
     def __init__(self) -> None:
         self._decoder = Decoder()
         self._mirror = ClusterMirror((), lambda _kind, _old, _new: None)
-        self._events: dict[str, Event] = {}
         self._pod_usage: dict[tuple[str, str], PodUsageSample] = {}
         self._node_usage: dict[str, NodeUsageSample] = {}
         self._ignored: Counter[str] = Counter()
@@ -168,7 +168,7 @@ class _DumpReader:
     def dump(self) -> Dump:
         return Dump(
             view=self._mirror.freeze(self._newest),
-            events=tuple(self._events.values()),
+            events=tuple(cast("Mapping[str, Event]", self._mirror.records(Kind.EVENTS)).values()),
             pod_usage=tuple(self._pod_usage.values()),
             node_usage=tuple(self._node_usage.values()),
             ignored=dict(self._ignored),
@@ -197,6 +197,10 @@ class _DumpReader:
     def _take_change(self, change: _Document) -> None:
         if change.type != "DELETED":
             self.take(change.object)
+            return
+        kind = BY_OBJECT_KIND.get(_decoded(_DOCUMENT, change.object).kind or "")
+        if kind not in (None, Kind.EVENTS):  # an Event that expires has happened
+            self._mirror.remove(kind, self._decoder.key(kind, change.object))
 
     def _take_object(self, text: Raw, kind: str, api_version: str) -> None:
         if api_version.rpartition("/")[0] not in _OUR_GROUPS:
@@ -212,10 +216,7 @@ class _DumpReader:
         record = self._decoder.decode(kind, text)
         if isinstance(record, MalformedObject):
             raise _DocumentError(text, str(record))
-        if isinstance(record, Event):
-            self._events[record.uid] = record
-        else:
-            self._mirror.upsert(kind, record)
+        self._mirror.upsert(kind, record)
         self._note_time(_newest_time(record, text))
 
     def _take_metrics(self, text: Raw, kind: str) -> None:

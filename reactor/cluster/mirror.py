@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar, cast
 
 from reactor.cluster.decoding.decoder import key_of
+from reactor.cluster.decoding.events import concerns_probes
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import (
     CsiNode,
@@ -27,9 +28,8 @@ from reactor.cluster.view import ClusterView
 Listener = Callable[[Kind, Record | None, Record | None], None]
 """(kind, old, new): old is None for a new record, new for a removed one."""
 
-KEPT_REASONS = frozenset({"Unhealthy", "Killing"})
 EVENTS_KEPT = 50_000
-"""More than any cluster's probe failures of an hour; beyond it the oldest are dropped."""
+"""More than the kubelets of a cluster report in an hour, in less than 40 MiB; beyond it the oldest are dropped."""
 
 R = TypeVar("R")
 
@@ -37,7 +37,7 @@ R = TypeVar("R")
 class ClusterMirror:
     """Implements `watch.RecordSink`.
 
-    Only Events about probes are kept, so that a repeated one can be recognised.
+    Only Events that `concerns_probes` are kept, so that a repeated one can be recognised.
     """
 
     def __init__(self, kinds: Iterable[Kind], listener: Listener, synced: Callable[[], None] = lambda: None) -> None:
@@ -106,7 +106,7 @@ class ClusterMirror:
         self._listener(kind, old, None)
 
     def _is_kept(self, event: Event) -> bool:
-        if event.reason not in KEPT_REASONS:
+        if not concerns_probes(event):
             return False
         events = self._records[Kind.EVENTS]
         if len(events) >= EVENTS_KEPT and event.uid not in events:

@@ -114,6 +114,7 @@ class Event(Struct, frozen=True, gc=False):
     reason: str
     type: str
     message: str
+    """Only of Events about probes (`decoding.events.PROBE_REASONS`)."""
     involved_namespace: str
     involved_name: str
     involved_uid: str
@@ -122,6 +123,7 @@ class Event(Struct, frozen=True, gc=False):
     first: float = 0.0
     last: float = 0.0
     component: str = ""
+    involved_kind: str = "Pod"
 
 
 class Workload(Struct, frozen=True, gc=False):

@@ -96,13 +96,12 @@ class History:
             self._store.add_problem(await asyncio.to_thread(self._problems.pop(0)))
 
     def moves(self, cycle: str, moves: Sequence[Move], at: float) -> None:
-        """`cycle` is empty for moves of which no cycle is recorded yet."""
         for move in moves:
             self._store.add_move(_move_row(cycle, move, at))
 
-    async def flush(self) -> None:
-        """Return when the rows are in the database. If the disk does not take them, the store's health says so."""
-        await self._store.flush_history()
+    async def flush(self) -> bool:
+        """True when the rows are in the database. If the disk does not take them, the store's health says so."""
+        return await self._store.flush_history()
 
     def _add(
         self,

@@ -16,6 +16,9 @@ from reactor.state.moves import NO_NODE, MoveState
 from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
 from storage.store import Store
 
+MOVES_SEARCHED = 2000
+"""Moves in which the old name of a pod is looked up."""
+
 
 class HistoryKind(StrEnum):
     REMATCH = "rematch"
@@ -119,6 +122,23 @@ class HistoryReader:
 
     async def rematch_times(self, since: float) -> tuple[float, ...]:
         return tuple(await self._store.plan_times(since))
+
+    async def replacements_of(self, name: str, namespace: str = "") -> dict[str, str]:
+        """The UIDs of the pods that replaced a moved pod of this name, each with the moved pod's `namespace/name`;
+        the last one first. Without a namespace: of any."""
+        rows = [row for row in await self._store.moves(MOVES_SEARCHED) if row.replacement_uid]
+        by_pod = {row.pod_uid: row for row in rows}
+        found: dict[str, str] = {}
+        for row in rows:
+            space, _, pod = row.pod_key.partition("/")
+            if pod == name and namespace in ("", space):
+                chain: list[str] = []
+                after: MoveRow | None = row
+                while after is not None and after.replacement_uid not in chain:
+                    chain.append(after.replacement_uid)
+                    after = by_pod.get(after.replacement_uid)
+                found |= dict.fromkeys(reversed(chain), row.pod_key)
+        return found
 
     async def newest_plan(self) -> PlanRow | None:
         return next(iter(await self._store.plans(1)), None)

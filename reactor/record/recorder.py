@@ -51,8 +51,6 @@ class Recorder:
         if outcome.placement is not None:
             self._placement(cycle, snapshot, outcome.placement)
         self._decision(cycle, snapshot, outcome)
-        if outcome.rematch is not None:
-            self._rematch(cycle, decision, outcome.rematch, settings)
         self.record_moves(cycle, outcome.executed, snapshot)
         self._gauges(snapshot, outcome.active, Management.of(settings))
         for listener in self._listeners:
@@ -68,11 +66,14 @@ class Recorder:
         for move in moves:
             self._move(move, snapshot)
 
-    async def store_planned_moves(self, moves: Sequence[Move], at: float) -> None:
-        """Store moves before their first eviction, so that a process that is killed then does not lose them."""
-        if moves:
-            self._history.moves("", moves, at)
-            await self._history.flush()
+    async def store_planned_moves(self, cycle: str, moves: Sequence[Move], at: float) -> bool:
+        """Store moves, and the plan they are from, before their first eviction, so that a process that is killed then
+        does not lose them. False if the store does not take them."""
+        self._history.moves(cycle, moves, at)
+        stored = await self._history.flush()
+        if not stored:
+            log.error("nothing is evicted: the planned moves could not be stored")
+        return stored
 
     def _decision(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         decision = outcome.decision
@@ -88,7 +89,8 @@ class Recorder:
             )
             self._events.add(unhappy_event(pod, one, outcome.rematch))
 
-    def _rematch(self, cycle: str, decision: Decision, rematch: Rematch, settings: Settings) -> None:
+    def record_plan(self, cycle: str, decision: Decision, rematch: Rematch, settings: Settings) -> None:
+        """As soon as it is made: its moves are stored before the first eviction, and the plan with them."""
         plan = rematch.plan
         self._history.plan(cycle, decision, rematch, settings.mode)
         self._history.problem(rematch, settings.planner)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Struct
 
+from reactor.cluster.decoding.events import concerns_probes
 from reactor.cluster.records import Container, Event, Pod
 from reactor.signals.container_probes import LOOK_BACK, ContainerProbes
 from reactor.signals.kubelet_events import (
@@ -37,7 +38,6 @@ from storage.rows import HappinessRow
 _BURST = 25.0
 _REFILL = 300.0
 _MESSAGES_KEPT = 3
-_REPORTERS = ("kubelet", "")
 
 
 class FailureMessage(Struct, frozen=True, array_like=True, gc=False):
@@ -103,7 +103,7 @@ class ProbeHistory:
     def observe_event(self, event: Event, now: float, *, listed: bool) -> bool:
         """True when the event adds failures that were not known before."""
         entry = self._entries.get(event.involved_uid)
-        if entry is None or event.component not in _REPORTERS:
+        if entry is None or not concerns_probes(event):
             return False
         outcome = probe_outcome(event)
         if outcome is ProbeOutcome.OTHER and event.type != "Warning":

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from reactor.clock import Clock
 from reactor.web.bounds import counted, cut, cut_series
 from reactor.web.middleware import error_response, json_response, text_response
-from reactor.web.query import DecisionsQuery, NoQuery, OverviewQuery, read_query
-from reactor.web.view import Health, HealthSource, Overview, Series, ViewSource
+from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, read_query
+from reactor.web.view import Decisions, Health, HealthSource, Overview, Series, ViewSource
 
 T = TypeVar("T")
 
@@ -35,6 +35,7 @@ class Api:
             web.get("/api/v1/series", self.series),
             web.get("/api/v1/decisions", self.decisions),
             web.get("/api/v1/pods/{namespace}/{name}", self.pod),
+            web.get("/api/v1/find", self.find),
         ]
 
     async def overview(self, request: web.Request) -> web.Response:
@@ -48,7 +49,7 @@ class Api:
     async def decisions(self, request: web.Request) -> web.Response:
         query = read_query(DecisionsQuery, request.query)
         entries = await self._source.decisions(query.limit, query.before, query.waits == "true")
-        return json_response({"decisions": entries})
+        return json_response(Decisions(entries))
 
     async def pod(self, request: web.Request) -> web.Response:
         read_query(NoQuery, request.query)
@@ -57,6 +58,9 @@ class Api:
         if view is None:
             return error_response(request, 404, f"there is no pod {namespace}/{name}"[:400])
         return json_response(view)
+
+    async def find(self, request: web.Request) -> web.Response:
+        return json_response(await self._source.find_pods(read_query(FindQuery, request.query)))
 
     async def _compute_overview(self) -> Overview:
         return counted(await self._source.overview())

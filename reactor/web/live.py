@@ -7,6 +7,7 @@ from contextlib import suppress
 from statistics import fmean
 
 import msgspec
+from msgspec.structs import replace
 
 from matching.serialization import plan_from_json
 from reactor.clock import Clock
@@ -18,8 +19,11 @@ from reactor.record.history_reader import HistoryEntry, HistoryTotals
 from reactor.state.snapshot import Snapshot
 from reactor.web.chart_samples import ChartSample, ChartSamples
 from reactor.web.pod_page import placement_in, placement_now, pod_view
+from reactor.web.pod_search import find_pods, found_pods
+from reactor.web.query import FindQuery
 from reactor.web.readers import Readers
 from reactor.web.view import (
+    FoundPods,
     Gauge,
     Health,
     NodeView,
@@ -104,6 +108,19 @@ class LiveView:
         evidence = self._state.evidence(pod.uid, eligibility.snapshot.at)
         history = await self._history.entries(POD_HISTORY, pod=pod.key)
         return pod_view(pod, eligibility, evidence, placement, history)
+
+    async def find_pods(self, wanted: FindQuery) -> FoundPods:
+        """A pod that was moved is found by its old name, too: the pod that replaces it."""
+        eligibility = self._eligibility()
+        found = find_pods(wanted, eligibility)
+        if found.pods or wanted.kind not in ("", "Pod"):
+            return found
+        pods = eligibility.snapshot.cluster.pods
+        for uid, old in (await self._history.replacements_of(wanted.name, wanted.namespace)).items():
+            if uid in pods:
+                note = f"{old} was moved; this is the pod that replaces it"
+                return replace(found_pods([pods[uid]], eligibility, 1), note=note)
+        return found
 
     async def _planned(self, pod: Pod) -> PlacementView | None:
         """From the newest plan, if it moves the pod or the pod that this one replaced."""

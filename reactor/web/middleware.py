@@ -8,6 +8,7 @@ from html import escape
 
 import msgspec
 from aiohttp import web
+from msgspec import UNSET, Struct, UnsetType
 
 from reactor.errors import RematchError
 from reactor.web.query import ParameterError
@@ -40,6 +41,18 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
+
+class ErrorDetails(Struct, frozen=True):
+    status: int
+    message: str
+    parameter: str | UnsetType = UNSET
+    """The query parameter that is wrong, if one is."""
+
+
+class ErrorAnswer(Struct, frozen=True):
+    error: ErrorDetails
+
+
 _encoder = msgspec.json.Encoder()
 WORTH_COMPRESSING = 2048
 ERROR_PAGE = (
@@ -66,8 +79,7 @@ def error_response(request: web.Request, status: int, message: str, parameter: s
     if "text/html" in request.headers.get("Accept", "") and not request.path.startswith("/api/"):
         text = ERROR_PAGE.format(title=status, message=escape(message))
         return web.Response(text=text, content_type="text/html", status=status, headers={"Cache-Control": "no-store"})
-    error = {"status": status, "message": message} | ({"parameter": parameter} if parameter is not None else {})
-    return json_response({"error": error}, status)
+    return json_response(ErrorAnswer(ErrorDetails(status, message, UNSET if parameter is None else parameter)), status)
 
 
 async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:

@@ -36,7 +36,7 @@ Name = Annotated[str, StringConstraints(max_length=LONGEST_NAME)]
 class NoQuery(BaseModel):
     """For paths without parameters."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
 class OverviewQuery(NoQuery):
@@ -51,7 +51,19 @@ class OverviewQuery(NoQuery):
 class DecisionsQuery(NoQuery):
     limit: Annotated[Whole, Field(ge=1, le=200)] = 50
     before: Annotated[Whole, Field(ge=0, le=LARGEST_NUMBER)] | None = None
+    """Only entries with a lower id: the next page after the last id of this one."""
     waits: Literal["true", "false"] = "true"
+    """`false` leaves out decisions to wait."""
+
+
+class FindQuery(NoQuery):
+    name: Annotated[Name, Field(min_length=1)]
+    """The name of a pod, the beginning of one, or the name of a workload."""
+    namespace: Name = ""
+    """Without one: all namespaces."""
+    kind: Literal["", "Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"] = ""
+    """Of the object that is named; without one: any."""
+    limit: Annotated[Whole, Field(ge=1, le=500)] = 50
 
 
 def read_query(kind: type[Q], query: MultiMapping[str]) -> Q:

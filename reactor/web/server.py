@@ -16,6 +16,7 @@ from reactor.errors import InputError
 from reactor.record.history_reader import HistoryReader
 from reactor.web import middleware
 from reactor.web.api import Api, Probes
+from reactor.web.api_page import api_document_routes
 from reactor.web.live import LiveView
 from reactor.web.readers import HealthReader, Readers, StateReader
 from reactor.web.static_files import StaticFiles, find_plotly
@@ -66,6 +67,7 @@ def build_app(
 
     app.add_routes(_pages())
     app.add_routes(Api(source, clock).routes())
+    app.add_routes(api_document_routes())
     app.add_routes([web.get(middleware.STREAM_PATH, stream.handle)])
     app.add_routes(Probes(health, registry).routes())
     return app

@@ -11,6 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from reactor.record.history_reader import HistoryEntry, HistoryKind
+from reactor.web.query import FindQuery
 
 
 class Gauge(Struct, frozen=True, rename="camel"):
@@ -151,7 +152,7 @@ class Evidence(Struct, frozen=True, rename="camel"):
     value: float
     threshold: float
     threshold_source: str
-    """Where the threshold comes from, e.g. `pod annotation`, `namespace shop`, `settings`."""
+    """Where the threshold comes from: `pod annotation`, `namespace annotation`, `namespace settings` or `global`."""
     happy: bool
     successes: float
     failures: float
@@ -220,6 +221,38 @@ class PodView(Struct, frozen=True, rename="camel"):
     """Newest first."""
 
 
+class FoundPod(Struct, frozen=True, rename="camel"):
+    """A pod that a search found. `happiness` is None if the pod has no liveness probe or no node."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str | None
+    phase: str
+    ready: bool
+    workload: str
+    happiness: float | None
+    happy: bool
+    fixed: str
+
+
+class FoundPods(Struct, frozen=True, rename="camel"):
+    """Unhappiest first."""
+
+    pods: tuple[FoundPod, ...]
+    total: int
+    """Before `pods` is cut."""
+    near: tuple[str, ...]
+    """If none is found: similar names, as `namespace/name`."""
+    note: str = ""
+    """How a pod was found by another name than its own."""
+
+
+class Decisions(Struct, frozen=True):
+    decisions: tuple[HistoryEntry, ...]
+    """Newest first."""
+
+
 class Health(Struct, frozen=True):
     """`reasons` say what is missing if not ok."""
 
@@ -247,6 +280,8 @@ class ViewSource(Protocol):
         ...
 
     async def pod(self, namespace: str, name: str) -> PodView | None: ...
+
+    async def find_pods(self, wanted: FindQuery) -> FoundPods: ...
 
     async def wait_for_change(self, after: int) -> int:
         """The state's version as soon as it is greater than `after` (at once for -1); may be cancelled."""

@@ -7,7 +7,8 @@ import asyncio
 from msgspec.structs import replace
 
 from reactor.record.history_reader import HistoryEntry
-from reactor.web.view import Health, Overview, PodView, Series
+from reactor.web.query import FindQuery
+from reactor.web.view import FoundPods, Health, Overview, PodView, Series
 from tests.browser.sample_cluster import overview, series
 from tests.browser.sample_decisions import decision, pod_view
 
@@ -55,6 +56,9 @@ class FakeSource:
             if pod.key == key:
                 return pod_view(pod, node, tuple(made for made in reversed(self.log) if made.pod == key)[:20])
         return None
+
+    async def find_pods(self, wanted: FindQuery) -> FoundPods:
+        raise NotImplementedError(f"the page does not search for {wanted.name}")
 
     async def wait_for_change(self, after: int) -> int:
         async with self._changed:

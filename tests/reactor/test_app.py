@@ -15,7 +15,11 @@ from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.settings.model import Mode
+from reactor.web.query import FindQuery
 from reactor.web.server import live_view, serve
+from storage import StorageError
+from storage.rows import MoveRow
+from storage.store import Store
 from tests.support.clock import eventually
 from tests.support.cluster import make_settings
 from tests.support.shop import Shop, open_shop
@@ -57,10 +61,15 @@ def measured(live: LiveController) -> Callable[[], bool]:
 async def test_in_mode_act_the_failing_pod_gets_a_better_node(shop: Shop, tmp_path: Path) -> None:
     async with controlled(shop, tmp_path, "mode: act") as live:
         await eventually(measured(live))
+        old = shop.pods("web")[0]["metadata"]["name"]
         shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"])
         await eventually(lambda: "Moved" in shop.said())
 
+        await live.controller.store.flush()
+        found = await live_view(live).find_pods(FindQuery(name=old))
+        assert [pod.name for pod in found.pods] == [shop.pods("web")[0]["metadata"]["name"]]
+        assert found.note == f"default/{old} was moved; this is the pod that replaces it"
         assert shop.where("db") == ["n1"]
         assert {"Unhappy", "Moving", "Scheduled"} <= set(shop.said())
     async with open_controller(Options(tmp_path / "rematch.db", str(tmp_path / "kubeconfig"))) as again:
@@ -68,6 +77,28 @@ async def test_in_mode_act_the_failing_pod_gets_a_better_node(shop: Shop, tmp_pa
         assert move.outcome == "done"
         lineage = again.controller.memory.cooldowns.lineage
         assert lineage[move.replacement_uid].generation == 1
+
+
+async def test_only_a_controller_that_runs_takes_over_what_an_earlier_process_left_open(
+    shop: Shop, tmp_path: Path
+) -> None:
+    path = tmp_path / "rematch.db"
+    async with await Store.open(path) as store:
+        store.add_move(MoveRow("m", None, "u", "default/old", "w", "n1", "n2", "evicted", 1.0))
+    kubeconfig = str(shop.cluster.kubeconfig(tmp_path / "kubeconfig"))
+
+    async with open_controller(Options(path, kubeconfig)) as live:
+        assert [row.state for row in await live.controller.store.open_moves()] == ["evicted"]
+        assert await live.controller.store.revisions() == []
+    async with controlled(shop, tmp_path) as live:
+        assert [row.state for row in await live.controller.store.moves()] == ["abandoned"]
+
+
+async def test_two_controllers_do_not_share_a_store(shop: Shop, tmp_path: Path) -> None:
+    async with controlled(shop, tmp_path):
+        with pytest.raises(StorageError, match=r"rematch\.db is used by another Rematch process; stop it"):
+            async with open_controller(Options(tmp_path / "rematch.db", str(tmp_path / "kubeconfig"))):
+                pass
 
 
 async def test_in_mode_observe_nothing_is_touched(shop: Shop, tmp_path: Path) -> None:

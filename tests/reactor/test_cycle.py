@@ -11,15 +11,17 @@ from msgspec.structs import replace
 
 from matching.plan import Planner
 from matching.problem import ProblemError
+from matching.testing import random_problem
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.decision.wait_reasons import Reason
 from reactor.errors import InputError
-from reactor.execution.cycle_outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome, Rematch
 from reactor.state.moves import MoveState
 from reactor.state.snapshot import Snapshot
+from storage.rows import MoveRow, PlanRow
 from tests.support.clock import NOW, eventually
 from tests.support.cluster import GIB, make_node, make_pending, make_pod, make_settings
 from tests.support.moves import make_plan, plan_move
@@ -65,10 +67,40 @@ async def test_a_failing_probe_becomes_a_better_placement(rig: Rig) -> None:
     assert list(dict.fromkeys(row.state for row in rig.rows.moves)) == ["planned", "evicted", "bound", "done"]
 
 
-async def test_a_move_is_in_the_store_before_its_pod_is_evicted(rig: Rig) -> None:
+async def test_a_plan_and_its_moves_are_in_the_store_before_a_pod_is_evicted(rig: Rig) -> None:
     await rig.run_cycle()
     assert rig.writer.evicted == ["web-1"]
-    assert [row.state for row in rig.rows.safe] == ["planned"]
+    plan, move = rig.rows.safe
+    assert isinstance(plan, PlanRow)
+    assert isinstance(move, MoveRow)
+    assert (move.state, move.plan_id) == ("planned", plan.id)
+
+
+async def test_without_a_writable_store_nothing_is_evicted_but_pending_pods_are_bound(rig: Rig) -> None:
+    rig.rows.writable = False
+    for _ in range(2):
+        await rig.run_cycle()
+    assert rig.writer.evicted == []
+
+    rig.put(make_pending("new-1"))
+    await rig.run_cycle()
+    assert [name for name, _node in rig.writer.bound] == ["new-1"]
+
+    rig.rows.writable = True
+    await rig.run_cycle()
+    assert rig.writer.evicted == ["web-1"]
+
+
+async def test_a_confirmed_plan_is_carried_out_instead_of_a_new_one(rig: Rig) -> None:
+    rig.put(make_node("n3"))
+    confirmed = Rematch("confirmed", make_plan(plan_move(WEB, "n3")), random_problem(0))
+
+    outcome = await run_cycle(rig.controller.parts, Trigger.DEMAND, confirmed)
+
+    assert outcome.rematch is confirmed
+    assert [(row.plan_id, row.to_node) for row in rig.rows.moves[:1]] == [("confirmed", "n3")]
+    assert [row.id for row in rig.rows.plans] == ["confirmed"]
+    assert rig.writer.evicted == ["web-1"]
 
 
 async def test_the_target_is_reserved_even_when_another_node_would_be_preferred(rig: Rig) -> None:

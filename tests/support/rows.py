@@ -16,8 +16,9 @@ class RowsKept:
         self.decisions: list[DecisionRow] = []
         self.plans: list[PlanRow] = []
         self.moves: list[MoveRow] = []
-        self.safe: tuple[MoveRow, ...] = ()
-        """Moves that a killed process does not lose: those of the last flush."""
+        self.safe: tuple[PlanRow | MoveRow, ...] = ()
+        """Plans and moves that a killed process does not lose: those of the last flush."""
+        self.writable = True
         self.revisions: list[RevisionRow] = []
         self.samples: list[SampleRow] = []
         self.happiness: list[HappinessRow] = []
@@ -36,8 +37,9 @@ class RowsKept:
         return cast(Store, self)
 
     async def flush_history(self) -> bool:
-        self.safe = tuple(self.moves)
-        return True
+        if self.writable:
+            self.safe = (*self.plans, *self.moves)
+        return self.writable
 
     def add_decisions(self, *rows: DecisionRow) -> None:
         self.decisions += [replace(row, seq=next(self._seq)) for row in rows]

@@ -1,4 +1,4 @@
-"""Events, as the kubelet (core/v1 count) and newer reporters (eventTime, series) write them."""
+"""Events, as the kubelet (core/v1 count) and newer reporters (eventTime, series) write them, and which matter."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from msgspec import Raw, Struct
 from reactor.cluster.decoding.common import Time, WireMeta, created, seconds, uid_of
 from reactor.cluster.records import Event
 
+PROBE_REASONS = frozenset({"Unhealthy", "Killing"})
+_REPORTERS = frozenset({"kubelet", ""})
+
 
 class _Involved(Struct, rename="camel", gc=False):
+    kind: str = ""
     namespace: str = ""
     name: str = ""
     uid: str = ""
@@ -56,14 +60,16 @@ def decode_event(text: bytes | Raw) -> Event:
     involved = wire.involved_object or wire.regarding or _Involved()
     first, last = _times(wire)
     component = (wire.source.component if wire.source else None) or wire.reporting_component
+    reason = sys.intern(wire.reason or "")
+    message = wire.message or wire.note or ""
     return Event(
         uid=uid_of(meta),
         namespace=sys.intern(meta.namespace),
         name=meta.name,
         resource_version=meta.resource_version,
-        reason=sys.intern(wire.reason or ""),
+        reason=reason,
         type=sys.intern(wire.type or ""),
-        message=sys.intern(wire.message or wire.note or ""),
+        message=sys.intern(message) if reason in PROBE_REASONS else "",
         involved_namespace=sys.intern(involved.namespace),
         involved_name=involved.name,
         involved_uid=involved.uid,
@@ -72,7 +78,16 @@ def decode_event(text: bytes | Raw) -> Event:
         first=first,
         last=last,
         component=sys.intern(component or wire.reporting_controller or ""),
+        involved_kind=sys.intern(involved.kind),
     )
+
+
+def concerns_probes(event: Event) -> bool:
+    """The kubelet's Events about probes, and its other Warnings about pods: they share one budget of 25 per pod, and
+    when it is spent the kubelet does not report failed probes, either. The scheduler's Warnings have another budget."""
+    if event.involved_kind != "Pod" or event.component not in _REPORTERS:
+        return False
+    return event.type == "Warning" or event.reason in PROBE_REASONS
 
 
 def _count(wire: _Event) -> int:

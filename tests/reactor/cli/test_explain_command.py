@@ -104,10 +104,73 @@ def test_a_pod_without_a_liveness_probe_has_no_happiness(explain: Any) -> None:
     assert "Happiness:  unknown" in explain("shop/web-1", node("n1"), plain).out
 
 
-@pytest.mark.parametrize("name", ["web-1", "shop/web-7"])
-def test_a_pod_that_is_not_there_gets_one_line(explain: Any, name: str) -> None:
-    result = explain(name)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["web-7"], "no pod and no workload 'web-7'; did you mean shop/web-1, shop/web?"),
+        (["bank/web-1"], "no pod and no workload 'web-1' in namespace bank; did you mean shop/web-1"),
+        (["deploy/wep", "-n", "shop"], "no Deployment with pods 'wep' in namespace shop; did you mean shop/web?"),
+        (["sts/web"], "no StatefulSet with pods 'web'; kubectl get pods -A lists all pods"),
+        (["zzz"], "no pod and no workload 'zzz'; kubectl get pods -A lists all pods"),
+        (["a/b/c"], "'a/b/c' names no pod; write NAME, NAMESPACE/NAME or KIND/NAME"),
+        (["/web"], "names no pod"),
+        (["w" * 300], "names no pod: String should have at most 253 characters"),
+    ],
+)
+def test_what_is_not_found_gets_one_line_with_similar_names(explain: Any, arguments: list[str], message: str) -> None:
+    result = explain(arguments[0], options=tuple(arguments[1:]))
 
     assert (result.code, result.out) == (2, "")
     assert result.err.count("\n") == 1
-    assert name in result.err
+    assert message in result.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["web-1"], ["shop/web-1"], ["web-1", "-n", "shop"], ["web"], ["shop/web"], ["we"], ["pod/web-1"]),
+        *(["deploy/web"], ["deployment.apps/web", "-n", "shop"], ["rs/web-1a2b"]),
+    ],
+    ids=" ".join,
+)
+def test_a_unique_match_explains_that_pod(explain: Any, arguments: list[str]) -> None:
+    result = explain(arguments[0], options=tuple(arguments[1:]))
+
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("Pod:        shop/web-1 ")
+
+
+def several() -> list[Any]:
+    others = [pod(f"web-{number}") for number in (2, 3, 10)]
+    return [*shop(), *shop_metrics(), *others, unhealthy("web-3", count=4)]
+
+
+@pytest.mark.parametrize("name", ["deploy/web", "web", "web-", "shop/web"])
+def test_several_matches_are_listed_and_the_unhappiest_is_explained(explain: Any, name: str) -> None:
+    result = explain(name, *several())
+
+    assert result.out.startswith("4 pods match, unhappiest first")
+    listed = [line.split()[0] for line in result.out.splitlines()[3:7]]
+    assert listed == ["shop/web-1", "shop/web-3", "shop/web-10", "shop/web-2"]
+    assert "\nPod:        shop/web-1 " in result.out
+    assert result.out.count("Pod:  ") == 1
+
+
+def test_an_exact_name_beats_a_prefix_and_json_lists_several(explain: Any) -> None:
+    assert json.loads(explain("web-1", *several(), options=("-o", "json")).out)["name"] == "web-1"
+
+    document = json.loads(explain("web", *several(), options=("-o", "json")).out)
+    assert [found["name"] for found in document["pods"]] == ["web-1", "web-3", "web-10", "web-2"]
+    assert (document["total"], document["unhappiest"]["name"]) == (4, "web-1")
+
+
+def test_of_equal_names_the_one_in_namespace_default_is_meant(explain: Any) -> None:
+    both = [node("n1"), pod("web-1"), pod("web-1", namespace="default"), pod("db-1", namespace="bank")]
+    both[2]["metadata"]["uid"] = "another"
+
+    assert "Pod:        default/web-1 " in explain("web-1", *both).out
+    assert "Pod:        bank/db-1 " in explain("db-1", *both).out
+
+
+def test_a_deployment_that_the_files_do_not_contain_is_known_by_its_replica_set(explain: Any) -> None:
+    assert "Pod:        shop/web-1 " in explain("deploy/web", node("n1"), pod("web-1")).out

@@ -299,7 +299,19 @@ def test_wrong_settings_are_named_with_their_paths(rematch: Command, write: Any)
     assert "happiness.threshold" in result.err
 
 
-@pytest.mark.parametrize("arguments", [["-f", "d.json", "--apply"], ["-f", "d.json", "--yes"], ["-o", "toml"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-f", "d.json", "--apply"],
+        ["-f", "d.json", "--yes"],
+        ["--force"],
+        ["-f", "d.json", "--configmap", "rematch/rematch"],
+        ["--settings", "s.yaml", "--configmap", "rematch/rematch"],
+        ["--configmap", "rematch"],
+        ["-o", "toml"],
+    ],
+    ids=" ".join,
+)
 def test_options_that_exclude_each_other_are_refused(rematch: Command, arguments: list[str]) -> None:
     result = rematch("plan", *arguments)
 

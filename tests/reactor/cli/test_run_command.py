@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reactor.cli.client import fetch
-from reactor.cli.explain import explain_from_server, render
+from reactor.cli.explain import explain_from_server, render, wanted_pods
 from reactor.cli.history import HistoryRequest, HistoryRow, history_rows, render_history
 from reactor.cli.status import render_status
 from reactor.errors import InputError
@@ -58,10 +58,11 @@ async def test_it_answers_and_ends_cleanly_on_a_signal(shop: Shop, tmp_path: Pat
     name = shop.pods("web")[0]["metadata"]["name"]
     async with running(shop, tmp_path) as (process, url):
         overview = await asyncio.to_thread(_synced, url)
-        pod = await asyncio.to_thread(explain_from_server, ("default", name), url)
+        pod = await asyncio.to_thread(explain_from_server, wanted_pods(name, None), url)
+        short = await asyncio.to_thread(explain_from_server, wanted_pods("deploy/web", "default"), url)
         history = await asyncio.to_thread(_history, url)
-        with pytest.raises(InputError, match="no pod default/nobody"):
-            await asyncio.to_thread(explain_from_server, ("default", "nobody"), url)
+        with pytest.raises(InputError, match="no pod and no workload 'nobody' in namespace default"):
+            await asyncio.to_thread(explain_from_server, wanted_pods("default/nobody", None), url)
 
         process.send_signal(signal.SIGINT)
         code = await asyncio.wait_for(process.wait(), 10)
@@ -70,6 +71,7 @@ async def test_it_answers_and_ends_cleanly_on_a_signal(shop: Shop, tmp_path: Pat
     assert "mode observe" in render_status(overview)
     assert "UNHAPPY" in render(pod)
     assert "20 by events" in render(pod)
+    assert short.view.name == name
     assert f"default/{name}" in render_history(history)
     assert sorted(os.listdir(tmp_path)) == ["kubeconfig", "state"]
 

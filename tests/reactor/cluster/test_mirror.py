@@ -4,6 +4,7 @@ import gc
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reactor.cluster import mirror as mirror_module
 from reactor.cluster.kinds import Kind
@@ -35,7 +36,8 @@ def pod(name: str, version: str = "1", uid: str | None = None, **fields: Any) ->
 
 
 def event(uid: str, reason: str = "Unhealthy", version: str = "1", count: int = 1) -> Event:
-    return Event(uid, "ns", uid, version, reason, "Warning", "m", "Pod", "ns", "p", "pu", count=count)
+    kind = "Warning" if reason in ("Unhealthy", "BackOff") else "Normal"
+    return Event(uid, "ns", uid, version, reason, kind, "m", "ns", "p", "pu", count=count, component="kubelet")
 
 
 def test_synced_only_when_every_kind_was_listed() -> None:
@@ -93,6 +95,15 @@ def test_a_name_that_comes_again_finds_the_new_pod() -> None:
     assert mirror.pod("old") is None
     mirror.remove(Kind.PODS, "new")
     assert mirror.pod_named("ns", "db-0") is None
+
+
+def test_warnings_of_the_kubelet_about_pods_are_kept_because_they_share_the_budget_of_the_probes() -> None:
+    mirror = ClusterMirror((), Heard())
+    for kept in (event("probe"), event("kill", "Killing"), event("backoff", "BackOff")):
+        mirror.upsert(Kind.EVENTS, kept)
+    for other in ({"component": "default-scheduler"}, {"involved_kind": "Node"}, {"type": "Normal"}):
+        mirror.upsert(Kind.EVENTS, replace(event(str(other), "BackOff"), **other))
+    assert set(mirror.records(Kind.EVENTS)) == {"probe", "kill", "backoff"}
 
 
 def test_only_events_about_probes_are_kept_and_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from reactor.record.history import History
 from reactor.record.history_reader import HistoryEntry, HistoryReader, HistoryTotals
 from reactor.record.stored_problem import decompress, problem_row, read_problem
 from reactor.settings.model import Mode, Planner
-from storage.rows import RevisionRow
+from storage.rows import MoveRow, RevisionRow
 from storage.store import Store
 from tests.support.clock import NOW
 from tests.support.cluster import make_happiness, make_pod
@@ -147,3 +147,20 @@ def test_a_problem_with_too_many_pods_is_not_encoded(monkeypatch: pytest.MonkeyP
     problem = random_problem(3)
     row = problem_row("p1", problem, make_plan(), Planner())
     assert (row.document, row.note) == (None, f"not stored: {len(problem.pods)} pods are more than 2")
+
+
+async def test_the_pod_that_replaces_a_moved_one_is_found_by_the_old_name(store: Store) -> None:
+    def moved(uid: str, key: str, replacement: str) -> MoveRow:
+        return MoveRow(f"move-{uid}", None, uid, key, "w", "n1", "n2", "done", 1.0, replacement_uid=replacement)
+
+    store.add_move(moved("u1", "shop/web-1", "u2"))
+    store.add_move(moved("u2", "shop/web-2", "u3"))
+    store.add_move(moved("x1", "bank/web-1", "x2"))
+    store.add_move(moved("l1", "shop/ring-1", "l1"))
+    await store.flush()
+    reader = HistoryReader(store)
+
+    assert await reader.replacements_of("web-1", "shop") == {"u3": "shop/web-1", "u2": "shop/web-1"}
+    assert set(await reader.replacements_of("web-1")) == {"u3", "u2", "x2"}
+    assert await reader.replacements_of("ring-1") == {"l1": "shop/ring-1"}
+    assert await reader.replacements_of("web-9") == {}

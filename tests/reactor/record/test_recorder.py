@@ -37,6 +37,8 @@ class Record:
         self.cycle += 1
         decision = parts.pop("decision", Decision(snapshot.at, Trigger.UNHAPPY))
         outcome = Outcome(decision, executed=parts.pop("moves", ()), active=snapshot.moves, **parts)
+        if outcome.rematch is not None:
+            self.rig.recorder.record_plan(f"c{self.cycle}", decision, outcome.rematch, SETTINGS)
         self.rig.recorder.record(f"c{self.cycle}", snapshot, outcome, SETTINGS)
 
     def events(self) -> list[str]:

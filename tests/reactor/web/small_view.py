@@ -8,7 +8,19 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 
 from reactor.record.history_reader import HistoryEntry, HistoryKind
-from reactor.web.view import Gauge, Health, NodeView, Overview, PodChip, PodView, Series, SettingsView
+from reactor.web.query import FindQuery
+from reactor.web.view import (
+    FoundPod,
+    FoundPods,
+    Gauge,
+    Health,
+    NodeView,
+    Overview,
+    PodChip,
+    PodView,
+    Series,
+    SettingsView,
+)
 
 Client = TestClient[web.Request, web.Application]
 
@@ -50,6 +62,7 @@ class SmallSource:
         self.version = 1
         self.changed = asyncio.Event()
         self.queries: list[tuple[int, int | None, bool]] = []
+        self.searches: list[FindQuery] = []
         self.failure: Exception | None = None
 
     def change(self) -> None:
@@ -108,6 +121,13 @@ class SmallSource:
             placement=None,
             history=(),
         )
+
+    async def find_pods(self, wanted: FindQuery) -> FoundPods:
+        self.searches.append(wanted)
+        if wanted.name != "web":
+            return FoundPods((), 0, ("shop/web",))
+        found = FoundPod("u1", "shop", "web", "n1", "Running", True, "Deployment web", 0.5, False, "")
+        return FoundPods((found,), 1, ())
 
     async def wait_for_change(self, after: int) -> int:
         while self.version <= after:

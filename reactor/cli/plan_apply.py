@@ -1,0 +1,152 @@
+"""`rematch plan --apply`: carries a confirmed plan out with the cycles of the controller, and records it as they do."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from enum import Enum, auto
+from pathlib import Path
+
+import click
+
+from matching.plan import Plan
+from reactor.app import Controller, LiveController
+from reactor.cli.planning import Planned
+from reactor.cluster.api import ApiRequest, checked
+from reactor.cluster.kinds import Kind, ObjectName
+from reactor.cluster.records import Pod
+from reactor.cycle import run_cycle
+from reactor.decision.decide import Trigger
+from reactor.errors import ClusterError, InputError, RematchError
+from reactor.execution.cycle_outcome import Outcome, Rematch
+from reactor.settings.load import parse_settings
+from reactor.settings.model import Mode, Settings
+from reactor.state.moves import MoveState
+from storage import StorageError
+from storage.lock import locked
+from storage.store import Store
+
+CONTROLLER_LABEL = ("app.kubernetes.io/name", "rematch")
+"""Of the controller's pods, as `deploy/rematch.yaml` installs it."""
+ANSWER_DEADLINE = 10.0
+CATCH_UP = 1.0
+"""Seconds for the watches to read what happened while the question was open."""
+
+
+class StoreUse(Enum):
+    FREE = auto()
+    OBSERVING = auto()
+    """A running controller in mode observe uses it."""
+    ACTING = auto()
+
+
+async def use_of_store(path: Path) -> StoreUse:
+    """What another process does with the store. Raises StorageError if it runs a version with another schema."""
+    with locked(path) as alone:
+        if alone:
+            return StoreUse.FREE
+    async with await Store.open(path, read_only=True) as store:
+        accepted = next((row for row in await store.revisions() if row.accepted), None)
+    acts = accepted is None or parse_settings(accepted.text, accepted.source).mode is Mode.ACT
+    return StoreUse.ACTING if acts else StoreUse.OBSERVING
+
+
+async def refuse_beside_controller(live: LiveController, config_map: ObjectName, use: StoreUse, *, force: bool) -> None:
+    """Two that act at the same time would not see each other's reservations, limits and cooldowns."""
+    found = f"a controller in mode act uses {live.controller.store.path}" if use is StoreUse.ACTING else ""
+    pod = _controller_pod(live)
+    if pod is not None and not found:
+        mode = await _mode_of(live, config_map)
+        if mode is not Mode.OBSERVE:
+            found = f"the controller {pod.key} is running in {f'mode {mode}' if mode else 'a mode that cannot be read'}"
+    if not found:
+        return
+    if not force:
+        name = f"{config_map.namespace}/{config_map.name}"
+        raise InputError(
+            f"{found}, carries out plans itself and may move the same pods; set `mode: observe` in its settings"
+            f" (ConfigMap {name}) first, or add --force"
+        )
+    click.echo(f"warning: {found}; both may move the same pods", err=True)
+
+
+def _controller_pod(live: LiveController) -> Pod | None:
+    label, value = CONTROLLER_LABEL
+    pods = live.controller.state.freeze(live.controller.executor.active_moves()).cluster.pods.values()
+    running = (pod for pod in pods if pod.phase == "Running" and pod.deleting is None)
+    return next((pod for pod in running if pod.labels.get(label) == value), None)
+
+
+async def _mode_of(live: LiveController, config_map: ObjectName) -> Mode | None:
+    """The mode in the controller's ConfigMap; None if it cannot be read."""
+    path = f"{Kind.CONFIG_MAPS.path(config_map.namespace)}/{config_map.name}"
+    try:
+        response = await live.connection.send(ApiRequest("GET", path, deadline=ANSWER_DEADLINE))
+        return parse_settings(checked(response, f"GET {path}").decode(), path).mode
+    except (RematchError, UnicodeDecodeError):
+        return None
+
+
+async def apply_plan(
+    controller: Controller, planned: Planned, settings: Callable[[], Settings], *, ask: bool, to_stderr: bool
+) -> None:
+    """Run cycles until the last move has ended. A late replacement ends the command, too.
+
+    `to_stderr`: print the progress to standard error, because a program reads the plan from standard output.
+    """
+    if ask:
+        click.confirm(_confirmation(planned.plan), abort=True, err=True)
+        await controller.clock.sleep(CATCH_UP)
+    plan_id = secrets.token_hex(6)
+    click.echo(f"plan {plan_id} is recorded in {controller.store.path}", err=True)
+    rematch: Rematch | None = Rematch(plan_id, planned.plan, planned.problem)
+    parts, executor = replace(controller.parts, settings=settings), controller.executor
+    try:
+        while rematch is not None or executor.busy:
+            trigger = Trigger.FINISH if rematch is None else Trigger.DEMAND
+            outcome = await run_cycle(parts, trigger, rematch)
+            rematch = None if outcome.rematch is not None else rematch
+            for line in _progress(outcome):
+                click.echo(line, err=to_stderr)
+            _refuse_to_go_on(controller, outcome)
+            if rematch is not None or executor.busy:
+                await controller.work_queue.next(1.0)
+    finally:
+        await _leave(controller)
+
+
+def _refuse_to_go_on(controller: Controller, outcome: Outcome) -> None:
+    if outcome.active.halted:
+        raise ClusterError(outcome.active.halted)
+    if controller.store.health.error:
+        store = controller.store
+        raise StorageError(f"{store.path} cannot be written, so no more pods are evicted: {store.health.error}")
+
+
+async def _leave(controller: Controller) -> None:
+    """Give up what has not started when the command ends early, and record it."""
+    executor, recorder = controller.executor, controller.recorder
+    snapshot = controller.state.freeze(executor.active_moves())
+    recorder.record_moves("", await executor.stop(snapshot.at, "cancelled: rematch plan --apply ended"), snapshot)
+    await recorder.write_problems()
+    for move in executor.active_moves().in_flight:
+        click.echo(f"{move.pod.key}: {move.state}; its replacement is not followed any more", err=True)
+
+
+def _confirmation(plan: Plan) -> str:
+    running = sum(move.source is not None for move in plan.moves)
+    parts = [f"evict {running} pod(s) and bind their replacements"] if running else []
+    if running < len(plan.moves):
+        parts.append(f"bind {len(plan.moves) - running} pending pod(s)")
+    if plan.dumped:
+        parts.append(f"evict {len(plan.dumped)} pod(s) that get no node")
+    return " and ".join(parts).capitalize() + " as planned?"
+
+
+def _progress(outcome: Outcome) -> Iterator[str]:
+    for one in outcome.placement.bound if outcome.placement else ():
+        yield f"{one.pod.key}: {one.answer.outcome} ({one.move.target}) {one.answer.message}".rstrip()
+    for move in outcome.moves:
+        if move.state is not MoveState.PLANNED:
+            yield f"{move.pod.key}: {move.state} {move.outcome}".rstrip()

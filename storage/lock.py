@@ -1,0 +1,36 @@
+"""The lock of a store: one process at a time carries out moves and records them in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from storage import StorageError
+
+
+@contextmanager
+def locked(store: Path) -> Iterator[bool]:
+    """Hold the lock of a store; False if another process holds it. The lock ends with the process, however it ends."""
+    path = store.with_name(f"{store.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be opened: {error.strerror}; check the folder's permissions") from error
+    try:
+        yield _lock(file, path)
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, path: Path) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise StorageError(f"{path} cannot be locked: {error.strerror}; put the store on a local disk") from error
+    return True
