@@ -1,8 +1,9 @@
-"""`stable-paper`: STABLE as in the paper, for comparison and to reproduce it.
+"""`stable-paper`: the algorithm of the STABLE paper in our reading, for comparison.
 
-Preference lists are made once per trigger, by the distance between a pod's historical usage and the node's room
-(allocatable less what cannot move), nearest first. A node with less left than the pod requests is not on the list. The
-quota is by maximum usage. `propose` is the matching. All managed pods take part, whatever the scope (but in scope
+Preference lists are made once per trigger, by the distance between a pod's usage and the node's room (allocatable less
+what cannot move), nearest first. A node with less left than the pod requests is not on the list. The quota is by
+maximum usage. It differs from the paper where docs/planners/stable-paper.md says so: axes are shares of capacity, usage
+is the newest sample instead of the history, and a pod displaces only where that makes room. `propose` is the matching. All managed pods take part, whatever the scope (but in scope
 `pending` no running pod moves). Happiness only triggers: there is no inertia, no headroom, no budget and no comparison
 with doing nothing. A pod whose list ends loses its node.
 
