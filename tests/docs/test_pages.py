@@ -111,9 +111,7 @@ def unknown_options(words: list[str]) -> list[str]:
         if not isinstance(command, click.Group) or word.startswith("-"):
             break
         command = command.get_command(context, word) or pytest.fail(f"rematch {' '.join(words)}: no command {word}")
-    known = {
-        name for option in command.get_params(click.Context(command)) for name in (*option.opts, *option.secondary_opts)
-    }
+    known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
     return [word for word in words if word.startswith("-") and word not in {*known, "-", "-h", "--help"}]
 
 
