@@ -107,7 +107,9 @@ def table(rows: Sequence[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the series that docs/planners/measurements.md names")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with the series that docs/planners/measurements.md names"
+    )
     parser.add_argument("--instances", type=int, default=5, help="per source")
     arguments = parser.parse_args()
     rows: list[Row] = []

@@ -142,7 +142,9 @@ def table(rows: Sequence[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the series that docs/planners/measurements.md names")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with the series that docs/planners/measurements.md names"
+    )
     parser.add_argument("--instances", type=int, default=10, help="per source")
     parser.add_argument("--nodes", type=int, default=Size().nodes)
     parser.add_argument("--pods", type=int, default=Size().pods)

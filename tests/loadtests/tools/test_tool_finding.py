@@ -106,9 +106,10 @@ async def test_what_the_package_manager_brought_is_used(
 
 
 @pytest.fixture
-def held_apt(put_on_path: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """apt-get fails as long as this file has lines; each call takes one away."""
+def held_apt(put_on_path: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another process holds apt's lock at the first two calls."""
     held, runc = tmp_path / "held", tmp_path / "bin" / "runc"
+    held.write_text("once\ntwice\n")
     script = f"""#!/bin/sh
 if [ -s {held} ]; then
   /bin/sed -i 1d {held}
@@ -120,22 +121,21 @@ exit 0
     put_on_path("apt-get", script)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(building, "_LOCK_PAUSE_SECONDS", 0.0)
-    return held
 
 
-async def test_a_lock_of_apt_is_waited_for(cache: Cache, held_apt: Path) -> None:
-    held_apt.write_text("once\ntwice\n")
+@pytest.mark.usefixtures("held_apt")
+async def test_a_lock_of_apt_is_waited_for(cache: Cache) -> None:
     said: list[str] = []
     assert "runc" in await ensure(["runc"], cache=cache, progress=said.append)
     assert said[1:] == ["another process holds apt's lock: waiting for it, at most 5 min"]
 
 
+@pytest.mark.usefixtures("held_apt")
 async def test_a_lock_of_apt_that_stays_is_an_error_after_the_deadline(
-    cache: Cache, held_apt: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(building, "_LOCK_SECONDS", 0.0)
-    held_apt.write_text("held\n")
-    with pytest.raises(ToolMissing, match="Could not get lock .* held by process 1"):
+    with pytest.raises(ToolMissing, match=r"Could not get lock .* held by process 1"):
         await ensure(["runc"], cache=cache, progress=lambda _: None)
 
 
