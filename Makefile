@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
 .PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-against same-plans bench-cluster bench-nodes lock clean
 
@@ -13,14 +15,20 @@ help: ## list the targets
 
 setup: $(READY) ## virtual environment with the locked versions (the other targets do this by themselves)
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml loadtests/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Rematch needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
-	@echo "setting up $(VENV): locked dependencies, about a minute the first time"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+	@set -euo pipefail; SECONDS=0; all=$$(grep -c == requirements.lock); \
+	say() { echo "setup, $${SECONDS} s: $$*"; }; \
+	say "1 of 3, virtual environment in $(VENV)"; \
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); \
+	say "2 of 3, $$all locked packages (about a minute the first time)"; \
+	$(PIP) --require-hashes -r requirements.lock | { n=0; while read -r word _; do case $$word in \
+	  Collecting|Ignoring|Requirement) n=$$((n + 1)); [ $$((n % 20)) != 0 ] || echo "  $$n of $$all";; \
+	  Installing) echo "  all here, installing";; esac; done; }; \
+	say "3 of 3, this clone"; \
+	$(PIP) --quiet --no-deps --no-build-isolation --no-index -e . -e ./loadtests; \
+	say "done"
 	@touch $(READY)
-	@echo "set up"
 
 run: $(READY) ## the main job on the embedded cluster, with a dashboard to open; Ctrl-C ends it
 	@exec $(BIN)/rematch demo
@@ -74,9 +82,11 @@ bench-cluster: $(READY) ## scale and descheduler side by side on a real control 
 	$(BIN)/rematch lab tools load
 	$(BIN)/python -m loadtests.benchmarks --cluster
 
-lock: $(READY) ## resolve the dependencies again into requirements.lock
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra fast --generate-hashes --no-emit-index-url --no-header --upgrade pyproject.toml -o requirements.lock
+lock: $(READY) ## resolve the dependencies into the lock files; versions stay: make lock [UPGRADE=1]
+	$(PIP) --quiet uv
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra dev --extra fast --no-emit-package rematch pyproject.toml loadtests/pyproject.toml -o requirements.lock
+	$(LOCK) --extra fast --constraints requirements.lock pyproject.toml -o requirements-runtime.lock
+	$(LOCK) --group build --constraints requirements.lock -o requirements-build.lock
 
 clean: ## remove the environment and the caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .rematch

@@ -238,8 +238,8 @@ class Options:
     """How much nearer another node has to be (in normalised distance) before a happy pod prefers it.
 
     Above 0, moves have a price: a happy pod needs no headroom on its current node, an unhappy one stays when pods that
-    left before it have relieved its node, and a narrower matching that helps as much with fewer moves is preferred. 0
-    is the paper's rule."""
+    left before it have relieved its node, and a narrower matching that helps as much with fewer moves is preferred. At
+    0 they have none, as in the paper."""
     headroom: float = 0.15
     """Share of a node's room that peaks leave free; given up step by step when the pods do not fit otherwise."""
     max_moves: int | None = None
@@ -279,7 +279,8 @@ class LatencyMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Measurements of a latency meter: the input of the planner `latency`."""
+    """Measured round trips: the input of the planner `latency`. Only callers of the library give them; the controller
+    measures none."""
 
     now: float
     moved_at: float

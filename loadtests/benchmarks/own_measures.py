@@ -1,6 +1,6 @@
 """`balance` against each other planner on that planner's own measure, at the moment of the sample.
 
-    python -m loadtests.benchmarks.own_measures --data ../shared/data/load
+    python -m loadtests.benchmarks.own_measures --data FOLDER
 
 Both look at the same axes of the same clusters (those of `real_load`). `balance` runs as it is set by default and with
 every caution off, as the others are: no noise, no price, no regard for peaks.
@@ -107,7 +107,9 @@ def table(rows: Sequence[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the series, as ../shared/data/load")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with the series that docs/planners/measurements.md names"
+    )
     parser.add_argument("--instances", type=int, default=5, help="per source")
     arguments = parser.parse_args()
     rows: list[Row] = []

@@ -1,6 +1,6 @@
 """Does `balance` know when not to act? Its rule on the 64 scenarios that KSE measured, against what RefineLB did there.
 
-    python -m loadtests.benchmarks.planners_kse_rule --data ../shared/data/kse_results.csv
+    python -m loadtests.benchmarks.planners_kse_rule --data KSE_RESULTS.csv
 
 For each scenario a problem is made from what could be seen before acting: four nodes whose loads differ as they did
 without a balancer, the pods with the shares of the requests that the scenario gives them, and the noise of the

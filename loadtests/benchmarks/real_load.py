@@ -1,6 +1,6 @@
 """Every planner on clusters made of real load: how even the nodes are after its plan, now and in the steps that follow.
 
-python -m loadtests.benchmarks.real_load --data ../shared/data/load [--images docs/images] [-o json]
+python -m loadtests.benchmarks.real_load --data FOLDER [--images docs/images] [-o json]
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ def table(rows: Sequence[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the series, as ../shared/data/load")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with the series that docs/planners/measurements.md names"
+    )
     parser.add_argument("--instances", type=int, default=10, help="per source")
     parser.add_argument("--nodes", type=int, default=Size().nodes)
     parser.add_argument("--pods", type=int, default=Size().pods)

@@ -68,8 +68,14 @@ def _report(rows: list[dict[str, Any]], intervals: dict[str, Interval], *, markd
     text = tabulate(cells, headers=headers, tablefmt="github" if markdown else "plain", disable_numparse=True)
     for key, sign in MEASURES:
         one = intervals[key]
-        verdict = "in favour of rematch" if one.favours(sign) else "no clear difference"
         text += (
-            f"\n\n{key}: mean difference {one.mean:+.4g}, 95 % interval {one.low:+.4g} .. {one.high:+.4g}: {verdict}"
+            f"\n\n{key}: mean difference {one.mean:+.4g}, 95 % interval {one.low:+.4g} .. {one.high:+.4g}:"
+            f" {verdict(one, sign)}"
         )
     return text
+
+
+def verdict(interval: Interval, sign: float) -> str:
+    if interval.favours(sign):
+        return "in favour of rematch"
+    return "against rematch" if interval.favours(-sign) else "no clear difference"

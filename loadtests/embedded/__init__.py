@@ -22,7 +22,7 @@ Objects are plain dicts in their JSON shape and are shared, never copied: treat 
 a new dict to change something (`changed(obj, status=...)` helps). One that still carries the resourceVersion it was
 read under is a compare-and-swap, as over HTTP: 409 when somebody else was faster.
 
-Nothing here imports the reactor but its clock.
+Of the reactor only the clock and the parsers of quantities and label selectors are imported here.
 """
 
 from loadtests.embedded.api_errors import ApiError

@@ -22,6 +22,8 @@ _BUILD_SECONDS = 300.0
 
 CONTROLLER_IMAGE = "docker.io/library/rematch:0.1.0"
 """As deploy/rematch.yaml names it, spelt out the way a kubelet asks for it."""
+RUNTIME_LOCK = "requirements-runtime.lock"
+"""As deploy/Dockerfile installs it."""
 _PACKAGES = ("matching", "predictors", "storage", "reactor")
 _START = ("-c", "from reactor.cli.main import main; main()")
 
@@ -56,14 +58,14 @@ def _version_of_sources() -> str:
 
 
 async def controller_image(clone: Path, cache: Cache, progress: Progress) -> Path:
-    lock = (clone / "requirements.lock").read_bytes()
-    version = hashlib.sha256(lock + sys.version.encode() + sys.executable.encode()).hexdigest()[:12]
+    lock = clone / RUNTIME_LOCK
+    version = hashlib.sha256(lock.read_bytes() + sys.version.encode() + sys.executable.encode()).hexdigest()[:12]
     folder = cache.sources(f"controller-{version}")
     async with cache.alone(folder.name, lambda: progress("controller image: another run builds it")):
         tar = folder / "dependencies.tar"
         if not tar.exists():
             progress("controller image: packing interpreter and packages; usually 30 s")
-            await _pack_dependencies(tar)
+            await _pack_dependencies(tar, lock)
         base = read_layer(tar)
         ours = write_layer(folder / "ours.tar", [*sources(clone, _PACKAGES), *_metadata()])
         environment = {
@@ -82,8 +84,8 @@ async def controller_image(clone: Path, cache: Cache, progress: Progress) -> Pat
         return path if path.exists() else write_image(path, image)
 
 
-async def _pack_dependencies(tar: Path) -> None:
-    files = {file.path: file for file in (*interpreter(), *packages("rematch"))}
+async def _pack_dependencies(tar: Path, lock: Path) -> None:
+    files = {file.path: file for file in (*interpreter(), *packages(lock))}
     files |= {file.path: file for file in await shared_libraries(files.values())}
     unfinished = tar.with_name(f".{tar.name}.unfinished")
     write_layer(unfinished, files.values())

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from loadtests.images.archive import File
 from loadtests.tools.processes import run
+from reactor.errors import RematchError
 
 HOME = "/opt/python"
 PACKAGES = "/opt/packages"
@@ -32,10 +32,10 @@ def interpreter() -> Iterator[File]:
         yield File(f"{HOME}/{sys.platlibdir}/{source.name}", source.resolve())
 
 
-def packages(name: str) -> Iterator[File]:
-    """Everything that a distribution needs, as installed here; the distribution itself is not included."""
-    for found in _closure(name):
-        for part in found.files or ():
+def packages(lock: Path) -> Iterator[File]:
+    """What a lock file lists for this interpreter, as installed here."""
+    for requirement in locked(lock):
+        for part in _installed(requirement, lock).files or ():
             source = Path(str(part.locate()))
             if ".." not in part.parts and not _LEFT_OUT & set(part.parts) and source.is_file():
                 yield File(f"{PACKAGES}/{part}", source)
@@ -57,22 +57,21 @@ async def shared_libraries(files: Iterable[File]) -> list[File]:
     return [File(str(path), path.resolve()) for path in sorted(found) if not any(map(path.is_relative_to, ours))]
 
 
-def _closure(name: str) -> list[Distribution]:
-    found: dict[str, Distribution] = {}
-    waiting = [(Requirement(name), "")]
-    while waiting:
-        requirement, extra = waiting.pop()
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
-            continue
-        key = canonicalize_name(requirement.name)
-        known = found.get(key)
-        if known is not None and not requirement.extras:
-            continue
-        known = found[key] = distribution(requirement.name)
-        for text in known.requires or ():
-            waiting += [(Requirement(text), part) for part in ("", *requirement.extras)]
-    found.pop(canonicalize_name(name))
-    return list(found.values())
+def locked(lock: Path) -> list[Requirement]:
+    """The requirements of a lock file that apply to this interpreter; hashes and comments are indented."""
+    lines = [line for line in lock.read_text().splitlines() if line and not line.startswith((" ", "#"))]
+    found = [Requirement(line.removesuffix("\\")) for line in lines]
+    return [each for each in found if each.marker is None or each.marker.evaluate()]
+
+
+def _installed(wanted: Requirement, lock: Path) -> Distribution:
+    try:
+        found = distribution(wanted.name)
+    except PackageNotFoundError as error:
+        raise RematchError(f"{lock.name} lists {wanted}, which is not installed here: run make setup") from error
+    if found.version not in wanted.specifier:
+        raise RematchError(f"{lock.name} lists {wanted}, here is {found.version}: run make setup")
+    return found
 
 
 def _kept(folder: Path) -> Iterator[Path]:

@@ -1,6 +1,6 @@
 """Real nodes on one machine (root): kubelets with containerd in namespaces of their own, CPU by control groups.
 
-    async with real_nodes(LabOptions((NodeSpec("node1", 600), NodeSpec("node2", 250)))) as lab:
+    async with real_nodes(LabOptions((LabNodeSpec("node1", 600), LabNodeSpec("node2", 250)))) as lab:
         lab.plane.kubeconfig, lab.prometheus.url       # for kubectl, for a controller
         lab.nodes["node2"].kill()                      # a power cut; `await lab.start_node("node2")` brings it back
 

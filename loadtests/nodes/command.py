@@ -77,7 +77,8 @@ def _print_access(lab: Lab, specs: tuple[LabNodeSpec, ...]) -> None:
     click.echo(f"Prometheus   {lab.prometheus.url}")
     click.echo(f"kubectl      {kubectl} get pods -A -o wide")
     click.echo(f"image        {APP_IMAGE}, on every node (nodes cannot pull others)")
-    click.echo(f"example      {kubectl} apply -f {EXAMPLE}")
+    if EXAMPLE.exists():  # in a clone
+        click.echo(f"example      {kubectl} apply -f {EXAMPLE}")
 
 
 def print_controller(kubeconfig: Path, settings: Path, url: str) -> None:

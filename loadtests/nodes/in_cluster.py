@@ -42,6 +42,10 @@ COLLECTIONS = {
 
 
 def manifests() -> list[Json]:
+    if not MANIFESTS.exists():
+        raise LabError(
+            f"{MANIFESTS} is missing: this part of the lab needs a clone of the repository (make setup there)"
+        )
     return list(yaml.safe_load_all(MANIFESTS.read_text()))
 
 
@@ -62,9 +66,10 @@ async def grant_rights(api: LabApi) -> None:
 
 async def deploy_controller(lab: Lab, node: str, settings: Mapping[str, Any]) -> Path:
     """The Deployment on `node`; returns the folder on this machine that is its volume."""
+    documents = [_adapted(document, node, settings) for document in manifests()]
     await lab.nodes[node].import_image(await controller_image(_CLONE, Cache.usual(), to_stderr))
     store = _volume_folder(lab.folder / "controller-store")
-    await create(lab.api, [_volume(store), *(_adapted(document, node, settings) for document in manifests())])
+    await create(lab.api, [_volume(store), *documents])
     return store
 
 

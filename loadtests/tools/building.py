@@ -40,7 +40,10 @@ _STAGED = re.compile(r"^\s*(k8s\.io/[a-z0-9-]+) => \./staging", re.MULTILINE)
 
 
 _SECONDS = 900.0
-_QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
+_QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+_LOCKED = "Could not get lock"
+_LOCK_SECONDS = 300.0
+_LOCK_PAUSE_SECONDS = 2.0
 _PROGRAM = Path("go/bin/go")
 
 
@@ -152,11 +155,29 @@ async def install(packages: Sequence[str], progress: Progress) -> None:
         raise ToolMissing(f"this needs root: {advice}")
     progress(f"installing {wanted} (about a minute)")
     try:
-        await run(["apt-get", "update", "-qq"], deadline=_SECONDS, env=_QUIET)
-        command = ["apt-get", "install", "-y", "-qq", "--no-remove", "--no-install-recommends", *packages]
-        await run(command, deadline=_SECONDS, env=_QUIET)
+        await _apt_get(["update", "-qq"], progress)
+        await _apt_get(["install", "-y", "-qq", "--no-remove", "--no-install-recommends", *packages], progress)
     except CommandFailed as error:
         raise ToolMissing(f"{advice}: {error}") from error
+
+
+async def _apt_get(arguments: Sequence[str], progress: Progress) -> None:
+    """Waits while another process holds one of apt's locks: apt has a timeout for dpkg's lock only, not for that of the
+    package lists."""
+    give_up = time.monotonic() + _LOCK_SECONDS
+    told = False
+    while True:
+        try:
+            await run(["apt-get", *arguments], deadline=_SECONDS, env=_QUIET)
+        except CommandFailed as error:
+            if _LOCKED not in str(error) or time.monotonic() >= give_up:
+                raise
+        else:
+            return
+        if not told:
+            progress(f"another process holds apt's lock: waiting for it, at most {_minutes(int(_LOCK_SECONDS))}")
+            told = True
+        await asyncio.sleep(_LOCK_PAUSE_SECONDS)
 
 
 async def find_go(cache: Cache, progress: Progress) -> Path:

@@ -1,10 +1,13 @@
-"""`stable-paper`: STABLE as in the paper, for comparison and to reproduce it.
+"""`stable-paper`: the algorithm of the STABLE paper in our reading, for comparison.
 
-Preference lists are made once per trigger, by the distance between a pod's historical usage and the node's room
-(allocatable less what cannot move), nearest first. A node with less left than the pod requests is not on the list. The
-quota is by maximum usage. `propose` is the matching. All managed pods take part, whatever the scope (but in scope
-`pending` no running pod moves). Happiness only triggers: there is no inertia, no headroom, no budget and no comparison
-with doing nothing. A pod whose list ends loses its node.
+Preference lists are made once per trigger, by the distance between a pod's usage and the node's room (allocatable less
+what cannot move), nearest first. A node with less left than the pod requests is not on the list. The quota is by
+maximum usage. `propose` is the matching. All managed pods take part, whatever the scope (but in scope `pending` no
+running pod moves). Happiness only triggers: there is no inertia, no headroom, no budget and no comparison with doing
+nothing. A pod whose list ends loses its node.
+
+Different from the paper: axes are shares of capacity, usage is the newest sample instead of the history, and a pod
+displaces others only where that makes room. docs/planners/stable-paper.md has the whole list.
 
 Still kept: node rules (taints, selectors, volumes) shorten the lists; a running pod goes to no node without fresh
 metrics; a pod without a node has no history and ranks after those that have one; and a move that inter-pod constraints

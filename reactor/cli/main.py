@@ -15,6 +15,8 @@ from storage import StorageError
 
 BAD_INPUT = 2
 
+_LAB = ("demo", "lab")
+"""Commands of the distribution rematch-lab. Without it they are not listed."""
 _OURS = (commands.run, commands.plan, commands.explain, commands.status, commands.history, config)
 
 
@@ -33,6 +35,9 @@ class CommandGroup(click.Group):
             if not isinstance(command, click.Command):
                 raise click.ClickException(f"entry point {point.value} of rematch.commands is not a click command")
             return command
+        if name in _LAB:
+            how = "pip install 'rematch[lab]', or make setup in a clone of the repository"
+            raise click.ClickException(f"rematch {name} belongs to the lab, which is not installed: {how}")
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -7,15 +7,25 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from pydantic.alias_generators import to_camel
 
 from matching.registry import known_planners, planner_class
+from reactor.cli.main import cli
 from tests.support.command import command
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+PACKAGES = ("matching", "predictors", "storage", "reactor", "loadtests")
+FOLDERS = "|".join((*PACKAGES, "tests", "deploy", "docs"))
+PATH = re.compile(rf"(?<![\w./-])((?:{FOLDERS})/[\w./-]*\w)")
+OUTSIDE = re.compile(r"(?<![\w./])\.\./\w")
+COMMAND = re.compile(
+    r"(?:^[$#] (?:sudo )?|`)(?:PYTHONPATH=\. )?(?:\.venv/bin/)?(rematch|make|python -m) ([^#`\n|&]*)", re.MULTILINE
+)
+SETTING = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
 PLAN = re.compile(r"\$ (?:PYTHONPATH=\. )?rematch (plan -f docs/examples/[^#]*)")
 
 
@@ -50,8 +60,59 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
     for path, anchor in LINK.findall(page.read_text()):
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), f"{name_of(page)} links to {path}"
+        assert target.is_relative_to(ROOT), f"{name_of(page)} links to {path}"
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), f"{name_of(page)} links to {path}#{anchor}"
+
+
+def sources() -> list[Path]:
+    return [path for package in (*PACKAGES, "tests") for path in (ROOT / package).rglob("*.py")]
+
+
+def test_every_image_is_shown_on_a_page() -> None:
+    text = "".join(page.read_text() for page in PAGES)
+    assert [image.name for image in (ROOT / "docs" / "images").iterdir() if f"images/{image.name})" not in text] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name_of)
+def test_named_files_and_settings_exist(page: Path) -> None:
+    assert [path for path in PATH.findall(page.read_text()) if not (ROOT / path).exists()] == []
+    settings = SETTING.findall((ROOT / "docs" / "settings.md").read_text())
+    groups = "|".join({name.partition(".")[0] for name in settings if "." in name})
+    for name in re.findall(rf"`((?:{groups})\.[a-zA-Z.]*[a-zA-Z])[`:]", page.read_text()):
+        assert any(f"{each}.".startswith(f"{name}.") for each in settings), f"{name_of(page)}: {name} is no setting"
+
+
+def test_nothing_needs_a_folder_outside_the_repository() -> None:
+    shown = [(page, block) for page in PAGES for block in blocks(page, "console")]
+    code = [(path, path.read_text()) for path in (ROOT / "Makefile", *sources())]
+    assert [name_of(path) for path, text in (*shown, *code) if OUTSIDE.search(text)] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name_of)
+def test_commands_exist(page: Path) -> None:
+    """Of `rematch` also the options; nothing is run."""
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for program, arguments in COMMAND.findall(page.read_text()):
+        words = arguments.replace("...", "").split()
+        if program == "make":
+            assert words[0] in targets, f"{name_of(page)}: make {words[0]}"
+        elif program == "python -m":
+            module = ROOT / words[0].replace(".", "/")
+            assert module.is_dir() or module.with_suffix(".py").exists(), f"{name_of(page)}: python -m {words[0]}"
+        else:
+            assert unknown_options(words) == [], f"{name_of(page)}: rematch {arguments}"
+
+
+def unknown_options(words: list[str]) -> list[str]:
+    command: click.Command = cli
+    for word in words:
+        context = click.Context(command)
+        if not isinstance(command, click.Group) or word.startswith("-"):
+            break
+        command = command.get_command(context, word) or pytest.fail(f"rematch {' '.join(words)}: no command {word}")
+    known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    return [word for word in words if word.startswith("-") and word not in {*known, "-", "-h", "--help"}]
 
 
 @pytest.mark.parametrize("planner", known_planners())

@@ -1,9 +1,10 @@
 """The fifteen apps of a seed: how much work each does per request.
 
 All ask for the same resources, so where the scheduler puts them does not depend on their work, and is asked first. The
-amounts of work are the same for every seed; which app has which is drawn. As in the paper, only draws are taken in
-which the default placement overruns the weak node while the cluster as a whole has room: it is then that placement
-matters. Nothing is chosen by what Rematch makes of it.
+amounts of work are the same for every seed; which app has which is drawn. Only draws are taken in which the default
+placement overruns the weak node while the cluster as a whole has room: it is then that placement matters. That is our
+choice: the paper does not say how its apps were chosen, only that its weak node was overrun. Nothing is chosen by what
+Rematch makes of it.
 """
 
 from __future__ import annotations

@@ -137,8 +137,9 @@ def _least_overloaded(prepared: PreparedProblem, ledger: Ledger, matched: Matche
 
 
 def choice_with_dumping(prepared: PreparedProblem, choosers: Mask, at: Ints) -> Choice:
-    """Serial choice with the paper's quotas: a pod that fits nowhere with the full headroom is dumped, or stays
-    pending, and uses no room of those that choose after it. Pods that do not choose stay as `at` says."""
+    """Serial choice that may leave pods out, as the paper does: a pod that fits nowhere with the full headroom (which
+    the paper does not have) is dumped, or stays pending, and uses no room of those that choose after it. Pods that do
+    not choose stay as `at` says."""
     at = np.where(choosers, NOWHERE, at)
     ledger, matched = Ledger(prepared.arrays, at), MatchedLoads(prepared.arrays)
     headroom = prepared.arrays.options.headroom

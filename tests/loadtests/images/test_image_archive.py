@@ -11,10 +11,13 @@ import pytest
 
 from loadtests.images import build
 from loadtests.images.archive import File, Image, write_image, write_layer
-from loadtests.images.build import CONTROLLER_IMAGE
+from loadtests.images.build import CONTROLLER_IMAGE, RUNTIME_LOCK
 from loadtests.images.python_tree import HOME, PACKAGES, interpreter, packages
 from loadtests.nodes.in_cluster import manifests
 from loadtests.tools.cache import Cache
+from reactor.errors import RematchError
+
+LOCK = Path(__file__).parents[3] / RUNTIME_LOCK
 
 
 def layer_of(folder: Path, name: str = "layer.tar") -> Path:
@@ -60,11 +63,22 @@ def test_every_blob_is_called_by_its_digest(tmp_path: Path) -> None:
 
 
 def test_the_controllers_image_has_what_it_needs_and_nothing_of_development() -> None:
-    paths = {file.path for file in packages("rematch")}
+    paths = {file.path for file in packages(LOCK)}
     tops = {path.removeprefix(f"{PACKAGES}/").partition("/")[0] for path in paths}
-    assert {"aiohttp", "kubernetes", "sqlalchemy", "numpy"} <= tops
-    assert not {"pytest", "mypy", "ruff", "playwright"} & tops
+    assert {"aiohttp", "kubernetes", "sqlalchemy", "numpy", "numba"} <= tops
+    assert not {"pytest", "mypy", "ruff", "playwright", "matplotlib", "loadtests"} & tops
     assert f"{HOME}/bin/python3" in {file.path for file in interpreter()}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [("no-such-package==1.0", "is not installed here: run make setup"), ("numpy==0.1", "here is .*: run make setup")],
+)
+def test_an_environment_that_is_not_as_locked_makes_no_image(tmp_path: Path, line: str, problem: str) -> None:
+    lock = tmp_path / "requirements-runtime.lock"
+    lock.write_text(f"{line} \\\n    --hash=sha256:00\n")
+    with pytest.raises(RematchError, match=problem):
+        list(packages(lock))
 
 
 def test_the_image_is_called_as_the_deployment_asks_for_it() -> None:
@@ -73,11 +87,11 @@ def test_the_image_is_called_as_the_deployment_asks_for_it() -> None:
 
 
 async def test_only_the_newest_image_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def pack_nothing(tar: Path) -> None:
+    async def pack_nothing(tar: Path, _lock: Path) -> None:
         write_layer(tar, [])
 
     monkeypatch.setattr(build, "_pack_dependencies", pack_nothing)
-    (tmp_path / "requirements.lock").write_text("")
+    (tmp_path / RUNTIME_LOCK).write_text("")
     source = tmp_path / "reactor" / "loop.py"
     source.parent.mkdir()
     built = []

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from loadtests.commands import lab
-from loadtests.tools import Found, Group, Missing, ToolMissing, ensure, names, survey
+from loadtests.tools import Found, Group, Missing, ToolMissing, building, ensure, names, survey
 from loadtests.tools.cache import Cache
 from loadtests.tools.catalogue import CATALOGUE, first_version, is_suitable
 
@@ -103,6 +103,40 @@ async def test_what_the_package_manager_brought_is_used(
     put_on_path("apt-get", f'#!/bin/sh\n[ "$1" = install ] && {{ {words}; }}\nexit 0\n')
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert await ensure(["runc"], cache=cache, progress=lambda _: None) == {"runc": target}
+
+
+@pytest.fixture
+def held_apt(put_on_path: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another process holds apt's lock at the first two calls."""
+    held, runc = tmp_path / "held", tmp_path / "bin" / "runc"
+    held.write_text("once\ntwice\n")
+    script = f"""#!/bin/sh
+if [ -s {held} ]; then
+  /bin/sed -i 1d {held}
+  echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)"; exit 100
+fi
+[ "$1" = install ] && {{ printf '#!/bin/sh\\necho runc version 1.1.5\\n' > {runc}; /bin/chmod 755 {runc}; }}
+exit 0
+"""
+    put_on_path("apt-get", script)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(building, "_LOCK_PAUSE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("held_apt")
+async def test_a_lock_of_apt_is_waited_for(cache: Cache) -> None:
+    said: list[str] = []
+    assert "runc" in await ensure(["runc"], cache=cache, progress=said.append)
+    assert said[1:] == ["another process holds apt's lock: waiting for it, at most 5 min"]
+
+
+@pytest.mark.usefixtures("held_apt")
+async def test_a_lock_of_apt_that_stays_is_an_error_after_the_deadline(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "_LOCK_SECONDS", 0.0)
+    with pytest.raises(ToolMissing, match=r"Could not get lock .* held by process 1"):
+        await ensure(["runc"], cache=cache, progress=lambda _: None)
 
 
 async def test_what_is_still_missing_after_the_installation_is_an_error(

@@ -16,9 +16,10 @@ from loadtests.experiments.stable.results import World, worlds_in
 from reactor.errors import InputError
 
 _ABOUT = (
-    "Three nodes of 600, 250 and 400 millicores (the ratio of the paper's 12, 5 and 8 cores), fifteen web apps that all"
-    " ask for the same little CPU and need between 2 and 32 ms of it per request, every app under the same rate, which"
-    " rises in eleven steps. A step has the name of the paper's rate; the rate itself is scaled so that 125 fills all"
+    "Three nodes of 600, 250 and 400 millicores (the ratio of the paper's 12, 5 and 8 cores; memory has another ratio),"
+    " fifteen web apps that all ask for the same little CPU and need between 2 and 32 ms of it per request,"
+    " every app under the same rate, which rises in eleven steps."
+    " A step has the name of the paper's rate; the rate itself is scaled so that 125 fills all"
     " nodes. Availability is the success ratio averaged over the apps.",
     "Live: the controller acts while the rate rises (phase A). Frozen: the placement that it had reached at 120, left"
     " alone at all rates (phase B). kube-scheduler: the default placement, left alone. The dotted line is nine tenths"
