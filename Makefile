@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-against same-plans bench-cluster bench-nodes lock clean
+.PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-against same-plans oracle bench-cluster bench-nodes lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ bench-against: $(READY) ## this version against another, as ratios: make bench-a
 same-plans: $(READY) ## does this version decide as another does? make same-plans REV=main [PROBLEMS=2000] [SNAPSHOTS=1000] (10 minutes)
 	@test -n "$(REV)" || { echo "name the revision to compare with: make same-plans REV=main"; exit 1; }
 	$(BIN)/python -m loadtests.same_plans --against $(REV) $(if $(PROBLEMS),--problems $(PROBLEMS)) $(if $(SNAPSHOTS),--snapshots $(SNAPSHOTS))
+
+oracle: $(READY) ## do we allow only what kube-scheduler allows? make oracle [SEEDS=1000 or SEEDS=5000-6000] (1,000 clusters: 15 minutes)
+	$(BIN)/python -m loadtests.oracle $(if $(SEEDS),--seeds $(SEEDS))
 
 bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes (about 20 minutes; root), report in docs/experiment-stable
 	@test "$$(id -u)" = 0 || { echo "bench-nodes needs root for real nodes; without: $(BIN)/rematch lab experiment stable --no-real"; exit 1; }
