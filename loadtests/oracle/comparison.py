@@ -133,7 +133,7 @@ async def _plans(ours: OurSide, seed: int, oracle: Oracle, result: ClusterResult
     differences = []
     for plan in ours.plans(seed):
         result.no_plan[f"{plan.planner}: {plan.refused}"] += bool(plan.refused)
-        result.moves[plan.planner] += len(plan.questions)
+        result.moves[plan.planner] += plan.moves
         differences += await in_turn(plan, oracle)
     return differences
 

@@ -49,6 +49,11 @@ class Question:
     move: bool = False
     """The pod is on that node for the questions after this one."""
 
+    @classmethod
+    def eviction(cls, uid: str) -> Question:
+        """No question: the pod is evicted, and its replacement waits for a node."""
+        return cls(uid, "", move=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -44,10 +44,14 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSequence:
-    """The moves of one plan, in its order; `refused` instead of moves where the planner refuses the problem."""
+    """The moves of one plan, in its order; `refused` instead of moves where the planner refuses the problem.
+
+    Pods that the plan dumps are evicted first.
+    """
 
     planner: str
     questions: tuple[Question, ...] = ()
+    moves: int = 0
     refused: str = ""
 
 
@@ -148,7 +152,9 @@ class OurSide:
                 plan = make_plan(snapshot, settings).plan
         except InputError as error:
             return PlannedSequence(planner, refused=str(error))
-        return PlannedSequence(planner, tuple(Question(move.uid, move.target, move=True) for move in plan.moves))
+        evictions = (Question.eviction(left.uid) for left in plan.dumped)
+        moves = (Question(move.uid, move.target, move=True) for move in plan.moves)
+        return PlannedSequence(planner, (*evictions, *moves), len(plan.moves))
 
 
 def _settings(draw: Draw, planner: str, nodes: Sequence[str]) -> Settings:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from loadtests.same_plans.draw import Draw
 
-_SHARE_OF_CLUSTERS = 0.3
+_SHARE_OF_CLUSTERS = 0.2
 
 
 class Feature(StrEnum):

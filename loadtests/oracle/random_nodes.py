@@ -21,7 +21,7 @@ def random_node(features: Features, name: str, at: int) -> Json:
         labels["cores"] = draw.choice(ODD_LABELS)
     if draw.chance(0.05):
         labels.pop(draw.choice([HOSTNAME, REGION, "disk", "cores"]), None)
-    ready, cordoned = not draw.chance(0.04), features.chance(Feature.CORDONED, 0.4)
+    ready, cordoned = not draw.chance(0.04), features.chance(Feature.CORDONED, 0.3)
     resources = _allocatable(features)
     status: Json = {
         "allocatable": resources,
@@ -40,7 +40,7 @@ def random_node(features: Features, name: str, at: int) -> Json:
 
 def _allocatable(features: Features) -> Json:
     draw = features.draw
-    cores = draw.choice([1, 2, 2, 4, 8])
+    cores = draw.choice([1, 2, 4, 8, 8])
     memory = int(cores * 2 * GIB) + draw.choice([0, 0, 1, -1, 512])
     resources: Json = {"cpu": draw.choice([str(cores), f"{cores * 1000}m", f"{cores * 1000 - 100}m"])}
     resources["memory"] = draw.choice([str(memory), f"{cores * 2}Gi", f"{cores * 2048 - 256}Mi"])
@@ -50,7 +50,7 @@ def _allocatable(features: Features) -> Json:
         resources |= {"cpu": "250m", "memory": draw.choice(["64Mi", "67108863"])}
     resources["ephemeral-storage"] = draw.choice(["20Gi", "5G"])
     if not features.chance(Feature.NO_POD_COUNT, 0.3):
-        resources["pods"] = str(draw.choice([110, 110, 110, 6, 3, 0]))
+        resources["pods"] = str(draw.choice([110, 110, 110, 110, 110, 110, 6, 3, 0]))
     if features.chance(Feature.EXTENDED_RESOURCES, 0.6):
         resources |= {"nvidia.com/gpu": str(draw.randint(0, 2)), "hugepages-2Mi": draw.choice(["0", "64Mi", "128Mi"])}
     return resources

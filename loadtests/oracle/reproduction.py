@@ -51,13 +51,15 @@ def _pod_uid(item: Json) -> str:
 
 def _moved(pod: Json, target: str) -> Json:
     moved = copy.deepcopy(pod)
-    moved["spec"]["nodeName"] = target
-    moved["status"] = {"phase": "Running"}
+    moved["spec"].pop("nodeName", None)
+    moved["status"] = {"phase": "Running" if target else "Pending"}
+    if target:
+        moved["spec"]["nodeName"] = target
     return moved
 
 
 def _shows_pair(wanted: Difference, oracle: Oracle) -> Check:
-    """The same pod and node, the same plugin, and still nothing that is intended."""
+    """The same pod and node, the same cause, and still nothing that is intended."""
     pair = Question(wanted.question.uid, wanted.question.node)
 
     async def check(items: Sequence[Json]) -> bool:
@@ -71,23 +73,22 @@ def _shows_pair(wanted: Difference, oracle: Oracle) -> Check:
         if not opinion.fits and not opinion.reason:
             opinion = type(opinion)(fits=False, reason=ours.why_not(pair))
         shown = Difference(PAIR, pair, verdict, opinion)
-        same = verdict.plugin == wanted.verdict.plugin if opinion.fits else shown.cause == wanted.cause
-        return same and not intended(shown, Facts(items))
+        return shown.cause == wanted.cause and not intended(shown, Facts(items))
 
     return check
 
 
 def _shows_move(found: Found, oracle: Oracle) -> Check:
-    """The planner still plans a move that the same plugin refuses at its turn."""
+    """The planner still plans a move that is refused at its turn for the same cause."""
     wanted = found.difference
 
     async def check(items: Sequence[Json]) -> bool:
         ours = await _load(items, oracle)
-        if ours is None:
+        if ours is None or not ours.snapshot.cluster.nodes:
             return False
         shown = await in_turn(ours.plan_of(wanted.asked_by, found.seed), oracle)
         facts = Facts(items)
-        return any(each.verdict.plugin == wanted.verdict.plugin and not intended(each, facts) for each in shown)
+        return any(each.cause == wanted.cause and not intended(each, facts) for each in shown)
 
     return check
 

@@ -84,6 +84,8 @@ async def test_moves_are_judged_one_after_the_other() -> None:
         assert [each.fits for each in await oracle.judge(around)] == [True, True, True]
         (refused,) = await oracle.judge([Question("a", "n2", move=True)])
         assert (refused.plugin, refused.message) == ("NodeResourcesFit", "Insufficient cpu")
+        first_b_leaves = [Question.eviction("b"), Question("a", "n2", move=True), Question("b", "n1")]
+        assert [each.fits for each in await oracle.judge(first_b_leaves)] == [True, True, True]
         with pytest.raises(OracleFailed, match='no pod with UID "c"'):
             await oracle.judge([Question("c", "n2")])
         with pytest.raises(OracleFailed, match="n9"):

@@ -43,6 +43,14 @@ func (c *cluster) judge(questions []question) ([]verdict, error) {
 				return nil, err
 			}
 		}
+		if asked.Node == "" {
+			if !asked.Move {
+				return nil, fmt.Errorf("a question about pod %q without a node", asked.Pod)
+			}
+			c.pods[cycle.uid] = cycle.pod
+			verdicts, cycle = append(verdicts, verdict{Fits: true}), nil
+			continue
+		}
 		given, err := c.filter(cycle, asked.Node)
 		if err != nil {
 			return nil, err

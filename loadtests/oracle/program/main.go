@@ -7,8 +7,9 @@
 //	{"judge": [questions]} -> {"answers": [{"fits", "plugin", "message"}]}, in the order of the questions
 //
 // A question is {"pod": UID, "node": name}: would kube-scheduler put this pod there now, or, if it runs already, its
-// replacement? With "move": true the pod is on that node for the questions after it. Each "judge" starts from the loaded
-// state. A request that makes no sense is answered with {"error": "..."}.
+// replacement? With "move": true the pod is on that node for the questions after it; without a node it is evicted, and
+// its replacement waits. Each "judge" starts from the loaded state. A request that makes no sense is answered with
+// {"error": "..."}.
 package main
 
 import (
