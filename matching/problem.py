@@ -128,7 +128,17 @@ class Rules:
     spread: tuple[Spread, ...] = ()
     """DoNotSchedule only; the ScheduleAnyway ones are in `preferred`."""
     ports: tuple[HostPort, ...] = ()
+    features: tuple[str, ...] = ()
+    """Features that the node has to declare (`Node.features`)."""
     preferred: Preferred = Preferred()
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume that a CSI driver attaches to nodes."""
+
+    driver: str
+    handle: str
 
 
 class Strategy(StrEnum):
@@ -160,6 +170,8 @@ class Pod:
     unknown: tuple[str, ...] = ()
     """Axes on which nothing is known of it; a planner that uses one of them leaves the pod where it is."""
     strategy: Strategy = Strategy.EVICT
+    volumes: tuple[Volume, ...] = ()
+    """What has to be attached to its node. Where it can be reached from is part of the rules."""
 
     @property
     def namespace(self) -> str:
@@ -181,6 +193,12 @@ class Node:
     """Use on the node that belongs to no pod of the problem; empty means none."""
     unknown: tuple[str, ...] = ()
     """Axes on which its capacity is not known; a planner that uses one of them moves no running pod there."""
+    features: tuple[str, ...] = ()
+    """What the kubelet declares in `status.declaredFeatures`."""
+    volume_limits: Mapping[str, int] = field(default_factory=dict)
+    """How many volumes of a CSI driver can be attached; a driver that is missing has no limit."""
+    attached: tuple[Volume, ...] = ()
+    """Volumes that are attached although no pod there uses them. They count as well."""
 
 
 class Scope(StrEnum):

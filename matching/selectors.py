@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from matching.problem import ProblemError, Requirement, Selector
 
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
+"""Whole numbers that may have 64 bits. Python's `int` takes spaces and underscores, and refuses very long numbers."""
 
 
 def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
@@ -20,9 +21,13 @@ def selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:
     return selector is not None and matches(selector.requirements, labels)
 
 
-def is_integer(text: str) -> bool:
-    """Whether Gt and Lt can compare it: a 64-bit integer."""
-    return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
+def parse_integer(text: str) -> int | None:
+    """As Kubernetes reads the values that Gt and Lt compare: a decimal 64-bit integer. None for anything else."""
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        return None
+    value = -int(found[2]) if found[1] == "-" else int(found[2])
+    return value if -(2**63) <= value < 2**63 else None
 
 
 def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
@@ -36,12 +41,18 @@ def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
             return value is not None
         case "DoesNotExist":
             return value is None
-        case "Gt":
-            return value is not None and is_integer(value) and int(value) > int(requirement.values[0])
-        case "Lt":
-            return value is not None and is_integer(value) and int(value) < int(requirement.values[0])
+        case "Gt" | "Lt" as operator:
+            return _compares(operator, value, requirement.values[0])
         case unknown:
             raise ProblemError(f"requirement on {requirement.key}: unknown operator {unknown!r}")
+
+
+def _compares(operator: str, value: str | None, limit: str) -> bool:
+    """False where one of them is not an integer, which the API server accepts: such a requirement never holds."""
+    mine, theirs = parse_integer(value or ""), parse_integer(limit)
+    if mine is None or theirs is None:
+        return False
+    return mine > theirs if operator == "Gt" else mine < theirs
 
 
 def label_keys(selectors: Iterable[Selector | None]) -> set[str]:

@@ -202,6 +202,26 @@ PODDISRUPTIONBUDGETS = Resource(
 PRIORITYCLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)
 )
+CSINODES = Resource(
+    "storage.k8s.io",
+    "v1",
+    "csinodes",
+    "CSINode",
+    namespaced=False,
+    update_needs_version=True,
+    returns_deleted_object=True,
+)
+VOLUMEATTACHMENTS = Resource(
+    "storage.k8s.io",
+    "v1",
+    "volumeattachments",
+    "VolumeAttachment",
+    namespaced=False,
+    subresources=("status",),
+    drops_status_on_create=True,
+    update_needs_version=True,
+    returns_deleted_object=True,
+)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", update_needs_version=True, update_may_create=True)
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False, verbs=("get", "list"))
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", verbs=("get", "list"))
@@ -225,6 +245,8 @@ STORED: tuple[Resource, ...] = (
     LEASES,
     PODDISRUPTIONBUDGETS,
     PRIORITYCLASSES,
+    CSINODES,
+    VOLUMEATTACHMENTS,
 )
 SERVED: tuple[Resource, ...] = (*STORED, NODE_METRICS, POD_METRICS)
 

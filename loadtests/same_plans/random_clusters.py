@@ -251,6 +251,8 @@ class Cluster:
         spec = {"accessModes": [draw.choice(["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod"])]}
         bound = {} if draw.chance(0.1) else {"volumeName": volume}
         meta = metadata(claim, workload.namespace) | ({"deletionTimestamp": timestamp(5)} if draw.chance(0.05) else {})
+        if bound:
+            meta |= {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
         self.add("PersistentVolumeClaim", "v1", {"metadata": meta, "spec": {**spec, **bound}})
         if draw.chance(0.9):
             self.add("PersistentVolume", "v1", volume_object(draw, volume, self.node_names))

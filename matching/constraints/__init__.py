@@ -5,10 +5,12 @@
 | taints, cordoned and not-ready nodes | `taints` | veto |
 | nodeSelector, node affinity | `node_affinity` | veto |
 | node affinity and zones of PVs | `volumes` | veto |
+| features that the node declares | `features` | veto |
 | requests, pod count, peaks | `resources` | arrays of all nodes |
 | pod affinity and anti-affinity | `pod_affinity` | inter-pod check |
 | topology spread | `topology_spread` | inter-pod check |
 | host ports | `host_ports` | inter-pod check |
+| limits of attached volumes | `volume_limits` | counted by `inter_pod` |
 | soft constraints (preferred..., ScheduleAnyway, PreferNoSchedule) | `soft` | a cost, never a veto |
 
 A *veto* is a function of a pod's rules and one node. It returns the reason as a short text, or "" when it accepts the

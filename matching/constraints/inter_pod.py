@@ -1,4 +1,4 @@
-"""Constraints that depend on other pods: affinity, anti-affinity, topology spread, host ports.
+"""Constraints that depend on other pods: affinity, anti-affinity, topology spread, host ports, volume limits.
 
 `InterPodConstraints` has the checks of a problem, built once. `InterPodState` applies them while a planner tries
 placements; the ledger owns one.
@@ -25,13 +25,15 @@ from matching.constraints.pod_counts import (
     pod_kinds,
 )
 from matching.constraints.topology_spread import add_topology_spread
+from matching.constraints.volume_limits import VolumeLimits, VolumeState, volume_limits
 from matching.problem import Node, Pod, Rules, Selector
 from matching.selectors import label_keys
 
 
 class InterPodConstraints:
-    def __init__(self, pods: Sequence[Pod], kinds: PodKinds, table: CheckTable) -> None:
+    def __init__(self, pods: Sequence[Pod], kinds: PodKinds, table: CheckTable, limits: VolumeLimits | None) -> None:
         self.pods = pods
+        self.volume_limits = limits
         self.kind_of_pod = kinds.of_pod
         self.counters = table.counters.all
         self.arrivals, self.departures = table.arrivals, table.departures
@@ -45,16 +47,19 @@ class InterPodConstraints:
         self.selected: Mask = ((counted | checked) & ~own)[kinds.of_pod]
         """By pod: whether it has no such rules, but those of another pod select it."""
         self.involved: Mask = self.has_rules | self.selected
+        if limits is not None:
+            self.involved = self.involved | limits.involved
         """By pod. A pod that is not involved goes wherever it fits, and no check depends on where it is."""
 
 
 def inter_pod_constraints(
     pods: Sequence[Pod], nodes: Sequence[Node], namespaces: Namespaces
 ) -> InterPodConstraints | None:
-    """None when no pod has a rule that depends on other pods."""
+    """None when no pod has a rule that depends on other pods, and none a volume that is limited."""
     examples = {id(pod.rules): pod for pod in pods}
     having = [pod.rules for pod in examples.values() if has_inter_pod_rules(pod.rules)]
-    if not having:
+    limits = volume_limits(pods, nodes)
+    if not having and limits is None:
         return None
     for pod in examples.values():
         validation.check(f"pod {pod.key}", pod.rules)
@@ -63,7 +68,7 @@ def inter_pod_constraints(
     table = CheckTable(kinds.kinds, PodCounters(kinds.kinds, nodes, namespaces))
     for add in (add_affinity, add_anti_affinity, add_topology_spread, add_anti_affinity_of_others, add_host_ports):
         add(table)
-    return InterPodConstraints(pods, kinds, table)
+    return InterPodConstraints(pods, kinds, table, limits)
 
 
 def has_inter_pod_rules(rules: Rules) -> bool:
@@ -101,6 +106,7 @@ class InterPodState:
         self._everywhere.flags.writeable = False
         self._current = current
         self._counts: list[Ints] | None = None
+        self._volume_state: VolumeState | None = None
         if constraints is not None:
             self._at = np.where(at == NOWHERE, current, at)
 
@@ -113,12 +119,15 @@ class InterPodState:
             self._constraints.arrivals[kind],
             self._constraints.departures[kind] if here != NOWHERE else (),
         )
-        if not arrivals and not departures:
+        limited = self._has_limited_volumes(pod)
+        if not arrivals and not departures and not limited:
             return self._everywhere
         counts = self.counts
         self._change(pod, here, -1)
         answers = [check.allows(counts) for check in arrivals]
         answers += [check.allows(counts, here) for check in departures]
+        if limited and self._volume_state is not None:
+            answers.append(self._volume_state.allows(pod))
         self._change(pod, here, 1)
         allowed: Mask = np.logical_and.reduce(answers)
         if here != NOWHERE:
@@ -130,7 +139,9 @@ class InterPodState:
 
     def affects_others(self, pod: int) -> bool:
         """Whether a move of this pod can change what any constraint allows."""
-        return self._constraints is not None and bool(
+        if self._constraints is None:
+            return False
+        return self._has_limited_volumes(pod) or bool(
             self._constraints.counters_of_kind[self._constraints.kind_of_pod[pod]]
         )
 
@@ -155,6 +166,12 @@ class InterPodState:
         for departure in self._constraints.departures[kind] if here != NOWHERE else ():
             if not departure.allows(counts, here)[node]:
                 yield departure.why_not(self, here, node)
+        if self._volume_state is not None and (full := self._volume_state.why_not(pod, node)):
+            yield full
+
+    def _has_limited_volumes(self, pod: int) -> bool:
+        limits = None if self._constraints is None else self._constraints.volume_limits
+        return limits is not None and bool(limits.involved[pod])
 
     def put(self, pod: int, node: int) -> None:
         """Move the pod to the node."""
@@ -187,9 +204,14 @@ class InterPodState:
     def counts(self) -> Counts:
         """Made on first use: most ledgers never need them."""
         if self._counts is None:
-            assert self._constraints is not None
-            self._counts = count_pods(self._constraints.counters, self._constraints.kind_of_pod, self._at)
+            self._counts = self._count_all()
         return self._counts
+
+    def _count_all(self) -> list[Ints]:
+        assert self._constraints is not None
+        limits = self._constraints.volume_limits
+        self._volume_state = None if limits is None else VolumeState(limits, self._at)
+        return count_pods(self._constraints.counters, self._constraints.kind_of_pod, self._at)
 
     def example(self, counter: PodCounter, node: int) -> str:
         assert self._constraints is not None
@@ -206,3 +228,5 @@ class InterPodState:
             domain = counter.domain_of[node]
             if domain != NOWHERE:
                 self._counts[counter.number][domain] += by
+        if self._volume_state is not None:
+            self._volume_state.change(pod, node, by)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
-from matching.constraints import node_affinity, taints, validation, volumes
+from matching.constraints import features, node_affinity, taints, validation, volumes
 from matching.problem import Node, Pod, Rules
 
 
@@ -39,7 +39,7 @@ class NodeIndex:
         self._nodes = nodes
         self._domains: dict[str, Domains] = {}
         self._groupings: dict[tuple[tuple[str, ...], bool], Grouping] = {}
-        self._states = _numbered((node.ready, node.unschedulable, node.taints) for node in nodes)
+        self._states = _numbered((node.ready, node.unschedulable, node.taints, node.features) for node in nodes)
 
     def domains(self, key: str) -> Domains:
         found = self._domains.get(key)
@@ -51,7 +51,7 @@ class NodeIndex:
         return found
 
     def grouping(self, keys: Iterable[str], by_name: bool = False) -> Grouping:
-        """Groups of nodes with the same state, the same taints and the same values of these labels."""
+        """Groups of nodes with the same state, taints and features and the same values of these labels."""
         wanted = (tuple(sorted(set(keys))), by_name)
         found = self._groupings.get(wanted)
         if found is None:
@@ -79,6 +79,7 @@ VETOES = (
     node_affinity.affinity_veto,
     volumes.affinity_veto,
     volumes.zone_veto,
+    features.veto,
 )
 
 

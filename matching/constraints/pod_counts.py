@@ -32,6 +32,8 @@ class PodSelection:
     namespace_selector: Selector | None = None
 
     def includes(self, namespace: str, labels: Mapping[str, str], known: Namespaces) -> bool:
+        """As documented. kube-scheduler (1.36) evaluates the namespace selector of the pod that it schedules once more,
+        without labels, so that one with NotIn or DoesNotExist takes in every namespace."""
         if namespace not in self.namespaces and (
             self.namespace_selector is None or not selects(self.namespace_selector, known.get(namespace, _NO_LABELS))
         ):

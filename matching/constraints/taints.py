@@ -10,6 +10,12 @@ UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 HARD = ("NoSchedule", "NoExecute")
 
 
+def cordoned(node: Node) -> bool:
+    """Whether somebody is emptying the node: `kubectl cordon`, or the same as a taint. No running pod is moved there,
+    whatever it tolerates. A pending one may go there if it tolerates that, as in kube-scheduler."""
+    return node.unschedulable or any(taint.key == UNSCHEDULABLE.key and taint.effect in HARD for taint in node.taints)
+
+
 def readiness_veto(_rules: Rules, node: Node) -> str:
     return "" if node.ready else "not ready"
 

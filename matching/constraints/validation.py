@@ -6,10 +6,27 @@ from collections.abc import Iterator
 
 from matching.constraints.node_affinity import NAME_FIELD
 from matching.problem import ProblemError, Requirement, Rules, Selector, Spread, Term
-from matching.selectors import is_integer
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _NODE_OPERATORS = (*_OPERATORS, "Gt", "Lt")
+
+
+def rules_problem(rules: Rules) -> str:
+    """What `check` would raise, as text; empty for rules that can be evaluated."""
+    try:
+        check("", rules)
+    except ProblemError as error:
+        return str(error).removeprefix(": ")
+    return ""
+
+
+def selector_problem(selector: Selector) -> str:
+    """Why the selector cannot be evaluated; empty when it can."""
+    try:
+        _check_selector("selector", selector)
+    except ProblemError as error:
+        return str(error)
+    return ""
 
 
 def check(owner: str, rules: Rules) -> None:
@@ -77,8 +94,8 @@ def _check_requirement(owner: str, requirement: Requirement) -> None:
         raise ProblemError(f"{where}: {operator} needs at least one value")
     if operator in ("Exists", "DoesNotExist") and values:
         raise ProblemError(f"{where}: {operator} takes no values")
-    if operator in ("Gt", "Lt") and not (len(values) == 1 and is_integer(values[0])):
-        raise ProblemError(f"{where}: {operator} needs exactly one whole number, not {list(values)}")
+    if operator in ("Gt", "Lt") and len(values) != 1:
+        raise ProblemError(f"{where}: {operator} needs exactly one value, not {list(values)}")
 
 
 def _check_field(owner: str, requirement: Requirement) -> None:

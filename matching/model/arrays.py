@@ -18,6 +18,7 @@ from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.constraints import resources
 from matching.constraints.inter_pod import InterPodConstraints, inter_pod_constraints
 from matching.constraints.soft import SoftConstraints, soft_constraints
+from matching.constraints.taints import cordoned
 from matching.problem import Amounts, Node, Options, Pod, Problem, ProblemError, Scope
 
 ALWAYS_NEEDED = ("cpu", "memory")
@@ -47,7 +48,8 @@ class Arrays:
     allocatable: Floats
     background: Floats
     max_pods: Ints
-    measured: Mask
+    open_to_moves: Mask
+    """By node: whether running pods may be moved there. It has fresh metrics and is not cordoned."""
     hard_only: Mask
     """By axis: only requests count; usage, peak and background are 0 there."""
     inter_pod: InterPodConstraints | None
@@ -167,7 +169,7 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
         allocatable=allocatable / shares,
         background=background / measured_unit,
         max_pods=np.array([node.max_pods for node in nodes], dtype=np.int64),
-        measured=np.array([node.measured for node in nodes], dtype=bool),
+        open_to_moves=np.array([node.measured and not cordoned(node) for node in nodes], dtype=bool),
         hard_only=hard_only,
         inter_pod=inter_pod_constraints(pods, nodes, problem.namespaces),
         soft=soft_constraints(pods, nodes, problem.namespaces, current) if problem.options.soft_weight else None,

@@ -1,4 +1,5 @@
-"""The nodes a pod may use at all, whatever runs there: node rules, fresh metrics, and its current node."""
+"""The nodes a pod may use at all, whatever runs there: node rules, fresh metrics, cordons, and its current
+node."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
 from matching.constraints.node_rules import NodeRules
+from matching.constraints.taints import cordoned
 from matching.model.arrays import Arrays
 
 NOT_MEASURED = "no fresh metrics of the node"
+CORDONED = "cordoned: no running pod is moved there"
 
 
 class Candidates:
@@ -24,7 +27,7 @@ class Candidates:
         current = self._arrays.current[pod]
         allowed = self._rules.admits(pod)
         if current != NOWHERE:
-            allowed = allowed & self._arrays.measured
+            allowed = allowed & self._arrays.open_to_moves
             allowed[current] = not self._rules.eviction_reason(pod, current)
         return allowed
 
@@ -33,7 +36,7 @@ class Candidates:
         allowed = self._rules.admits_each(pods)
         running = np.flatnonzero(self._arrays.current[pods] != NOWHERE)
         current = self._arrays.current[pods[running]]
-        allowed[running] &= self._arrays.measured
+        allowed[running] &= self._arrays.open_to_moves
         allowed[running, current] = self._rules.may_stay(pods[running], current)
         return allowed
 
@@ -66,7 +69,7 @@ class Candidates:
     def _row(self, variant: int) -> Mask:
         pod_class, running = divmod(variant, 2)
         admitted = self._rules.row(pod_class).admitted
-        return admitted & self._arrays.measured if running else admitted
+        return admitted & self._arrays.open_to_moves if running else admitted
 
     def why_not(self, pod: int, node: int) -> str:
         """Empty when the pod may run there."""
@@ -74,13 +77,13 @@ class Candidates:
         if node == current:
             return self._rules.eviction_reason(pod, node)
         reason = self._rules.reason(pod, node)
-        if not reason and current != NOWHERE and not self._arrays.measured[node]:
-            return NOT_MEASURED
+        if not reason and current != NOWHERE and not self._arrays.open_to_moves[node]:
+            return CORDONED if cordoned(self._arrays.nodes[node]) else NOT_MEASURED
         return reason
 
     def refusals(self, pod: int, nodes: Ints) -> Counter[str]:
         """How often each reason occurs among nodes that the pod may not use."""
-        groups = self._rules.groups(pod)[nodes] * 2 + self._arrays.measured[nodes]
+        groups = self._rules.groups(pod)[nodes] * 2 + self._arrays.open_to_moves[nodes]
         _, firsts, numbers = np.unique(groups, return_index=True, return_counts=True)
         counts: Counter[str] = Counter()
         for first, number in zip(firsts.tolist(), numbers.tolist(), strict=True):

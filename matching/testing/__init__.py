@@ -18,9 +18,17 @@ from dataclasses import dataclass, fields, replace
 from matching.plan import Plan, Planner, Promise
 from matching.problem import Node, Options, Pod, Problem, ProblemError, Scope
 from matching.serialization import problem_to_json
-from matching.testing.random_problems import AXES, problem_with_pod_rules, random_problem, small_problem
+from matching.testing.random_problems import AXES, problem_with_pod_rules, random_problem, small_problem, with_volumes
 
-__all__ = ["CHECKS", "check_planner", "ends_of", "problem_with_pod_rules", "random_problem", "small_problem"]
+__all__ = [
+    "CHECKS",
+    "check_planner",
+    "ends_of",
+    "problem_with_pod_rules",
+    "random_problem",
+    "small_problem",
+    "with_volumes",
+]
 
 Ends = Mapping[str, str | None]
 Objective = Callable[[Problem, Ends], float]

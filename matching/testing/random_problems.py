@@ -23,6 +23,7 @@ from matching.problem import (
     Spread,
     Taint,
     Toleration,
+    Volume,
 )
 
 AXES = ("cpu", "memory", "network")
@@ -127,7 +128,22 @@ def _with_more(problem: Problem, seed: int) -> Problem:
         max_moves_per_node=pick.choice([None, None, 1, 2]),
         max_moves_per_namespace=pick.choice([None, None, 2]),
     )
-    return replace(problem, axes=AXES, pods=tuple(pods), nodes=tuple(nodes), options=options, latency=latency)
+    made = replace(problem, axes=AXES, pods=tuple(pods), nodes=tuple(nodes), options=options, latency=latency)
+    return with_volumes(made, seed) if seed % 3 == 0 else made
+
+
+def with_volumes(problem: Problem, seed: int) -> Problem:
+    """The same with volumes, some of them shared, of two drivers that limit how many a node can attach."""
+    pick = random.Random(seed)
+    known = [Volume("disk.csi", f"d{at}") for at in range(6)] + [Volume("file.csi", f"f{at}") for at in range(3)]
+    pods = [replace(pod, volumes=tuple(pick.sample(known, pick.choice([0, 1, 1, 2])))) for pod in problem.pods]
+    nodes = []
+    for node in problem.nodes:
+        limits = {driver: pick.choice([0, 1, 1, 2]) for driver in ("disk.csi", "file.csi") if pick.random() < 0.7}
+        used = {volume for pod in pods if pod.node == node.name for volume in pod.volumes}
+        attached = [volume for volume in pick.sample(known, pick.choice([0, 0, 1])) if volume not in used]
+        nodes.append(replace(node, volume_limits=limits, attached=tuple(attached)))
+    return replace(problem, pods=tuple(pods), nodes=tuple(nodes))
 
 
 def _with_pod_rule(rules: Rules, pick: random.Random) -> Rules:

@@ -31,7 +31,7 @@ class Inputs(NamedTuple):
     kind: Ints
     may_come: Flags
     """(kinds, nodes): whether the rules of a kind of pods let one come."""
-    measured: Flags
+    open_to_moves: Flags
     untouched: Matrix
     least: Matrix
     """By axis, of the room of all nodes, unless it changes with each pod (`after`)."""
@@ -81,7 +81,7 @@ class CompiledCounter:
             may_stay=may_stay,
             kind=allowed.kind,
             may_come=allowed.all_may_come(),
-            measured=allowed.measured,
+            open_to_moves=allowed.open_to_moves,
             untouched=preferences.untouched,
             least=preferences.room.min(axis=1),
             most=preferences.room.max(axis=1),
@@ -206,7 +206,7 @@ def count_blocking(inputs: Inputs, state: State, rows: Rows, counts: Ints, named
     """Of happy pods without soft constraints. For most nodes the square of the distance decides: what is farther by
     more than the last decimal stays farther when rounded."""
     squares, candidates = rows.squares, rows.candidates
-    measured, allowed = inputs.measured, rows.allowed
+    open_to_moves, allowed = inputs.open_to_moves, rows.allowed
     for row in range(rows.start, rows.stop):
         restricted = rows.restricted and row == rows.stop - 1
         current, end = inputs.current[row], inputs.end[row]
@@ -228,7 +228,7 @@ def count_blocking(inputs: Inputs, state: State, rows: Rows, counts: Ints, named
             far = _round(np.sqrt(squares[node]))
             if node == current:
                 far = _round(far - inputs.inertia)
-            elif current >= 0 and not measured[node]:
+            elif current >= 0 and not open_to_moves[node]:
                 continue
             if far < had or (far == had and node < end) or had == np.inf:
                 if counts[node] < named.shape[1]:

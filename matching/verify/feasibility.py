@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matching.plan import PlannedMove, Stay, Unplaced
 from matching.problem import Dumping, Node, Pod, Problem, Rules, Scope
-from matching.verify.node_rules import NodeGroups, may_come
+from matching.verify.node_rules import NodeGroups, closed_to_moves, may_come
 from matching.verify.pod_rules import pod_rule_violations
+from matching.verify.volume_limits import volume_limit_violations
 
 _TOLERANCE = 1e-9
 
@@ -30,6 +31,7 @@ def violations(
     gone = [left.pod for left in unplaced if left.pod in pods]
     yield from _overfull(problem, pods, nodes, known, gone)
     yield from pod_rule_violations(problem, known, gone)
+    yield from volume_limit_violations(problem, known, gone)
     yield from budget_violations(problem, moves, unplaced)
 
 
@@ -92,6 +94,8 @@ def _forbidden(problem: Problem, pod: Pod, move: PlannedMove, allowed: _AllowedN
         yield f"{pod.key}: may not run on {node.name}"
     if pod.node is not None and not node.measured:
         yield f"{pod.key}: {node.name} has no fresh metrics, no running pod may go there"
+    elif pod.node is not None and closed_to_moves(node):
+        yield f"{pod.key}: {node.name} is cordoned, no running pod may go there"
 
 
 def _overfull(

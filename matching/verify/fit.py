@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matching.verify.node_rules import NodeGroups, may_come, may_stay
+from matching.verify.node_rules import NodeGroups, closed_to_moves, may_come, may_stay
 from matching.verify.placement import NO_NODE, TOLERANCE, Flags, Ints, Matrix, Placement
 
 
@@ -50,11 +50,11 @@ class Room:
 
 
 class AllowedNodes:
-    """Where a pod's own rules and fresh metrics let it run, evaluated once for all pods with the same rules."""
+    """Where a pod's own rules, fresh metrics and cordons let it run, evaluated once for all pods with equal rules."""
 
     def __init__(self, placement: Placement) -> None:
         self._placement, self._groups = placement, NodeGroups(placement.nodes)
-        self.measured: Flags = np.array([node.measured for node in placement.nodes], dtype=bool)
+        self.open_to_moves: Flags = np.array([not closed_to_moves(node) for node in placement.nodes], dtype=bool)
         kinds: dict[int, int] = {}
         self.kind: Ints = np.array([kinds.setdefault(id(pod.rules), len(kinds)) for pod in placement.pods], dtype=int)
         """By row: pods that share one value of rules."""
@@ -77,10 +77,10 @@ class AllowedNodes:
         return may_stay(self._placement.pods[row].rules, self._placement.nodes[self._placement.current[row]])
 
     def by_node(self, row: int) -> Flags:
-        """No running pod goes to a node without fresh metrics, but it may stay on one."""
+        """No running pod goes to a node without fresh metrics or to a cordoned one, but it may stay on one."""
         current = self._placement.current[row]
         if current == NO_NODE:
             return self.may_come(int(self.kind[row]))
-        allowed = self.may_come(int(self.kind[row])) & self.measured
+        allowed = self.may_come(int(self.kind[row])) & self.open_to_moves
         allowed[current] = self.may_stay(row)
         return allowed

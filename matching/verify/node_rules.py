@@ -1,5 +1,5 @@
 """A pod's own rules about nodes, read from the Kubernetes API reference: readiness, cordons, taints, nodeSelector, node
-affinity and volumes."""
+affinity, volumes and declared features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ def may_come(rules: Rules, node: Node) -> bool:
         and admits_by_labels(rules, node)
         and all(any(matches(term, node) for term in terms) for terms in rules.volumes)
         and _reaches_zones(rules, node)
+        and set(rules.features) <= set(node.features)
     )
+
+
+def closed_to_moves(node: Node) -> bool:
+    """No running pod moves to a node without fresh metrics, or to a cordoned one, whatever it tolerates."""
+    marked = any(taint.key == _CORDONED.key and taint.effect != "PreferNoSchedule" for taint in node.taints)
+    return node.unschedulable or marked or not node.measured
 
 
 def may_stay(rules: Rules, node: Node) -> bool:
@@ -66,11 +73,19 @@ def satisfied(requirement: Requirement, value: str | None) -> bool:
         return True
     if requirement.operator == "In":
         return value in requirement.values
-    digits = value[1:] if value[:1] in {"+", "-"} else value
-    if not (digits.isascii() and digits.isdigit() and -(2**63) <= int(value) < 2**63):
+    number, limit = _number(value), _number(requirement.values[0])
+    if number is None or limit is None:
         return False
-    difference = int(value) - int(requirement.values[0])
-    return difference > 0 if requirement.operator == "Gt" else difference < 0
+    return number > limit if requirement.operator == "Gt" else number < limit
+
+
+def _number(text: str) -> int | None:
+    """A whole number as Go reads it, if it has at most 64 bits."""
+    digits = text[1:] if text[:1] in {"+", "-"} else text
+    if not (digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) < 20):
+        return None
+    number = int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def selected(selector: Selector | None, labels: Mapping[str, str]) -> bool:
@@ -109,7 +124,7 @@ class NodeGroups:
         wanted, seen, models, group = sorted(keys), dict[Hashable, int](), list[Node](), list[int]()
         for node in self._nodes:
             labels = tuple(node.labels.get(key) for key in wanted)
-            read = (labels, node.ready, node.unschedulable, node.taints, node.name if by_name else "")
+            read = (labels, node.ready, node.unschedulable, node.taints, node.features, node.name if by_name else "")
             if read not in seen:
                 seen[read] = len(models)
                 models.append(node)

@@ -16,6 +16,7 @@ from matching.problem import PodTerm, Spread
 from matching.verify.node_rules import selected
 from matching.verify.placement import NO_NODE, Flags, Ints, Placement
 from matching.verify.pod_rules import PodCounts, PodKind, ports_conflict, spread_counts_node, spread_counts_pod
+from matching.verify.volume_limits import VolumeLimitsByNode
 
 
 class PodRulesByNode:
@@ -27,11 +28,13 @@ class PodRulesByNode:
         number = {kind: at for at, kind in enumerate(known)}
         kinds = (counts.kinds.get(pod.key) for pod in placement.pods)
         self._kind: Ints = np.array([-1 if kind is None else number[kind] for kind in kinds], dtype=int)
-        self.involved: Flags = self._kind >= 0
-        """By row: the pod has a rule between pods, or one selects it."""
+        self._volumes = VolumeLimitsByNode(placement, ends)
+        ruled: Flags = self._kind >= 0
+        self.involved: Flags = ruled | self._volumes.involved
+        """By row: the pod has a rule between pods, or one selects it, or its volumes are limited."""
         names = {node.name: at for at, node in enumerate(placement.nodes)}
         every_pod = [(number[kind], names.get(ends.get(key) or "", NO_NODE)) for key, kind in counts.kinds.items()]
-        rows = np.stack([self._kind, self._end], axis=1)[self.involved]
+        rows = np.stack([self._kind, self._end], axis=1)[ruled]
         builder = _Builder(placement, counts, known, (np.array(every_pod, dtype=int).reshape(-1, 2), rows))
         self._rules = [list(builder.rules(kind)) for kind in known]
         self._counts = [[each for each in builder.counts() if each.members[at]] for at in range(len(known))]
@@ -40,16 +43,19 @@ class PodRulesByNode:
         """By node, for a row that is involved."""
         kind, end = int(self._kind[row]), int(self._end[row])
         allowed: Flags = self._every_node.copy()
-        for rule in self._rules[kind]:
+        for rule in self._rules[kind] if kind >= 0 else ():
             allowed &= rule.allows(kind, end)
+        if self._volumes.involved[row]:
+            allowed &= self._volumes.allowed(row)
         return allowed
 
     def advance(self, row: int) -> None:
         """The pod ranks above all pods that are checked from now on."""
-        end = int(self._end[row])
-        if end != NO_NODE and self.involved[row]:
-            for counts in self._counts[int(self._kind[row])]:
-                counts.below[end] -= 1
+        kind, end = int(self._kind[row]), int(self._end[row])
+        for counts in self._counts[kind] if end != NO_NODE and kind >= 0 else ():
+            counts.below[end] -= 1
+        if self._volumes.involved[row]:
+            self._volumes.advance(row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ A plan is *feasible* when
 1. it names each pod of the problem once: the pod moves, stays on its node, or is left without one;
 2. a running pod loses its node only where the problem allows dumping;
 3. each move is allowed: the pod is not fixed, is in scope, moves by its own strategy from the node it is on to another
-   one that is ready and that its node rules admit; a running pod moves only to a node with fresh metrics;
+   one that is ready and that its node rules admit; a running pod moves only to a node with fresh metrics that is not
+   cordoned;
 4. each node that receives pods has room for all its pods by number and by requests in the end;
-5. at its turn, each move breaks no rule between pods: kube-scheduler would accept the pod on the target, and no other
-   pod's required affinity or topology spread gets worse;
+5. at its turn, each move breaks no rule between pods: kube-scheduler would accept the pod on the target (the volumes
+   that the node can attach included), and no other pod's required affinity or topology spread gets worse;
 6. no budget is exceeded.
 
 (p, n) *blocks* when p is movable and
@@ -31,7 +32,7 @@ from dataclasses import dataclass
 
 from matching.plan import PlannedMove, Stay, Unplaced
 from matching.problem import Availability, Dumping, Node, Pod, Problem, Scope
-from matching.verify.node_rules import may_come, may_stay
+from matching.verify.node_rules import closed_to_moves, may_come, may_stay
 from matching.verify.reference_pod_rules import PlacedPods
 
 TOLERANCE = 1e-9
@@ -83,7 +84,8 @@ def _allowed(problem: Problem, pod: Pod, move: PlannedMove, node: Node) -> bool:
         return True
     scope = problem.options.scope
     in_scope = scope in (Scope.CLUSTER, Scope.AFFECTED) or (scope is Scope.UNHAPPY and not pod.happy)
-    return in_scope and node.measured and node.name != pod.node and pod.node in {each.name for each in problem.nodes}
+    known = pod.node in {each.name for each in problem.nodes}
+    return in_scope and known and node.name != pod.node and not closed_to_moves(node)
 
 
 def _overfull(problem: Problem, node: Node, there: Sequence[Pod], arrived: Sequence[Pod]) -> Iterator[str]:
@@ -186,7 +188,7 @@ class _Turn:
     def _may_run_on(self, node: Node) -> bool:
         if node.name == self.pod.node:
             return may_stay(self.pod.rules, node)
-        return may_come(self.pod.rules, node) and (node.measured or self.pod.node is None)
+        return may_come(self.pod.rules, node) and (self.pod.node is None or not closed_to_moves(node))
 
     def _fits(self, node: Node) -> bool:
         """With inertia, a happy pod needs no headroom on its current node."""

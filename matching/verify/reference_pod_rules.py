@@ -35,6 +35,7 @@ class PlacedPods:
             self._affinity_met(pod, node)
             and not any(self._kept_apart(pod, node, other, there) for other, there in self.all)
             and all(self._spread_met(pod, node, spread) for spread in pod.rules.spread)
+            and all(self._can_attach(pod, node, driver) for driver in node.volume_limits)
         )
 
     def _affinity_met(self, pod: Pod, node: Node) -> bool:
@@ -67,6 +68,13 @@ class PlacedPods:
             return False
         here = counts.get(node.labels[spread.topology_key], 0) + selected(spread.selector, pod.labels)
         return here - fewest(spread, counts) <= spread.max_skew
+
+    def _can_attach(self, pod: Pod, node: Node, driver: str) -> bool:
+        """A volume that several pods use counts once, one that is attached without a pod as well."""
+        used = {volume for other, there in self.all if there is node for volume in other.volumes}
+        new = [volume for volume in set(pod.volumes) - used if volume.driver == driver]
+        attached = [volume for volume in used | set(node.attached) if volume.driver == driver]
+        return not new or len(attached) + len(new) <= node.volume_limits[driver]
 
     def spread_counts(self, owner: Pod, spread: Spread, constraints: Sequence[Spread]) -> dict[str, int]:
         """Pods by domain, on nodes that have the keys of all the owner's constraints and that this one looks at."""

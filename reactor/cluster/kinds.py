@@ -22,6 +22,8 @@ class Kind(StrEnum):
     NAMESPACES = "namespaces"
     PVCS = "persistentvolumeclaims"
     PVS = "persistentvolumes"
+    CSI_NODES = "csinodes"
+    VOLUME_ATTACHMENTS = "volumeattachments"
     CONFIG_MAPS = "configmaps"
 
     @property
@@ -59,6 +61,8 @@ _RESOURCES: Mapping[Kind, _Resource] = {
     Kind.NAMESPACES: _Resource("Namespace", "/api/v1", namespaced=False),
     Kind.PVCS: _Resource("PersistentVolumeClaim", "/api/v1"),
     Kind.PVS: _Resource("PersistentVolume", "/api/v1", namespaced=False),
+    Kind.CSI_NODES: _Resource("CSINode", "/apis/storage.k8s.io/v1", namespaced=False),
+    Kind.VOLUME_ATTACHMENTS: _Resource("VolumeAttachment", "/apis/storage.k8s.io/v1", namespaced=False),
     Kind.CONFIG_MAPS: _Resource("ConfigMap", "/api/v1"),
 }
 

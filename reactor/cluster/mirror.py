@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 from reactor.cluster.decoding.decoder import key_of
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import (
+    CsiNode,
     Event,
     Namespace,
     Node,
@@ -18,6 +19,7 @@ from reactor.cluster.records import (
     Pod,
     PodDisruptionBudget,
     Record,
+    VolumeAttachment,
     Workload,
 )
 from reactor.cluster.view import ClusterView
@@ -134,6 +136,8 @@ class ClusterMirror:
             namespaces=self._copy(Kind.NAMESPACES, Namespace),
             pvcs=tuple(self._copy(Kind.PVCS, PersistentVolumeClaim).values()),
             pvs=self._copy(Kind.PVS, PersistentVolume),
+            csi_nodes=self._copy(Kind.CSI_NODES, CsiNode),
+            volume_attachments=tuple(self._copy(Kind.VOLUME_ATTACHMENTS, VolumeAttachment).values()),
         )
 
     def _copy(self, kind: Kind, _type: type[R]) -> dict[str, R]:

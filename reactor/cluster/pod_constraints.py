@@ -1,7 +1,4 @@
-"""Constraints of a pod that depend on other objects: its volumes, and constraints that are not supported.
-
-Not checked, because the objects are not watched: how many volumes a node may still attach (CSINode).
-"""
+"""Constraints of a pod that depend on other objects: its volumes, and constraints that are not supported."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from matching.feasibility import has_inter_pod_rules
-from matching.problem import Rules
+from matching.problem import Rules, Volume
 from reactor.cluster.records import PersistentVolume, Pod
 from reactor.cluster.view import NAMESPACE_NAME, ClusterView, selects_namespace_labels
 
@@ -39,6 +36,29 @@ def bound_pvs(pod: Pod, view: ClusterView) -> list[PersistentVolume]:
     return [pv for pv in found if pv is not None]
 
 
+def attached_volumes(pod: Pod, view: ClusterView) -> tuple[Volume, ...]:
+    """What has to be attached to the pod's node, of the drivers that limit their number. A claim that is not bound yet
+    does not count: kube-scheduler would look up its storage class."""
+    if not view.limited_drivers or not pod.pvcs:
+        return ()
+    found = {pv.attachable for pv in bound_pvs(pod, view) if pv.attachable is not None}
+    return tuple(sorted((each for each in found if each.driver in view.limited_drivers), key=lambda each: each.handle))
+
+
+def unused_attachments(node: str, view: ClusterView) -> tuple[Volume, ...]:
+    """Volumes that are attached to the node, while no pod there uses them (any more)."""
+    found: set[Volume] = set()
+    for attachment in view.attachments_to(node) if node in view.csi_nodes else ():
+        pv = view.pvs.get(attachment.pv)
+        if pv is not None and pv.attachable is not None and attachment.driver in view.csi_nodes[node].volume_limits:
+            found.add(Volume(attachment.driver, pv.attachable.handle))
+    if not found:
+        return ()
+    users = (pod for pod in view.pods_on(node) if not pod.finished)
+    used = {volume for pod in users for volume in attached_volumes(pod, view)}
+    return tuple(sorted(found - used, key=lambda each: (each.driver, each.handle)))
+
+
 def namespace_labels(view: ClusterView) -> dict[str, dict[str, str]]:
     known = {name: dict(namespace.labels) for name, namespace in view.namespaces.items()}
     return {**{name: {NAMESPACE_NAME: name} for name in view.unread_namespaces}, **known}
@@ -46,22 +66,30 @@ def namespace_labels(view: ClusterView) -> dict[str, dict[str, str]]:
 
 def _unusable_pvcs(pod: Pod, view: ClusterView) -> Iterator[str]:
     for name in pod.pvcs:
-        problem = _pvc_problem(pod.namespace, name, view)
+        problem = _pvc_problem(pod, name, view)
         if problem:
             yield f"claim {pod.namespace}/{name} ({problem})"
 
 
-def _pvc_problem(namespace: str, name: str, view: ClusterView) -> str:
-    pvc = view.pvc_named(namespace, name)
+def _pvc_problem(pod: Pod, name: str, view: ClusterView) -> str:
+    """As kube-scheduler, but for claims with WaitForFirstConsumer that are not bound: it chooses a node for them, where
+    the volume is made then. The binder does not."""
+    pvc = view.pvc_named(pod.namespace, name)
     if pvc is None:
-        return "it is not there"
+        return "not created yet, for an ephemeral volume" if name in pod.ephemeral_pvcs else "it is not there"
+    if pvc.lost:
+        return f"lost: its volume {pvc.volume} is gone"
     if pvc.deleting:
         return "it is being deleted"
+    if name in pod.ephemeral_pvcs and pvc.controller != pod.uid:
+        return "not made for this pod, although an ephemeral volume of the pod has its name"
     if not pvc.volume:
-        return "not bound yet"
+        return "not bound yet; WaitForFirstConsumer is not supported"
+    if not pvc.bind_completed:
+        return f"not bound completely to {pvc.volume} yet"
     if pvc.volume not in view.pvs:
         return f"its volume {pvc.volume} is not there"
-    if pvc.exclusive and view.users_of_pvc(namespace, name) > 1:
+    if pvc.exclusive and view.users_of_pvc(pod.namespace, name) > 1:
         return "for one pod at a time, and another one uses it"
     return ""
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from matching.problem import Requirement, Rules, Taint, Term
+from matching.problem import Requirement, Rules, Taint, Term, Volume
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -62,7 +62,9 @@ class Pod(Struct, frozen=True, gc=False):
     """Hard constraints that are not supported, by field name. `pod_constraints.unsupported_constraints` adds those that
     depend on other objects."""
     pvcs: tuple[str, ...] = ()
-    """Names of the PersistentVolumeClaims that the pod uses."""
+    """Names of the PersistentVolumeClaims that the pod uses, those of ephemeral volumes included."""
+    ephemeral_pvcs: tuple[str, ...] = ()
+    """Those of generic ephemeral volumes: they are made for this pod and go with it."""
     local_data: tuple[str, ...] = ()
     """Volumes whose data a move would lose (emptyDir, hostPath)."""
     containers: tuple[Container, ...] = ()
@@ -100,6 +102,8 @@ class Node(Struct, frozen=True, gc=False):
     created: float = 0.0
     addresses: tuple[str, ...] = ()
     """Host names and addresses that a metric may use for this node."""
+    features: tuple[str, ...] = ()
+    """`status.declaredFeatures`."""
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -163,6 +167,12 @@ class PersistentVolumeClaim(Struct, frozen=True, gc=False):
     name: str
     resource_version: str
     volume: str = ""
+    bind_completed: bool = False
+    """Without it a claim that names its volume is only about to be bound."""
+    lost: bool = False
+    """Its volume is gone."""
+    controller: str = ""
+    """UID of the controlling owner: the pod of an ephemeral volume."""
     exclusive: bool = False
     """ReadWriteOncePod: only one pod at a time may use it."""
     deleting: bool = False
@@ -176,6 +186,28 @@ class PersistentVolume(Struct, frozen=True, gc=False):
     local: bool = False
     zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Zone and region labels with the values that each allows."""
+    attachable: Volume | None = None
+    """What its CSI driver attaches; also for the in-tree volumes that a CSI driver has taken over."""
+
+
+class CsiNode(Struct, frozen=True, gc=False):
+    """What the CSI drivers of a node say; it has the node's name."""
+
+    name: str
+    uid: str
+    resource_version: str
+    volume_limits: Mapping[str, int] = {}
+    """How many volumes can be attached, by driver; a driver without a number has no limit."""
+
+
+class VolumeAttachment(Struct, frozen=True, gc=False):
+    name: str
+    uid: str
+    resource_version: str
+    node: str
+    driver: str
+    pv: str = ""
+    """Empty for a volume without PV, which does not count."""
 
 
 class ConfigMap(Struct, frozen=True, gc=False):
@@ -214,5 +246,7 @@ Record = (
     | Namespace
     | PersistentVolumeClaim
     | PersistentVolume
+    | CsiNode
+    | VolumeAttachment
     | ConfigMap
 )

@@ -11,12 +11,14 @@ from matching.feasibility import has_inter_pod_rules, pod_selectors
 from matching.problem import Rules
 from matching.selectors import selects
 from reactor.cluster.records import (
+    CsiNode,
     Namespace,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    VolumeAttachment,
     Workload,
 )
 
@@ -39,6 +41,9 @@ class ClusterView:
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
     pvcs: tuple[PersistentVolumeClaim, ...] = ()
     pvs: Mapping[str, PersistentVolume] = field(default_factory=dict)
+    csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
+    """By the name of the node."""
+    volume_attachments: tuple[VolumeAttachment, ...] = ()
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """Every pod bound to the node, finished and terminating ones included."""
@@ -66,6 +71,14 @@ class ClusterView:
 
     def pvc_named(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self._pvcs_by_name.get((namespace, name))
+
+    def attachments_to(self, node: str) -> tuple[VolumeAttachment, ...]:
+        return self._attachments_by_node.get(node, ())
+
+    @cached_property
+    def limited_drivers(self) -> frozenset[str]:
+        """CSI drivers that limit on some node how many volumes can be attached."""
+        return frozenset(driver for csi_node in self.csi_nodes.values() for driver in csi_node.volume_limits)
 
     def users_of_pvc(self, namespace: str, name: str) -> int:
         """The number of unfinished pods that use it."""
@@ -106,6 +119,13 @@ class ClusterView:
     @cached_property
     def _pvcs_by_name(self) -> Mapping[tuple[str, str], PersistentVolumeClaim]:
         return {(pvc.namespace, pvc.name): pvc for pvc in self.pvcs}
+
+    @cached_property
+    def _attachments_by_node(self) -> Mapping[str, tuple[VolumeAttachment, ...]]:
+        grouped: dict[str, list[VolumeAttachment]] = {}
+        for attachment in self.volume_attachments:
+            grouped.setdefault(attachment.node, []).append(attachment)
+        return {node: tuple(found) for node, found in grouped.items()}
 
     @cached_property
     def _pvc_users(self) -> Counter[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import itemgetter
 
-from matching.feasibility import VETOES
+from matching.feasibility import VETOES, cordoned
 from matching.problem import Node as ProblemNode
 from matching.problem import Rules
 from reactor.cluster.pod_constraints import rules_of
@@ -47,11 +47,17 @@ def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:
 
 
 def admits(node: Node, rules: Rules) -> bool:
-    """Whether the node takes pods with these rules at all; resources do not count."""
+    """Whether a running pod with these rules may be moved to the node at all; resources do not count."""
     candidate = ProblemNode(
-        node.name, (), labels=node.labels, taints=node.taints, unschedulable=node.unschedulable, ready=node.ready
+        node.name,
+        (),
+        labels=node.labels,
+        taints=node.taints,
+        unschedulable=node.unschedulable,
+        ready=node.ready,
+        features=node.features,
     )
-    return not any(veto(rules, candidate) for veto in VETOES)
+    return not cordoned(candidate) and not any(veto(rules, candidate) for veto in VETOES)
 
 
 def placement_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> Cause:

@@ -226,6 +226,11 @@ def _annotated(pod: Pod, _: Eligibility) -> Ineligible | None:
 
 
 def _local_data(pod: Pod, context: Eligibility) -> Ineligible | None:
+    if pod.ephemeral_pvcs:
+        # With WaitForFirstConsumer such a claim stays unbound until a scheduler chooses a node for it. The binder does
+        # not, so the replacement would wait for ever: the setting cannot lift this.
+        names = ", ".join(pod.ephemeral_pvcs)
+        return _protected(Veto.LOCAL_DATA, f"ephemeral volume {names}: the claim of a replacement could not be bound")
     if context.settings.execution.allow_local_data or not (pod.local_data or pod.pvcs):
         return None
     local = [f"local volume {pv.name}" for pv in bound_pvs(pod, context.snapshot.cluster) if pv.local]

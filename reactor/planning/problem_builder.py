@@ -13,8 +13,9 @@ from matching.feasibility import would_take
 from matching.problem import Amounts, Options, Problem, Rules, Scope, Strategy, from_columns
 from matching.problem import Node as ProblemNode
 from matching.problem import Pod as ProblemPod
-from reactor.cluster.pod_constraints import namespace_labels, rules_of
+from reactor.cluster.pod_constraints import attached_volumes, namespace_labels, rules_of, unused_attachments
 from reactor.cluster.records import Node, Pod
+from reactor.cluster.view import ClusterView
 from reactor.signals.measurements import Usage
 from reactor.signals.workloads import workload_key
 from reactor.state.moves import Reservation
@@ -94,7 +95,7 @@ class ProblemBuilder:
         if len(needs) < len(self._rows):
             running = iter(needs)
             needs = [self._pending_needs(axes, row[0]) if row[1] is None else next(running) for row in self._rows]
-        return _problem_pods(self._rows, needs)
+        return _problem_pods(self._rows, needs, self._snapshot.cluster)
 
     def _request(self, axes: tuple[str, ...], pod: Pod) -> Amounts:
         key = id(pod.requests)
@@ -133,13 +134,15 @@ class ProblemBuilder:
         are those of its workload, as for every pod that has not run yet."""
         move, pod = reservation.move, reservation.pod
         fixed = f"reserved for the replacement of {pod.key}"
-        (stand_in,) = _problem_pods([(pod, None, fixed, True, pod.rules)], [self._pending_needs(axes, pod)])
+        row = (pod, None, fixed, True, pod.rules)
+        (stand_in,) = _problem_pods([row], [self._pending_needs(axes, pod)], self._snapshot.cluster)
         name = f"reservation:{move.id}"
         key = f"{pod.namespace}/{name}"
         return replace(stand_in, key=key, uid=name, node=move.target, workload=name, priority=0, leaving=False)
 
     def _node(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> ProblemNode:
         allocatable = _amounts(axes, node.allocatable)
+        csi_node = self._snapshot.cluster.csi_nodes.get(node.name)
         usage = None if self._snapshot.needs is Needs.REQUESTS else self._snapshot.usage.node_usage(node.name)
         room = all(amount > 0 for amount in allocatable[: len(MEASURED)])
         return ProblemNode(
@@ -149,6 +152,9 @@ class ProblemBuilder:
             labels=node.labels,
             taints=node.taints,
             unschedulable=node.unschedulable,
+            features=node.features,
+            volume_limits=csi_node.volume_limits if csi_node is not None else {},
+            attached=unused_attachments(node.name, self._snapshot.cluster),
             ready=node.ready and room,
             measured=usage is None or usage.known,
             background=_background(axes, node, usage, used) if usage is not None and usage.known else (),
@@ -185,7 +191,7 @@ def _background(axes: tuple[str, ...], node: Node, usage: Usage, used: Amounts |
     return tuple(background)
 
 
-def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs]) -> list[ProblemPod]:
+def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs], cluster: ClusterView) -> list[ProblemPod]:
     if not rows:
         return []
     pods, nodes, fixed, happy, rules = zip(*rows, strict=True)
@@ -208,6 +214,7 @@ def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs]) -> list[Problem
             "leaving": [pod.deleting is not None for pod in pods],
             "unknown": [()] * len(pods),
             "strategy": [Strategy.EVICT] * len(pods),
+            "volumes": [attached_volumes(pod, cluster) if pod.pvcs else () for pod in pods],
         },
     )
 

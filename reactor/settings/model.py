@@ -150,7 +150,7 @@ class Execution(_Section):
     reservation: PositiveSeconds = 120.0
     """How long the planned node is reserved for the replacement."""
     allow_local_data: bool = False
-    """Move pods with emptyDir or hostPath volumes; their data is lost."""
+    """Move pods with emptyDir or hostPath volumes; their data is lost. Not with generic ephemeral volumes."""
 
 
 class Queries(_Section):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from matching.problem import Requirement
-from matching.selectors import is_integer
+from matching.selectors import parse_integer
 
 _TOKEN = re.compile(r"\s*(?:(?P<symbol>==|!=|[=!(),<>])|(?P<word>[^\s=!(),<>]+))")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -63,7 +63,7 @@ class _Parser:
         if sign not in _OPERATORS:
             raise ValueError(f"expected =, ==, !=, in, notin, < or > after {key!r} but found {sign!r}")
         values = self._values() if sign in ("in", "notin") else (self._value(),)
-        if sign in ("<", ">") and not is_integer(values[0]):
+        if sign in ("<", ">") and parse_integer(values[0]) is None:
             raise ValueError(f"{key}{sign} needs a whole number, not {values[0]!r}")
         return Requirement(key, _OPERATORS[sign], values)
 

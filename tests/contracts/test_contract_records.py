@@ -121,7 +121,10 @@ async def test_discovery_names_the_kinds_we_use(api: PlainClient) -> None:
     assert core["pods"]["shortNames"] == ["po"]
     assert core["nodes"]["namespaced"] is False
     groups = {group["name"] for group in (await api.get("/apis")).body["groups"]}
-    assert {"apps", "batch", "policy", "coordination.k8s.io", "scheduling.k8s.io"} <= groups
+    assert {"apps", "batch", "policy", "coordination.k8s.io", "scheduling.k8s.io", "storage.k8s.io"} <= groups
+    storage = {entry["name"]: entry for entry in (await api.get("/apis/storage.k8s.io/v1")).body["resources"]}
+    assert {"csinodes", "volumeattachments"} <= set(storage)
+    assert storage["csinodes"]["namespaced"] is False
     version = (await api.get("/version")).body
     assert version["gitVersion"].startswith("v1.")
     assert (await api.get("/readyz")).body == {"text": "ok"}

@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from matching.feasibility import rules_problem
 from matching.problem import HostPort, PodTerm, Preferred, Requirement, Rules, Selector, Spread, Term, Toleration
 from reactor.cluster.decoding.common import WrongField, decode_strings, inside
 from reactor.cluster.decoding.pod_json import WirePodSpec
@@ -194,14 +195,20 @@ _TOLERATIONS = msgspec.json.Decoder(list[_Toleration] | None)
 _NO_RULES = Rules()
 
 
+class PodRules(Struct, frozen=True, gc=False):
+    rules: Rules
+    problem: str = ""
+    """Why they cannot be evaluated; they match no node then. The API server refuses such rules, a file does not."""
+
+
 class ConstraintsDecoder:
     """Pods with equal constraints share one Rules value."""
 
     def __init__(self) -> None:
-        self._by_key: dict[tuple[object, ...], Rules] = {}
-        self._equal: dict[Rules, Rules] = {_NO_RULES: _NO_RULES}
+        self._by_key: dict[tuple[object, ...], PodRules] = {}
+        self._equal: dict[Rules, PodRules] = {_NO_RULES: PodRules(_NO_RULES)}
 
-    def rules(self, spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
+    def rules(self, spec: WirePodSpec, labels: Mapping[str, str]) -> PodRules:
         key = _rules_key(spec, labels)
         known = self._by_key.get(key)
         if known is None:
@@ -209,7 +216,10 @@ class ConstraintsDecoder:
                 self._by_key.clear()
                 self._equal.clear()
             rules = _rules(spec, labels)
-            known = self._by_key[key] = self._equal.setdefault(rules, rules)
+            if rules not in self._equal:
+                problem = rules_problem(rules)
+                self._equal[rules] = PodRules(Rules(node_affinity=()), problem) if problem else PodRules(rules)
+            known = self._by_key[key] = self._equal[rules]
         return known
 
 
@@ -217,7 +227,8 @@ def _rules_key(spec: WirePodSpec, labels: Mapping[str, str]) -> tuple[object, ..
     """All that the rules depend on: the pod's own labels only where its rules refer to them."""
     affinity, spreads = bytes(spec.affinity), bytes(spec.topology_spread_constraints)
     own = tuple(sorted(labels.items())) if b"LabelKeys" in affinity or b"LabelKeys" in spreads else ()
-    return bytes(spec.tolerations), bytes(spec.node_selector), affinity, spreads, own, _host_ports(spec)
+    written = bytes(spec.tolerations), bytes(spec.node_selector), affinity, spreads
+    return *written, own, _host_ports(spec), _features(spec)
 
 
 def _rules(spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
@@ -235,6 +246,7 @@ def _rules(spec: WirePodSpec, labels: Mapping[str, str]) -> Rules:
         pod_anti_affinity=affinity.pod_anti_affinity,
         spread=hard,
         ports=_host_ports(spec),
+        features=_features(spec),
         preferred=replace(affinity.preferred, spread=soft),
     )
 
@@ -255,6 +267,18 @@ def _decode_tolerations(text: bytes) -> tuple[Toleration, ...]:
         Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
         for each in _TOLERATIONS.decode(text) or ()
     )
+
+
+def _features(spec: WirePodSpec) -> tuple[str, ...]:
+    """What kube-scheduler (1.36) infers that the node has to declare."""
+    found = []
+    containers = (*spec.containers, *(spec.init_containers or ()))
+    rules = (rule for container in containers for rule in container.restart_policy_rules or ())
+    if any(rule.action == "RestartAllContainers" for rule in rules):
+        found.append("RestartAllContainersOnContainerExits")
+    if spec.host_network and spec.host_users is False:
+        found.append("UserNamespacesHostNetworkSupport")
+    return tuple(found)
 
 
 def _host_ports(spec: WirePodSpec) -> tuple[HostPort, ...]:

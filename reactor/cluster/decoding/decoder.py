@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding import objects
+from reactor.cluster.decoding import objects, storage
 from reactor.cluster.decoding.common import MetaDecoder, WrongField, wrong_field
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.decoding.nodes import NodeDecoder
@@ -67,8 +67,10 @@ class Decoder:
             **{kind: objects.workload_decoder(kind.object_kind, metas) for kind in WORKLOAD_KINDS},
             Kind.PDBS: objects.decode_pdb,
             Kind.NAMESPACES: objects.namespace_decoder(metas),
-            Kind.PVCS: objects.decode_pvc,
-            Kind.PVS: objects.decode_pv,
+            Kind.PVCS: storage.decode_pvc,
+            Kind.PVS: storage.decode_pv,
+            Kind.CSI_NODES: storage.decode_csi_node,
+            Kind.VOLUME_ATTACHMENTS: storage.decode_volume_attachment,
             Kind.CONFIG_MAPS: objects.decode_config_map,
         }
 

@@ -38,11 +38,12 @@ class _Address(Struct, gc=False):
     address: str = ""
 
 
-class _Status(Struct, gc=False):
+class _Status(Struct, rename="camel", gc=False):
     allocatable: Raw = Raw(b"")
     capacity: Raw = Raw(b"")
     addresses: list[_Address] | None = None
     conditions: list[WireCondition] | None = None
+    declared_features: list[str] | None = None
 
 
 class _Node(Struct, gc=False):
@@ -104,4 +105,5 @@ class NodeDecoder:
             pressure=tuple(name for name in _PRESSURES if name in trues),
             created=created(meta),
             addresses=tuple(entry.address for entry in status.addresses or () if entry.address),
+            features=tuple(status.declared_features or ()),
         )

@@ -1,23 +1,21 @@
-"""Workloads, PodDisruptionBudgets, namespaces, PVCs, PVs and ConfigMaps."""
+"""Workloads, PodDisruptionBudgets, namespaces and ConfigMaps."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 from msgspec import Raw, Struct
 
-from matching.feasibility import ZONE_LABELS
-from reactor.cluster.decoding.common import MetaDecoder, WireMeta, decode_strings, uid_of
-from reactor.cluster.decoding.constraints import WireNodeSelector, WireSelector, node_terms
+from matching.feasibility import selector_problem
+from reactor.cluster.decoding.common import MetaDecoder, WireMeta, WrongField, uid_of
+from reactor.cluster.decoding.constraints import WireSelector
 from reactor.cluster.decoding.constraints import selector as label_selector
 from reactor.cluster.records import (
     ConfigMap,
     LabelSelector,
     Namespace,
-    PersistentVolume,
-    PersistentVolumeClaim,
     PodDisruptionBudget,
     Workload,
 )
@@ -92,9 +90,17 @@ def decode_pdb(text: bytes | Raw) -> PodDisruptionBudget:
         namespace=sys.intern(meta.namespace),
         name=meta.name,
         resource_version=meta.resource_version,
-        selector=None if selector is None else LabelSelector(label_selector(selector).requirements),
+        selector=None if selector is None else _pdb_selector(selector),
         disruptions_allowed=wire.status.disruptions_allowed if wire.status else 0,
     )
+
+
+def _pdb_selector(wire: WireSelector) -> LabelSelector:
+    found = label_selector(wire)
+    problem = selector_problem(found)
+    if problem:
+        raise WrongField("spec.selector", problem)
+    return LabelSelector(found.requirements)
 
 
 class _MetaOnly(Struct, gc=False):
@@ -110,71 +116,6 @@ def namespace_decoder(metas: MetaDecoder) -> Callable[[bytes | Raw], Namespace]:
         return Namespace(meta.name, uid_of(meta), meta.resource_version, metas.labels(meta), metas.annotations(meta))
 
     return decode
-
-
-class _PvcSpec(Struct, rename="camel", gc=False):
-    volume_name: str | None = None
-    access_modes: list[str] | None = None
-
-
-class _Pvc(Struct, gc=False):
-    metadata: WireMeta
-    spec: _PvcSpec | None = None
-
-
-_PVC = msgspec.json.Decoder(_Pvc)
-
-
-def decode_pvc(text: bytes | Raw) -> PersistentVolumeClaim:
-    wire = _PVC.decode(text)
-    meta, spec = wire.metadata, wire.spec or _PvcSpec()
-    return PersistentVolumeClaim(
-        uid=uid_of(meta),
-        namespace=sys.intern(meta.namespace),
-        name=meta.name,
-        resource_version=meta.resource_version,
-        volume=spec.volume_name or "",
-        exclusive="ReadWriteOncePod" in (spec.access_modes or ()),
-        deleting=meta.deletion_timestamp is not None,
-    )
-
-
-class _PvAffinity(Struct, gc=False):
-    required: WireNodeSelector | None = None
-
-
-class _PvSpec(Struct, rename="camel", gc=False):
-    node_affinity: _PvAffinity | None = None
-    local: dict[str, Raw] | None = None
-    host_path: dict[str, Raw] | None = None
-
-
-class _Pv(Struct, gc=False):
-    metadata: WireMeta
-    spec: _PvSpec | None = None
-
-
-_PV = msgspec.json.Decoder(_Pv)
-
-
-def decode_pv(text: bytes | Raw) -> PersistentVolume:
-    wire = _PV.decode(text)
-    meta, spec = wire.metadata, wire.spec or _PvSpec()
-    affinity = spec.node_affinity.required if spec.node_affinity else None
-    return PersistentVolume(
-        name=meta.name,
-        uid=uid_of(meta),
-        resource_version=meta.resource_version,
-        node_affinity=None if affinity is None else node_terms(affinity),
-        local=spec.local is not None or spec.host_path is not None,
-        zones=_zones(decode_strings(bytes(meta.labels) or b"null")),
-    )
-
-
-def _zones(labels: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Several zones are one value, `a__b`; a value with an empty part is ignored."""
-    found = ((key, tuple(part.strip() for part in labels[key].split("__"))) for key in ZONE_LABELS if key in labels)
-    return tuple((key, values) for key, values in found if all(values))
 
 
 class _ConfigMap(Struct, gc=False):

@@ -21,12 +21,17 @@ class WirePort(
     protocol: str | None = None
 
 
+class WireRestartRule(Struct, gc=False):
+    action: str | None = None
+
+
 class WireContainer(Struct, rename="camel", gc=False):
     name: str
     resources: Raw = Raw(b"")
     liveness_probe: Raw = Raw(b"")
     ports: list[WirePort] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: list[WireRestartRule] | None = None
 
     @property
     def sidecar(self) -> bool:
@@ -86,6 +91,7 @@ class WirePodSpec(Struct, rename="camel", gc=False):
     topology_spread_constraints: Raw = Raw(b"")
     resource_claims: list[Raw] | None = None
     host_network: bool | None = None
+    host_users: bool | None = None
 
 
 class WireRunning(Struct, rename="camel", gc=False):

@@ -57,6 +57,8 @@ class PodDecoder:
         wire = _POD.decode(text)
         meta, spec, status = wire.metadata, wire.spec, wire.status or _NO_STATUS
         annotations, labels = self._metas.annotations(meta), self._metas.labels(meta)
+        constraints = self._constraints.rules(spec, labels)
+        ephemeral_pvcs = _ephemeral_pvcs(spec, meta.name)
         ready = _condition(status, "Ready")
         is_ready = ready is not None and ready.status == "True"
         return Pod(
@@ -76,10 +78,11 @@ class PodDecoder:
             priority=spec.priority or 0,
             priority_class=sys.intern(spec.priority_class_name or ""),
             requests=self._requests.effective(spec),
-            rules=self._constraints.rules(spec, labels),
+            rules=constraints.rules,
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
-            unsupported=self._shared(tuple(_unsupported(spec))),
-            pvcs=_pvcs(spec, meta.name),
+            unsupported=self._shared((*_unsupported(spec), *_named(constraints.problem))),
+            pvcs=(*_pvcs(spec), *ephemeral_pvcs),
+            ephemeral_pvcs=ephemeral_pvcs,
             local_data=self._shared(_local_data(spec)),
             containers=tuple(self._containers(spec, status)),
             started=seconds(status.start_time),
@@ -133,13 +136,18 @@ def _unsupported(spec: WirePodSpec) -> Iterator[str]:
         yield "resourceClaims"
 
 
-def _pvcs(spec: WirePodSpec, pod: str) -> tuple[str, ...]:
-    """Names of the PersistentVolumeClaims of the pod. That of an ephemeral volume starts with the pod's name."""
-    found = [
-        volume.persistent_volume_claim.claim_name for volume in spec.volumes or () if volume.persistent_volume_claim
-    ]
-    found += [f"{pod}-{volume.name}" for volume in spec.volumes or () if is_given(volume.ephemeral)]
-    return tuple(found)
+def _named(problem: str) -> tuple[str, ...]:
+    return (f"constraints ({problem})",) if problem else ()
+
+
+def _pvcs(spec: WirePodSpec) -> tuple[str, ...]:
+    claims = (volume.persistent_volume_claim for volume in spec.volumes or ())
+    return tuple(claim.claim_name for claim in claims if claim)
+
+
+def _ephemeral_pvcs(spec: WirePodSpec, pod: str) -> tuple[str, ...]:
+    """The ephemeral volume controller names them so."""
+    return tuple(f"{pod}-{volume.name}" for volume in spec.volumes or () if is_given(volume.ephemeral))
 
 
 def _local_data(spec: WirePodSpec) -> tuple[str, ...]:

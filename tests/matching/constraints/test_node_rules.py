@@ -103,6 +103,21 @@ LABELS = {"zone": "a", "cores": "16", "gen": "seven", "empty": ""}
         ("gen", "Lt", ("1",), False),
         ("none", "Gt", ("1",), False),
         ("empty", "Lt", ("1",), False),
+        ("cores", "Gt", ("many",), False),
+        ("cores", "Lt", ("many",), False),
+        ("cores", "Gt", ("",), False),
+        ("cores", "Gt", (" 8",), False),
+        ("cores", "Gt", ("1_0",), False),
+        ("cores", "Gt", ("8.0",), False),
+        ("cores", "Gt", ("٨",), False),
+        ("cores", "Gt", ("+8",), True),
+        ("cores", "Gt", ("-0",), True),
+        ("cores", "Lt", ("0" * 5000 + "17",), True),
+        ("cores", "Lt", ("9" * 5000,), False),
+        ("cores", "Lt", ("9223372036854775807",), True),
+        ("cores", "Lt", ("9223372036854775808",), False),
+        ("cores", "Gt", ("-9223372036854775808",), True),
+        ("cores", "Gt", ("-9223372036854775809",), False),
     ],
 )
 def test_affinity_operators(key: str, operator: str, values: tuple[str, ...], expected: bool) -> None:
@@ -147,8 +162,8 @@ def test_a_node_that_is_not_ready_takes_nothing() -> None:
         (Requirement("zone", "Near", ("a",)), "unknown operator 'Near'"),
         (Requirement("zone", "In"), "needs at least one value"),
         (Requirement("zone", "Exists", ("a",)), "takes no values"),
-        (Requirement("cores", "Gt", ("many",)), "whole number"),
-        (Requirement("cores", "Lt", ("1", "2")), "whole number"),
+        (Requirement("cores", "Gt"), "exactly one value"),
+        (Requirement("cores", "Lt", ("1", "2")), "exactly one value"),
     ],
 )
 def test_affinity_that_cannot_be_judged_names_the_pod(

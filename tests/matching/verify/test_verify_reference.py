@@ -25,7 +25,7 @@ from matching.problem import (
 )
 from matching.problem import Requirement as Is
 from matching.registry import known_planners, load_planner
-from matching.testing import problem_with_pod_rules, random_problem
+from matching.testing import problem_with_pod_rules, random_problem, with_volumes
 from matching.verify import blocking, reference
 from matching.verify.feasibility import violations
 
@@ -126,6 +126,7 @@ def _problem(seed: int) -> Problem:
     pick = Random(seed)
     if pick.random() < 0.5:
         problem = problem_with_pod_rules(seed, pods=8, nodes=4)
+        problem = with_volumes(problem, seed) if pick.random() < 0.5 else problem
         scope = pick.choice(list(Scope))
         return replace(problem, options=replace(problem.options, scope=scope, headroom=0.0))
     return _varied(random_problem(seed, pick.randint(1, 9), pick.randint(1, 5)), seed)

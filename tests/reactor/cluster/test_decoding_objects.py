@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from matching.problem import Requirement, Taint, Term
+from matching.problem import Requirement, Taint, Term, Volume
 from reactor.cluster.decoding.common import WrongField
 from reactor.cluster.decoding.decoder import Decoder, MalformedObject, key_of
 from reactor.cluster.decoding.metrics import decode_node_metrics, decode_pod_metrics
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import (
     ConfigMap,
+    CsiNode,
     Event,
     LabelSelector,
     Namespace,
@@ -22,6 +23,7 @@ from reactor.cluster.records import (
     PersistentVolumeClaim,
     PodDisruptionBudget,
     Record,
+    VolumeAttachment,
     Workload,
 )
 
@@ -116,11 +118,81 @@ def test_the_small_kinds() -> None:
     assert decode(Kind.CONFIG_MAPS, data={"k": "v"}) == ConfigMap("u", "ns", "a", "5", {"k": "v"})
 
 
+@pytest.mark.parametrize(
+    ("spec", "volume"),
+    [
+        ({"csi": {"driver": "disk.csi", "volumeHandle": "h"}}, Volume("disk.csi", "h")),
+        ({"csi": {"driver": "disk.csi", "volumeHandle": ""}}, None),
+        ({"awsElasticBlockStore": {"volumeID": "vol-1"}}, Volume("ebs.csi.aws.com", "vol-1")),
+        ({"gcePersistentDisk": {"pdName": "disk-1"}}, Volume("pd.csi.storage.gke.io", "disk-1")),
+        ({"azureDisk": {"diskName": "d", "diskURI": "/disks/d"}}, Volume("disk.csi.azure.com", "/disks/d")),
+        ({"nfs": {"server": "s", "path": "/"}}, None),
+    ],
+)
+def test_what_a_driver_attaches(spec: dict[str, Any], volume: Volume | None) -> None:
+    found = decode(Kind.PVS, spec=spec)
+    assert isinstance(found, PersistentVolume)
+    assert found.attachable == volume
+
+
+def test_limits_of_volumes_and_attachments() -> None:
+    drivers = [
+        {"name": "disk.csi", "nodeID": "n", "allocatable": {"count": 25}},
+        {"name": "none.csi", "nodeID": "n", "allocatable": {"count": 0}},
+        {"name": "file.csi", "nodeID": "n"},
+        {"name": "odd.csi", "nodeID": "n", "allocatable": {}},
+    ]
+    limits = {"disk.csi": 25, "none.csi": 0}
+    assert decode(Kind.CSI_NODES, spec={"drivers": drivers}) == CsiNode("a", "u", "5", limits)
+    assert decode(Kind.CSI_NODES, spec={"drivers": None}) == CsiNode("a", "u", "5")
+    spec = {"attacher": "disk.csi", "nodeName": "n1", "source": {"persistentVolumeName": "pv"}}
+    assert decode(Kind.VOLUME_ATTACHMENTS, spec=spec) == VolumeAttachment("a", "u", "5", "n1", "disk.csi", "pv")
+    inline = {"attacher": "disk.csi", "nodeName": "n1", "source": {"inlineVolumeSpec": {}}}
+    assert decode(Kind.VOLUME_ATTACHMENTS, spec=inline) == VolumeAttachment("a", "u", "5", "n1", "disk.csi")
+
+
+def test_how_far_a_claim_is_bound_and_whose_it_is() -> None:
+    meta = {
+        **META,
+        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        "ownerReferences": [{"kind": "Pod", "name": "db", "uid": "p", "controller": True}],
+    }
+    bound = decode(Kind.PVCS, metadata=meta, spec={"volumeName": "v"}, status={"phase": "Bound"})
+    assert bound == PersistentVolumeClaim("u", "ns", "a", "5", "v", bind_completed=True, controller="p")
+    lost = decode(Kind.PVCS, spec={"volumeName": "v"}, status={"phase": "Lost"})
+    assert lost == PersistentVolumeClaim("u", "ns", "a", "5", "v", lost=True)
+
+
 def test_volumes_with_affinity_and_local_ones() -> None:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "h", "operator": "In", "values": ["n"]}]}]}
     volume = decode(Kind.PVS, spec={"local": {"path": "/d"}, "nodeAffinity": {"required": terms}})
     assert volume == PersistentVolume("a", "u", "5", (Term((Requirement("h", "In", ("n",)),)),), local=True)
     assert decode(Kind.PVS, spec={"csi": {}}) == PersistentVolume("a", "u", "5", None, local=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "path"),
+    [
+        (Kind.PDBS, {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, "spec.selector"),
+        (Kind.PDBS, {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "spec.selector"),
+        (
+            Kind.PVS,
+            {
+                "nodeAffinity": {
+                    "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "?"}]}]}
+                }
+            },
+            "spec.nodeAffinity",
+        ),
+    ],
+)
+def test_a_selector_that_cannot_be_evaluated_is_reported_with_its_object(
+    kind: Kind, spec: dict[str, Any], path: str
+) -> None:
+    """Before, it stopped every cycle: eligibility and planners evaluate the selectors of all objects."""
+    found = Decoder().decode(kind, msgspec.json.encode({"metadata": META, "spec": spec}))
+    assert isinstance(found, MalformedObject)
+    assert (found.key, found.path) == ("u" if kind.namespaced else "a", path)
 
 
 def test_keys_are_uids_where_names_come_again() -> None:

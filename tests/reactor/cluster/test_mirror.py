@@ -10,6 +10,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import (
     ConfigMap,
+    CsiNode,
     Event,
     Namespace,
     Node,
@@ -19,6 +20,7 @@ from reactor.cluster.records import (
     Pod,
     PodDisruptionBudget,
     Record,
+    VolumeAttachment,
     Workload,
 )
 
@@ -129,12 +131,17 @@ def test_every_kind_comes_into_the_view() -> None:
     mirror.upsert(Kind.NAMESPACES, Namespace("ns", "n", "1"))
     mirror.upsert(Kind.PVCS, PersistentVolumeClaim("c", "ns", "c", "1"))
     mirror.upsert(Kind.PVS, PersistentVolume("v", "v", "1"))
+    mirror.upsert(Kind.CSI_NODES, CsiNode("n1", "k", "1"))
+    mirror.upsert(Kind.VOLUME_ATTACHMENTS, VolumeAttachment("x", "x", "1", "n1", "disk.csi", "v"))
     mirror.upsert(Kind.CONFIG_MAPS, ConfigMap("cm", "ns", "settings", "1", {"a": "b"}))
     view = mirror.freeze(0.0)
     assert [budget.name for budget in view.pdbs] == ["b"]
     assert list(view.namespaces) == ["ns"]
     assert [claim.name for claim in view.pvcs] == ["c"]
     assert list(view.pvs) == ["v"]
+    assert list(view.csi_nodes) == ["n1"]
+    assert [each.pv for each in view.attachments_to("n1")] == ["v"]
+    assert view.attachments_to("n2") == ()
     (ours,) = mirror.records(Kind.CONFIG_MAPS).values()
     assert isinstance(ours, ConfigMap)
     assert ours.data == {"a": "b"}

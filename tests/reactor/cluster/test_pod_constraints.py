@@ -24,7 +24,8 @@ def view(*pods: Pod, namespaces: tuple[str, ...] = ("shop",), **more: Any) -> Cl
 
 
 def claim(**more: Any) -> PersistentVolumeClaim:
-    return PersistentVolumeClaim("c", "shop", "data", "1", **{"volume": "pv", **more})
+    fields = {"name": "data", "volume": "pv", "bind_completed": True, **more}
+    return PersistentVolumeClaim("c", "shop", resource_version="1", **fields)
 
 
 def test_the_rules_of_bound_volumes_are_added() -> None:
@@ -44,7 +45,9 @@ def test_pods_without_claims_keep_the_shared_rules() -> None:
     ("found", "volumes", "why"),
     [
         ((), {}, "it is not there"),
-        ((claim(volume=""),), {}, "not bound yet"),
+        ((claim(volume=""),), {}, "not bound yet; WaitForFirstConsumer is not supported"),
+        ((claim(bind_completed=False),), {"pv": PersistentVolume("pv", "v", "1")}, "not bound completely to pv yet"),
+        ((claim(lost=True),), {"pv": PersistentVolume("pv", "v", "1")}, "lost: its volume pv is gone"),
         ((claim(),), {}, "its volume pv is not there"),
         ((claim(deleting=True),), {"pv": PersistentVolume("pv", "v", "1")}, "it is being deleted"),
     ],
@@ -55,6 +58,30 @@ def test_pvcs_that_cannot_be_used(
     using = pod(pvcs=("data",), unsupported=("resourceClaims",))
     cluster = view(using, pvcs=found, pvs=volumes)
     assert unsupported_constraints(using, cluster) == ("resourceClaims", f"claim shop/data ({why})")
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ((), "not created yet, for an ephemeral volume"),
+        ((claim(name="db-tmp"),), "not made for this pod, although an ephemeral volume of the pod has its name"),
+        ((claim(name="db-tmp", controller="db", volume=""),), "not bound yet; WaitForFirstConsumer is not supported"),
+        ((claim(name="db-tmp", controller="db"),), ""),
+    ],
+)
+def test_the_claim_of_an_ephemeral_volume_has_to_be_the_pods_own(
+    found: tuple[PersistentVolumeClaim, ...], why: str
+) -> None:
+    using = pod(pvcs=("db-tmp",), ephemeral_pvcs=("db-tmp",))
+    cluster = view(using, pvcs=found, pvs={"pv": PersistentVolume("pv", "v", "1")})
+    assert unsupported_constraints(using, cluster) == ((f"claim shop/db-tmp ({why})",) if why else ())
+
+
+def test_zone_labels_of_an_ephemeral_volume_count_like_those_of_others() -> None:
+    using = pod(pvcs=("db-tmp",), ephemeral_pvcs=("db-tmp",))
+    volume = PersistentVolume("pv", "v", "1", zones=(("zone", ("a",)),))
+    cluster = view(using, pvcs=(claim(name="db-tmp", controller="db"),), pvs={"pv": volume})
+    assert rules_of(using, cluster) == Rules(volume_zones=(("zone", ("a",)),))
 
 
 def test_an_exclusive_claim_is_fine_for_its_only_user() -> None:

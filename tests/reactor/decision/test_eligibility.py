@@ -182,6 +182,19 @@ def test_data_on_a_local_volume_is_protected() -> None:
     assert protected(pod, pvcs=pvcs, pvs={"pv": PersistentVolume("pv", "v", "1")}) is None
 
 
+def test_a_pod_with_an_ephemeral_volume_is_protected_whatever_the_setting() -> None:
+    """Its replacement would get a new claim, which the binder cannot have bound."""
+    pod = make_pod(pvcs=("web-1-scratch",), ephemeral_pvcs=("web-1-scratch",))
+    pvcs = (PersistentVolumeClaim("c", "shop", "web-1-scratch", "1", "pv", bind_completed=True, controller=pod.uid),)
+    pvs = {"pv": PersistentVolume("pv", "v", "1")}
+
+    for settings in ({}, {"execution": {"allow_local_data": True}}):
+        found = protected(pod, settings, pvcs=pvcs, pvs=pvs)
+        assert found is not None
+        assert found.veto is Veto.LOCAL_DATA
+        assert found.evidence == "ephemeral volume web-1-scratch: the claim of a replacement could not be bound"
+
+
 def test_the_setting_lifts_local_data() -> None:
     pod = make_pod(local_data=("emptyDir:cache",))
 

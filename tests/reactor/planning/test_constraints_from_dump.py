@@ -54,7 +54,11 @@ def claim(name: str, volume: str | None) -> dict[str, Any]:
     return {
         "kind": "PersistentVolumeClaim",
         "apiVersion": "v1",
-        "metadata": {"name": name, "namespace": "shop"},
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"} if volume else {},
+        },
         "spec": spec,
     }
 
@@ -191,13 +195,39 @@ def test_volume_affinity_and_zone(planned: Any) -> None:
     ("objects", "why"),
     [
         ([], "it is not there"),
-        ([claim("data", None)], "not bound yet"),
+        ([claim("data", None)], "not bound yet; WaitForFirstConsumer is not supported"),
         ([claim("data", "pv")], "its volume pv is not there"),
     ],
 )
 def test_an_unsupported_claim_keeps_the_pod_waiting(planned: Any, objects: list[dict[str, Any]], why: str) -> None:
     found = planned(pod("new", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]), *objects)
     assert left_alone(found) == f"left alone: unsupported claim shop/data ({why})"
+
+
+@pytest.mark.parametrize(
+    ("spec", "feature"),
+    [
+        ({"hostNetwork": True, "hostUsers": False}, "UserNamespacesHostNetworkSupport"),
+        (
+            {"initContainers": [{"name": "i", "restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
+            "RestartAllContainersOnContainerExits",
+        ),
+    ],
+)
+def test_a_feature_that_the_pod_needs_has_to_be_declared(planned: Any, spec: dict[str, Any], feature: str) -> None:
+    able = node("n2", "a")
+    able["status"]["declaredFeatures"] = ["Other", feature]
+    found = planned(able, pod("new", **spec))
+    assert target(found) == "n2"
+    assert refusals(found)["n1"] == f"the node does not declare {feature}"
+    assert set(refusals(planned(pod("new", **spec))).values()) == {f"the node does not declare {feature}"}
+
+
+@pytest.mark.parametrize(
+    "spec", [{"hostNetwork": True}, {"hostUsers": False}, {"hostNetwork": True, "hostUsers": True}]
+)
+def test_other_pods_need_no_feature(planned: Any, spec: dict[str, Any]) -> None:
+    assert target(planned(pod("new", **spec)))
 
 
 def test_extended_resources_and_huge_pages_only_reject(planned: Any) -> None:
@@ -224,3 +254,138 @@ def test_whether_a_move_may_start_depends_on_the_whole_cluster(tmp_path: Path) -
     snapshot = snapshot_from_dump(read_dump([str(dump)]), Settings()).snapshot
     assert not fits_now(snapshot.cluster.pods["moving"], "n2", snapshot, ())
     assert fits_now(snapshot.cluster.pods["moving"], "n1", snapshot, ())
+
+
+@pytest.mark.parametrize(
+    "spec", [{"unschedulable": True}, {"taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}]
+)
+def test_no_move_starts_to_a_node_that_was_cordoned_after_the_plan(tmp_path: Path, spec: dict[str, Any]) -> None:
+    moving = pod("moving", "n3", tolerations=[{"operator": "Exists"}])
+    cordoned = {**node("n2", "a"), "spec": spec}
+    dump = tmp_path / "dump.json"
+    items = [*(each for each in NODES if each["metadata"]["name"] != "n2"), cordoned, moving]
+    dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    snapshot = snapshot_from_dump(read_dump([str(dump)]), Settings()).snapshot
+    mover = snapshot.cluster.pods["moving"]
+    assert fits_now(mover, "n1", snapshot, ())
+    assert not fits_now(mover, "n2", snapshot, ())
+
+
+def _node_terms(*expressions: dict[str, Any]) -> dict[str, Any]:
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}}}
+
+
+def _preferred(expression: dict[str, Any]) -> dict[str, Any]:
+    preference = {"weight": 1, "preference": {"matchExpressions": [expression]}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}}
+
+
+MANY = {"key": "cores", "operator": "Gt", "values": ["many"]}
+
+
+def test_a_comparison_with_no_number_matches_no_node(planned: Any) -> None:
+    """The API server accepts it, and kube-scheduler does not match that term."""
+    found = planned(pod("new", affinity=_node_terms(MANY)), pod("other"))
+    assert set(refusals(found).values()) == {"node affinity does not match"}
+    assert target(found, "shop/other")
+    either = {
+        "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [each]} for each in (MANY, IN_B)]}}
+    }
+    assert target(planned(pod("new", affinity=either))) == "n3"
+
+
+IN_B = {"key": ZONE, "operator": "In", "values": ["b"]}
+
+
+def test_a_preference_with_no_number_changes_nothing(planned: Any) -> None:
+    found = planned(pod("new", affinity=_preferred(MANY)), pod("other"))
+    assert target(found)
+    assert target(found, "shop/other")
+
+
+def test_a_volume_with_no_number_can_be_reached_from_nowhere(planned: Any) -> None:
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [MANY]}]}}
+    data = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    found = planned(pod("new", volumes=data), claim("data", "pv"), volume("pv", nodeAffinity=affinity), pod("other"))
+    assert set(refusals(found).values()) == {"a volume cannot be reached from there"}
+    assert target(found, "shop/other")
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"affinity": _node_terms({"key": "k", "operator": "Near", "values": ["a"]})}, "unknown operator 'Near'"),
+        ({"affinity": _node_terms({"key": "k", "operator": "In"})}, "In needs at least one value"),
+        ({"affinity": _node_terms({"key": "k", "operator": "Gt", "values": ["1", "2"]})}, "exactly one value"),
+        ({"affinity": _preferred({"key": "k", "operator": "Near"})}, "unknown operator 'Near'"),
+        ({"affinity": near("")}, "pod affinity without a topology key"),
+        ({"topologySpreadConstraints": [{"topologyKey": ZONE, "maxSkew": 0}]}, "maxSkew is 0"),
+        ({"ports": [{"containerPort": 1, "hostPort": 99999}]}, "host port 99999"),
+    ],
+)
+def test_rules_that_cannot_be_evaluated_concern_their_pod_only(planned: Any, spec: dict[str, Any], why: str) -> None:
+    found = planned(pod("new", **spec), pod("other"))
+    reason = left_alone(found)
+    assert reason.startswith("left alone: unsupported constraints (")
+    assert why in reason
+    assert target(found, "shop/other")
+
+
+def csi_volume(name: str, handle: str) -> dict[str, Any]:
+    return volume(name, csi={"driver": "disk.csi", "volumeHandle": handle})
+
+
+def csi_node(name: str, count: int | None) -> dict[str, Any]:
+    driver = {"name": "disk.csi", "nodeID": name, **({} if count is None else {"allocatable": {"count": count}})}
+    return {
+        "kind": "CSINode",
+        "apiVersion": "storage.k8s.io/v1",
+        "metadata": {"name": name},
+        "spec": {"drivers": [driver]},
+    }
+
+
+def attachment(node: str, pv: str) -> dict[str, Any]:
+    return {
+        "kind": "VolumeAttachment",
+        "apiVersion": "storage.k8s.io/v1",
+        "metadata": {"name": f"{node}-{pv}"},
+        "spec": {"attacher": "disk.csi", "nodeName": node, "source": {"persistentVolumeName": pv}},
+    }
+
+
+def using(name: str, claim: str, on: str | None = None) -> dict[str, Any]:
+    return pod(name, on, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": claim}}])
+
+
+DISKS = [each for name in "abc" for each in (claim(name, f"pv-{name}"), csi_volume(f"pv-{name}", name))]
+FULL = [csi_node("n1", 1), csi_node("n2", 1), csi_node("n3", 0)]
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        ([], {"n1", "n2", "n3"}),  # no limit is known
+        ([csi_node(name, None) for name in ("n1", "n2", "n3")], {"n1", "n2", "n3"}),
+        (FULL, {"n1", "n2"}),
+        ([*FULL, using("other", "b", "n1")], {"n2"}),
+        ([*FULL, using("other", "a", "n1")], {"n1", "n2"}),  # the same volume
+        ([*FULL, {**using("other", "b", "n1"), "status": {"phase": "Succeeded"}}], {"n1", "n2"}),
+        ([*FULL, attachment("n1", "pv-b")], {"n2"}),  # nobody uses it any more
+        ([*FULL, attachment("n1", "pv-gone")], {"n1", "n2"}),
+        ([*FULL, using("other", "b", "n1"), attachment("n1", "pv-b"), csi_node("n1", 2)], {"n1", "n2"}),
+    ],
+)
+def test_a_node_attaches_no_more_volumes_than_its_csi_driver_can(
+    planned: Any, tmp_path: Path, objects: list[dict[str, Any]], expected: set[str]
+) -> None:
+    assert target(planned(*DISKS, using("new", "a"), *objects)) in expected
+    snapshot = snapshot_from_dump(read_dump([str(tmp_path / "dump.json")]), Settings()).snapshot
+    pending = snapshot.cluster.pods["new"]
+    assert {name for name in snapshot.cluster.nodes if fits_now(pending, name, snapshot, ())} == expected
+
+
+def test_the_limit_of_volumes_holds_for_all_pods_of_a_plan(planned: Any) -> None:
+    found = planned(*DISKS, *FULL, using("p1", "a"), using("p2", "b"), using("p3", "c"), using("p4", "a"))
+    assert len(found["unplaced"]) == 1
+    assert refusals(found, found["unplaced"][0]["pod"])["n3"] == "volumes of disk.csi: 0 and 1 more, the limit is 0"

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from matching.planners.stable.planner import StablePlanner
-from matching.problem import Node, Pod, Problem, Scope, Strategy
+from matching.problem import Node, Pod, Problem, Scope, Strategy, Volume
+from reactor.cluster.records import CsiNode, PersistentVolume, PersistentVolumeClaim
 from reactor.decision.decide import decide
 from reactor.planning.problem_builder import fits_now
 from reactor.planning.problems import placement_problem, rematch_problem
@@ -247,3 +248,23 @@ def test_the_pod_that_a_rematch_is_for_is_unhappy_and_free_to_move() -> None:
     assert not pod_of(problem, "web-1").happy
     assert pod_of(problem, "web-1").fixed == ""
     assert pod_of(problem, "db-1").happy
+
+
+def test_a_reserved_replacement_holds_its_volume_on_the_target() -> None:
+    """A second replacement must not take the last place."""
+    disks = {name: PersistentVolume(f"pv-{name}", name, "1", attachable=Volume("disk.csi", name)) for name in "ab"}
+    claims = tuple(
+        PersistentVolumeClaim(name, "shop", name, "1", volume=f"pv-{name}", bind_completed=True) for name in "ab"
+    )
+    moved, other = make_pod("web-1", deleting=NOW, pvcs=("a",)), make_pod("db-1", pvcs=("b",))
+    moves = active_moves({make_move(moved, "n2", "evicted", evicted=NOW - 10): moved})
+    for limit, expected in ((2, True), (1, False)):
+        snapshot = make_snapshot(
+            [moved, other],
+            [make_node("n1"), make_node("n2")],
+            moves=moves,
+            pvcs=claims,
+            pvs={pv.name: pv for pv in disks.values()},
+            csi_nodes={"n2": CsiNode("n2", "n2", "1", {"disk.csi": limit})},
+        )
+        assert fits_now(other, "n2", snapshot, reservations(snapshot)) is expected
