@@ -16,7 +16,7 @@ from matching.model.ledger import Ledger
 from matching.plan import Rejected
 from matching.planning.prepared import PreparedProblem
 from matching.planning.reasons.wording import amount, percent, plural
-from matching.problem import TOLERANCE, Rules, Term
+from matching.problem import Rules, Term
 from matching.selectors import requirement_text
 
 MOST_LISTED = 10
@@ -73,7 +73,7 @@ class Obstacles:
 
     def missing(self, node: int) -> str:
         arrays = self._prepared.arrays
-        lacking = self.shortfall([node])[:, 0] * arrays.unit
+        lacking = self.shortfall([node])[:, 0] * arrays.request_unit
         return " and ".join(amount(axis, value) for axis, value in zip(arrays.axes, lacking, strict=True) if value > 0)
 
     def shortfall(self, nodes: list[int]) -> Floats:
@@ -163,16 +163,17 @@ def _lacking(prepared: PreparedProblem, ledger: Ledger, kind: str, pods: list[in
         return f"on {kind} at least {found} more would be needed ({remaining} left in total)"
     nodes = np.flatnonzero(allowed)
     short = resources.shortfall(ledger.free[:, nodes], arrays.request[:, pods[0]])
-    nearest = int(short.sum(axis=0).argmin())
+    shares = short * (arrays.request_unit / arrays.unit)[:, None]
+    nearest = int(shares.sum(axis=0).argmin())
     if found := _amounts_text(arrays, short[:, nearest]):
         key, name = arrays.pods[pods[0]].key, arrays.nodes[nodes[nearest]].name
         return f"on {kind} enough is left in total, but not on one node: for {key} {name} lacks {found}"
     return f"on {kind} the requests would fit; the reason for each pod says what prevents it"
 
 
-def _amounts_text(arrays: Arrays, shares: Floats) -> str:
-    found = zip(arrays.axes, shares, (shares * arrays.unit).tolist(), strict=True)
-    return " and ".join(amount(axis, value) for axis, share, value in found if share > TOLERANCE)
+def _amounts_text(arrays: Arrays, requests: Floats) -> str:
+    found = zip(arrays.axes, (requests * arrays.request_unit).tolist(), strict=True)
+    return " and ".join(amount(axis, value) for axis, value in found if value > 0)
 
 
 def _any_of(terms: tuple[Term, ...]) -> str:
