@@ -82,8 +82,8 @@ class Pod(Struct, frozen=True, gc=False):
 
     @property
     def replacement_requests(self) -> Mapping[str, float]:
-        """What room a replacement needs. While a resize is in flight it may ask for the old or for the new amount,
-        whichever its owner's template has by then, so both count."""
+        """What room a replacement needs. While a resize is in flight it may ask for the old or for the new amount, so
+        both count. The owner's template does not: where a VPA sets the requests of new pods, it says nothing."""
         return self.requests if self.infeasible_resize is None else self.infeasible_resize
 
     @property

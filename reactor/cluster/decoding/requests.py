@@ -12,7 +12,6 @@ from msgspec import Raw
 from reactor.cluster.decoding.common import Memo, WrongField, decode_nanos, inside, is_given, whole_amounts
 from reactor.cluster.decoding.pod_json import (
     WireContainer,
-    WireContainerStatus,
     WirePodSpec,
     WirePodStatus,
     WireResources,
@@ -56,17 +55,16 @@ class RequestsDecoder:
         self._containers = Memo(_decode_requests)
         self._stated = Memo(_decode_stated_requests)
         self._amounts = Memo(decode_nanos)
-        self._shared: dict[tuple[bytes, ...], Requests] = {}
+        self._shared: dict[tuple[bytes | str | bool, ...], Requests] = {}
 
     def effective(self, spec: WirePodSpec, status: WirePodStatus = _NO_STATUS) -> Requests:
         """Pods with equal resources share one value."""
-        sizes = _ActualSizes(status)
-        key = _resources_key(spec, sizes)
+        key = _resources_key(spec, status)
         known = self._shared.get(key)
         if known is None:
             if len(self._shared) >= 16384:
                 self._shared.clear()
-            known = self._shared[key] = self._requests(spec, sizes)
+            known = self._shared[key] = self._requests(spec, _ActualSizes(status))
         return known
 
     def _requests(self, spec: WirePodSpec, sizes: _ActualSizes) -> Requests:
@@ -127,34 +125,32 @@ class RequestsDecoder:
 class _ActualSizes:
     """What the kubelet says of a pod's resources."""
 
-    __slots__ = ("containers", "infeasible", "pod", "pod_allocated")
-
     def __init__(self, status: WirePodStatus) -> None:
         statuses = chain(status.container_statuses or (), status.init_container_statuses or ())
-        self.containers: dict[str, WireContainerStatus] = {
-            each.name: each for each in statuses if is_given(each.resources)
-        }
+        self.containers = {each.name: each for each in statuses if is_given(each.resources)}
         self.pod, self.pod_allocated = status.resources, status.allocated_resources
-        pending = (each for each in status.conditions or () if each.type == "PodResizePending")
-        condition = next(pending, None)
-        self.infeasible = condition is not None and condition.reason == "Infeasible"
-
-    def key(self, container: WireContainer) -> tuple[bytes, ...]:
-        status = self.containers.get(container.name)
-        return () if status is None else (b"status", bytes(status.resources), bytes(status.allocated_resources))
+        self.infeasible = _infeasible(status)
 
 
-def _resources_key(spec: WirePodSpec, sizes: _ActualSizes) -> tuple[bytes, ...]:
-    """All that the sum depends on, with separators between the lists."""
-    parts = [bytes(spec.overhead), bytes(spec.resources)]
-    if is_given(spec.resources):
-        parts += (bytes(sizes.pod), bytes(sizes.pod_allocated))
-    if sizes.infeasible:
-        parts.append(b"infeasible")
+def _infeasible(status: WirePodStatus) -> bool:
+    """Whether the node can never make the resize that the spec asks for."""
+    for condition in status.conditions or ():
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _resources_key(spec: WirePodSpec, status: WirePodStatus) -> tuple[bytes | str | bool, ...]:
+    """All that the sum depends on. Names and roles separate the lists."""
+    parts: list[bytes | str | bool] = [bytes(spec.overhead), bytes(spec.resources), _infeasible(status)]
     for container in spec.containers:
-        parts += (bytes(container.resources), *sizes.key(container))
+        parts += (container.name, bytes(container.resources))
     for container in spec.init_containers or ():
-        parts += (b"sidecar" if container.sidecar else b"init", bytes(container.resources), *sizes.key(container))
+        parts += (container.sidecar, container.name, bytes(container.resources))
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        for each in statuses or ():
+            parts += (each.name, bytes(each.resources), bytes(each.allocated_resources))
+    parts += (bytes(status.resources), bytes(status.allocated_resources))
     return tuple(parts)
 
 
