@@ -93,8 +93,8 @@ class ClusterView:
     @cached_property
     def nominated(self) -> tuple[Pod, ...]:
         """Pending pods for which kube-scheduler holds room on a node."""
-        waiting = (pod for pod in self.pods.values() if pod.nominated_node in self.nodes)
-        return tuple(pod for pod in waiting if pod.node is None and not pod.finished)
+        nominated = [pod for pod in self.pods.values() if pod.nominated_node is not None]
+        return tuple(pod for pod in nominated if pod.nominated_node in self.nodes and not pod.finished)
 
     @cached_property
     def unread_namespaces(self) -> frozenset[str]:
