@@ -93,7 +93,7 @@ class ClusterView:
     @cached_property
     def nominated(self) -> tuple[Pod, ...]:
         """Pending pods for which kube-scheduler holds room on a node."""
-        nominated = [pod for pod in self.pods.values() if pod.nominated_node is not None]
+        nominated = [pod for pod in self.pods.values() if pod.nominated_node is not None and pod.node is None]
         return tuple(pod for pod in nominated if pod.nominated_node in self.nodes and not pod.finished)
 
     @cached_property
