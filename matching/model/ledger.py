@@ -24,7 +24,7 @@ class Ledger:
         self._arrays = arrays
         nodes = len(arrays.nodes)
         there = _taken(arrays, at)
-        self.free = arrays.allocatable - there.request
+        self.free = arrays.requestable - there.request
         self.load = arrays.background + there.peak
         self.slots = arrays.max_pods - there.slots
         self._least_free, self._least_spare = arrays.least_free, arrays.least_spare

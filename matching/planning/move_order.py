@@ -24,7 +24,6 @@ from matching.model.arrays import Arrays
 from matching.model.ledger import Ledger, before_the_moves
 from matching.planning.outcome import MoveOrder, Outcome
 from matching.planning.prepared import PreparedProblem
-from matching.problem import TOLERANCE
 
 _MOVES_COUNT_AS = 100
 """Ordering one move costs about as much as evaluating this many nodes for a pod."""
@@ -246,6 +245,6 @@ def _overfull(arrays: Arrays, at: Ints) -> Ints:
     """Pods that arrive on nodes without enough room for all requests."""
     ledger = Ledger(arrays, at)
     arrivals = np.flatnonzero((at != arrays.current) & (at != NOWHERE))
-    lacking = (ledger.free[:, at[arrivals]] < -2 * TOLERANCE) & (arrays.request[:, arrivals] > 0)
+    lacking = (ledger.free[:, at[arrivals]] < 0) & (arrays.request[:, arrivals] > 0)
     overfull: Ints = arrivals[lacking.any(axis=0) | (ledger.slots[at[arrivals]] < 0)]
     return overfull

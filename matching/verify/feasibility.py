@@ -10,8 +10,7 @@ from matching.problem import Dumping, Node, Pod, Problem, Rules, Scope
 from matching.verify.node_rules import NodeGroups, closed_to_moves, may_come
 from matching.verify.pod_rules import pod_rule_violations
 from matching.verify.volume_limits import volume_limit_violations
-
-_TOLERANCE = 1e-9
+from matching.whole_units import thousandths
 
 
 def violations(
@@ -111,19 +110,16 @@ def _overfull(
     for key, end in ends.items():
         if end in arrivals:
             there[end].append(pods[key])
-    tolerance = [
-        _TOLERANCE * max((node.allocatable[axis] for node in problem.nodes), default=0.0)
-        for axis in range(len(problem.axes))
-    ]
     for name, arrived in sorted(arrivals.items()):
         node = nodes[name]
         if len(there[name]) > node.max_pods:
             yield f"{name}: {len(there[name])} pods, at most {node.max_pods} are allowed"
+        requests = [thousandths(pod.request) for pod in there[name]]
         for axis, title in enumerate(problem.axes):
-            total = sum(pod.request[axis] for pod in there[name])
-            allowed = node.allocatable[axis]
-            if total > allowed + tolerance[axis] * len(there[name]) and any(pod.request[axis] > 0 for pod in arrived):
-                yield f"{name}: requests of {title} add up to {total:g}, allocatable is {allowed:g}"
+            total, allowed = sum(request[axis] for request in requests), thousandths(node.allocatable)[axis]
+            if total > allowed and any(thousandths(pod.request)[axis] > 0 for pod in arrived):
+                sizes = f"add up to {total / 1000:.16g}, allocatable is {allowed / 1000:.16g}"
+                yield f"{name}: requests of {title} {sizes}"
 
 
 def budget_violations(

@@ -34,6 +34,7 @@ from matching.plan import PlannedMove, Stay, Unplaced
 from matching.problem import Availability, Dumping, Node, Pod, Problem, Scope
 from matching.verify.node_rules import closed_to_moves, may_come, may_stay
 from matching.verify.reference_pod_rules import PlacedPods
+from matching.whole_units import thousandths
 
 TOLERANCE = 1e-9
 
@@ -92,10 +93,9 @@ def _overfull(problem: Problem, node: Node, there: Sequence[Pod], arrived: Seque
     if len(there) > node.max_pods:
         yield f"{node.name}: too many pods"
     for axis in range(len(problem.axes)):
-        largest = max(each.allocatable[axis] for each in problem.nodes)
-        requested = sum(pod.request[axis] for pod in there)
-        too_much = requested > node.allocatable[axis] + TOLERANCE * largest * len(there)
-        if too_much and any(pod.request[axis] > 0 for pod in arrived):
+        requested = sum(thousandths(pod.request)[axis] for pod in there)
+        too_much = requested > thousandths(node.allocatable)[axis]
+        if too_much and any(thousandths(pod.request)[axis] > 0 for pod in arrived):
             yield f"{node.name}: {problem.axes[axis]} requests exceed allocatable"
 
 
@@ -143,7 +143,7 @@ def _rank(pod: Pod) -> tuple[bool, int, float, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """One pod, and the movable pods that rank above and below it. Amounts are shares of the largest node."""
+    """One pod, and the movable pods that rank above and below it. Usage and peaks are shares of the largest node."""
 
     problem: Problem
     ends: Mapping[str, str | None]
@@ -199,10 +199,10 @@ class _Turn:
         if len(there) >= node.max_pods:
             return False
         for axis in range(len(self.problem.axes)):
-            allocatable, request = self._share(node.allocatable, axis), self._share(self.pod.request, axis)
-            requested = request + sum(self._share(pod.request, axis) for pod in there)
-            if request > 0 and requested > allocatable + TOLERANCE:
+            requested = sum(thousandths(pod.request)[axis] for pod in (*there, self.pod))
+            if thousandths(self.pod.request)[axis] > 0 and requested > thousandths(node.allocatable)[axis]:
                 return False
+            allocatable = self._share(node.allocatable, axis)
             peak = self._share(self.pod.peak, axis)
             peaks = self._share(node.background, axis) + peak + sum(self._share(pod.peak, axis) for pod in there)
             if axis in self._measured_axes() and peak > 0 and peaks >= limit * allocatable - TOLERANCE:

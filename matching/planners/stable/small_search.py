@@ -80,10 +80,9 @@ def _fitting(prepared: PreparedProblem, at: Ints, pods: list[int], start: Ints) 
     fits = np.ones(len(at), dtype=bool)
     for pod in pods:
         slots[rows, at[:, pod]] -= 1
-    slack = -TOLERANCE * max(1, len(pods))
     for pod in pods:
         node = at[:, pod]
-        enough = ((left[:, rows, node] >= slack) | (arrays.request[:, pod, None] == 0)).all(axis=0)
+        enough = ((left[:, rows, node] >= 0) | (arrays.request[:, pod, None] == 0)).all(axis=0)
         fits &= (node == start[pod]) | (enough & (slots[rows, node] >= 0))
     return fits
 

@@ -121,7 +121,7 @@ def no_node(prepared: PreparedProblem, ledger: Ledger, pod: int) -> Unplaced:
     reason = f"fits on none of {plural(len(nodes), 'node')}: {obstacles.counted(nodes) or 'there are none'}"
     near = np.flatnonzero(obstacles.kind == Kind.TOO_LITTLE).tolist()
     if near:
-        nearest = near[int(obstacles.shortfall(near).sum(axis=0).argmin())]
+        nearest = obstacles.nearest(near)
         kind = kind_of_nodes(arrays.pods[pod].rules)
         of_kind = "" if kind == ALL_NODES else f" of {kind}"
         reason += f"; nearest{of_kind}: {arrays.nodes[nearest].name} lacks {obstacles.missing(nearest)}"
