@@ -121,7 +121,8 @@ class _AffectedSearch:
         self._tries = 0
 
     def relieve(self, node: int) -> None:
-        while True:
+        """Ends: each round makes at least one more unhappy pod happy."""
+        for _ in range(len(self._check.unhappy)):
             happy = self._happy()
             if happy[self._check.start[self._check.unhappy] == node].all():
                 return
