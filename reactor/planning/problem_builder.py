@@ -129,14 +129,14 @@ class ProblemBuilder:
         return request, expected, expected
 
     def _stand_in(self, axes: tuple[str, ...], reservation: Reservation) -> ProblemPod:
-        """A stand-in for the replacement, with the labels, rules and requests of the pod that it replaces. The needs
-        are those of its workload, as for every pod that has not run yet."""
+        """A stand-in for the replacement, with the labels, rules, workload and requests of the pod that it replaces.
+        The needs are those of its workload, as for every pod that has not run yet."""
         move, pod = reservation.move, reservation.pod
         fixed = f"reserved for the replacement of {pod.key}"
         (stand_in,) = _problem_pods([(pod, None, fixed, True, pod.rules)], [self._pending_needs(axes, pod)])
         name = f"reservation:{move.id}"
         key = f"{pod.namespace}/{name}"
-        return replace(stand_in, key=key, uid=name, node=move.target, workload=name, priority=0, leaving=False)
+        return replace(stand_in, key=key, uid=name, node=move.target, priority=0, leaving=False)
 
     def _node(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> ProblemNode:
         allocatable = _amounts(axes, node.allocatable)

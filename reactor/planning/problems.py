@@ -56,7 +56,8 @@ def placement_problem(
         builder.add(snapshot.cluster.pods[uid])
     for reservation in reservations:
         builder.reserve(reservation)
-    options = Options(scope=Scope.PENDING, headroom=settings.planner.headroom)
+    planner = settings.planner
+    options = Options(scope=Scope.PENDING, headroom=planner.headroom, soft_weight=planner.soft_weight)
     return for_planner(builder.problem(options), snapshot, settings)
 
 

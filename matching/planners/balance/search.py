@@ -59,6 +59,8 @@ class BalanceSearch:
                 self._filter.move(pod, target)
 
     def run(self) -> None:
+        if not len(self._state.counted):
+            return
         self._improve()
         if not self._large:
             self._forced.run()

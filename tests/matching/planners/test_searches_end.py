@@ -32,7 +32,7 @@ from matching.testing.random_problems import problem_with_pod_rules, random_prob
 CLUSTERS = int(os.environ.get("REMATCH_SEARCH_CLUSTERS", "30"))
 """For each planner."""
 STEPS = 2_000
-"""For each pair of a pod and a node. Far above what a search needs (the most seen is below 200), far below a hang."""
+"""For each pair of a pod and a node. Far above what a search needs (the most seen is below 300), far below a hang."""
 
 FUNCTION_MODULE = "rematch_search_function"
 PARAMETERS: dict[str, dict[str, object]] = {

@@ -127,7 +127,8 @@ def _problem(seed: int) -> Problem:
     if pick.random() < 0.5:
         problem = problem_with_pod_rules(seed, pods=8, nodes=4)
         scope = pick.choice(list(Scope))
-        return replace(problem, options=replace(problem.options, scope=scope, headroom=0.0))
+        replicas = tuple(replace(pod, workload=pod.labels.get("app", "")) for pod in problem.pods)
+        return replace(problem, pods=replicas, options=replace(problem.options, scope=scope, headroom=0.0))
     return _varied(random_problem(seed, pick.randint(1, 9), pick.randint(1, 5)), seed)
 
 
