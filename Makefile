@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-against same-plans oracle bench-cluster bench-nodes lock clean
+.PHONY: help setup run demo test test-browser test-cluster test-nodes check format test-searches bench bench-against same-plans oracle bench-cluster bench-nodes lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ test-nodes: $(READY) ## whole runs on real nodes: kubelets, containerd, Promethe
 	@test "$$(id -u)" = 0 || { echo "test-nodes SKIPPED, not passed: namespaces, control groups and networks of real nodes need root; run it with sudo"; exit 1; }
 	$(BIN)/rematch lab tools nodes
 	$(BIN)/python -m pytest -m nodes tests/nodes
+
+test-searches: $(READY) ## every planner on 5,000 random clusters: every search ends (about 10 minutes) [CLUSTERS=5000]
+	REMATCH_SEARCH_CLUSTERS=$(or $(CLUSTERS),5000) $(BIN)/python -m pytest tests/matching/planners/test_searches_end.py
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check .

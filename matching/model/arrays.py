@@ -16,6 +16,7 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.constraints import resources
+from matching.constraints.default_spread import DefaultSpread, default_spread
 from matching.constraints.inter_pod import InterPodConstraints, inter_pod_constraints
 from matching.constraints.soft import SoftConstraints, soft_constraints
 from matching.constraints.taints import cordoned
@@ -62,6 +63,8 @@ class Arrays:
     """None when no pod has any. `Ledger` applies them."""
     soft: SoftConstraints | None
     """None when no pod has any, or when `soft_weight` is 0."""
+    default_spread: DefaultSpread | None
+    """The same."""
 
     @cached_property
     def least_free(self) -> Floats:
@@ -75,9 +78,10 @@ class Arrays:
 
     @cached_property
     def numpy_only(self) -> Mask:
-        """Unhappy pods and pods with soft constraints: their preferences are not by distance alone, so the compiled
-        loops do not handle them."""
-        return self.unhappy if self.soft is None else self.unhappy | self.soft.has_any
+        """Unhappy pods, pods with soft constraints and pods that are spread: their preferences are not by distance
+        alone, so the compiled loops do not handle them."""
+        found = self.unhappy if self.soft is None else self.unhappy | self.soft.has_any
+        return found if self.default_spread is None else found | self.default_spread.applies
 
     @cached_property
     def taken_now(self) -> Taken:
@@ -157,6 +161,9 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
     fixed = np.array([bool(pod.fixed) for pod in pods], dtype=bool)
     without_node = np.array([pod.node is None for pod in pods], dtype=bool)
     unhappy = np.array([not pod.happy for pod in pods], dtype=bool) & (current != NOWHERE)
+    pending = without_node & ~fixed
+    soft_weight = problem.options.soft_weight
+    soft = soft_constraints(pods, nodes, problem.namespaces, current) if soft_weight else None
     return Arrays(
         axes=axes,
         options=problem.options,
@@ -170,7 +177,7 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
         current=current,
         fixed=fixed | ((current == NOWHERE) & ~without_node),
         without_node=without_node,
-        pending=without_node & ~fixed,
+        pending=pending,
         unhappy=unhappy,
         headroom_exempt=~unhappy & (current != NOWHERE) & (problem.options.inertia > 0),
         allocatable=allocatable / unit[:, None],
@@ -180,7 +187,8 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
         open_to_moves=np.array([node.measured and not cordoned(node) for node in nodes], dtype=bool),
         hard_only=hard_only,
         inter_pod=inter_pod_constraints(pods, nodes, problem.namespaces),
-        soft=soft_constraints(pods, nodes, problem.namespaces, current) if problem.options.soft_weight else None,
+        soft=soft,
+        default_spread=default_spread(pods, nodes, current, pending | unhappy, soft) if soft_weight else None,
     )
 
 

@@ -157,7 +157,7 @@ def propose(prepared: PreparedProblem, lists: Callable[[int], Ints]) -> Ints:
     - The lists are made once, before the matching, and do not change.
     - Free pods wait in one queue, at first by name. The first pod proposes down its list until a node takes it. A
       displaced pod joins the end of the queue and continues after the node that displaced it. No pod proposes to a node
-      twice.
+      twice, so it ends.
     - A node takes a pod while its room by maximum usage is strictly larger than its pods together with the new one, and
       while its pod count allows it.
     - A full node displaces the pods it ranks lowest, only as many as needed, and only if that makes room. (The printed

@@ -172,7 +172,7 @@ class LoadReasons:
 def best_moves_within_budget(prepared: PreparedProblem, wanted: Ints, loads: NodeLoads) -> Ints:
     """Steepest descent: again and again the wanted move that lowers the variance of the loads most. A move is kept when
     the budget allows it, when it fits with those before it done, and when it lowers the variance. All other pods are on
-    their current node."""
+    their current node. Ends: moves that did not fit are tried again only after another was kept."""
     arrays = prepared.arrays
     at = arrays.current.copy()
     ledger, budget = Ledger(arrays, at), Budget(arrays)

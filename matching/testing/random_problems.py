@@ -1,4 +1,5 @@
-"""Random problems from a seed: small ones, ones with all that a planner may meet, ones full of rules between pods."""
+"""Random problems from a seed: small ones, ones with all that a planner may meet, ones full of rules between pods, ones
+with nodes of very different sizes."""
 
 from __future__ import annotations
 
@@ -162,6 +163,48 @@ def _with_pod_rule(rules: Rules, pick: random.Random) -> Rules:
 
 def _triples(pod: Pod, demand: float) -> list[tuple[tuple[float, ...], float]]:
     return [(pod.usage, demand), (pod.request, 0.0), (pod.peak, demand)]
+
+
+def uneven_problem(seed: int, pods: int = 12, nodes: int = 6) -> Problem:
+    """Nodes of two sizes, most pods crowded on one or two of them: searches for even loads take many steps."""
+    pick = random.Random(seed)
+    names = [f"n{at}" for at in range(nodes)]
+    crowded = pick.sample(names, min(nodes, pick.randint(1, 2)))
+    return Problem(
+        AXES[:2],
+        tuple(_uneven_pod(f"p{at}", [None, *crowded * 8, *names], pick) for at in range(pods)),
+        tuple(
+            Node(
+                name,
+                pick.choice([(4.0, 8.0), (16.0, 32.0)]),
+                max_pods=pick.choice([6, 20]),
+                labels={"host": name, "zone": pick.choice("ab")},
+            )
+            for name in names
+        ),
+        Options(
+            scope=pick.choice([Scope.CLUSTER, Scope.CLUSTER, Scope.UNHAPPY, Scope.AFFECTED]),
+            max_moves=pick.choice([None, None, None, 5]),
+        ),
+    )
+
+
+def _uneven_pod(name: str, current: list[str | None], pick: random.Random) -> Pod:
+    request = (pick.choice([0.1, 0.4, 0.8, 1.5]), pick.choice([0.064, 0.5]))
+    usage = tuple(amount * pick.choice([0.7, 1.0, 1.1]) for amount in request)
+    workload = pick.choice(["w1", "w2"])
+    return Pod(
+        key=f"default/{name}",
+        uid=f"uid-{name}",
+        usage=usage,
+        request=request,
+        peak=usage,
+        node=pick.choice(current),
+        workload=workload,
+        happy=pick.random() < 0.4,
+        rules=_with_pod_rule(Rules(), pick) if pick.random() < 0.2 else Rules(),
+        labels={"app": workload},
+    )
 
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

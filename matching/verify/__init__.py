@@ -5,6 +5,7 @@ enough for every plan of a large cluster, and are tested against the reference:
 
 - `feasibility`: everything that makes a plan impossible or forbidden (violations)
 - `blocking`: counts the blocking pairs; `preferences` says which nodes a pod prefers, `fit` where it fits
+- `replicas`: how the replicas of a workload are spread, as part of the preference
 - `node_rules`: a pod's own rules about nodes; `pod_rules`: rules between pods, one move at a time;
   `pod_rules_by_node`: the same for all nodes at once; `volume_limits`: both for the limits of attached volumes
 - `placement`: the problem and where each pod ends, as arrays; `compiled`: the loop of `blocking` with numba

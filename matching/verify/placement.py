@@ -81,6 +81,11 @@ class Placement:
         return np.bincount(self._fixed_at[self._fixed_at != NO_NODE], minlength=len(self.nodes)).astype(int)
 
     @cached_property
+    def fixed_pods(self) -> list[tuple[Pod, int]]:
+        """The pods that cannot move, each with its node or NO_NODE."""
+        return list(zip(self._fixed, self._fixed_at.tolist(), strict=True))
+
+    @cached_property
     def no_execute(self) -> Flags:
         """By row: the current node has a NoExecute taint, so that the pod may not be allowed to stay. Few nodes have
         one."""

@@ -169,12 +169,15 @@ class _Turn:
 
     def preference(self, node: Node) -> tuple[int, float, str]:
         """The lowest is the best. A happy pod is nearer to its current node by the inertia. An unhappy pod prefers, in
-        this order: its node if the pods above it cured it, nodes that are clearly less loaded, its node, the rest."""
+        this order: its node if the pods above it cured it, nodes that are clearly less loaded, its node, the rest. For
+        a pod that is spread, the other nodes are farther by its replicas."""
         options, current = self.problem.options, node.name == self.pod.node
         room = self._room(node)
         gaps = [max(room[axis], 0.0) - self._share(self.pod.usage, axis) for axis in self._measured_axes()]
         soft = options.soft_weight and PlacedPods(self.problem, self._now()).soft_share(self.pod, node)
         distance = round(math.sqrt(sum(gap**2 for gap in gaps)) + options.soft_weight * soft, 9)
+        if not current and self._is_spread():
+            distance = round(distance + self._replicas(node) + 7 * soft, 9)
         own = PlacedPods(self.problem, self._now()).node_of(self.pod)
         if self.pod.happy or own is None:
             return 0, round(distance - options.inertia, 9) if current else distance, node.name
@@ -184,6 +187,29 @@ class _Turn:
             return 0 if cured else 2, distance, node.name
         relieves = self._load(node, self.above, self.pod) <= load - options.relief + TOLERANCE
         return 1 if relieves else 3, distance, node.name
+
+    def _is_spread(self) -> bool:
+        """A pending or unhappy pod of a workload with several replicas, without topology spread of its own."""
+        rules, replicas = self.pod.rules, [pod for pod in self.problem.pods if self._is_replica(pod)]
+        needs_node = self.pod.node is None or not self.pod.happy
+        own_spread = rules.spread or rules.preferred.spread
+        return bool(self.problem.options.soft_weight and needs_node and not own_spread and len(replicas) > 1)
+
+    def _is_replica(self, pod: Pod) -> bool:
+        same = (pod.namespace, pod.workload) == (self.pod.namespace, self.pod.workload)
+        return same and bool(pod.workload) and not pod.leaving
+
+    def _replicas(self, node: Node) -> int:
+        """Four for each other replica on the node, two for each in its zone."""
+        where = self._now() | {pod.key: self.ends.get(pod.key) for pod in self.above}
+        if self.problem.options.scope is Scope.AFFECTED:
+            fixed = [pod for pod in self.problem.pods if not _movable(self.problem, pod)]
+            where |= {pod.key: self.ends.get(pod.key, pod.node) for pod in fixed}
+        others = [pod for pod in self.problem.pods if self._is_replica(pod) and pod is not self.pod]
+        there = [each for pod in others if (each := PlacedPods(self.problem, where).node_of(pod)) is not None]
+        zone = node.labels.get("topology.kubernetes.io/zone")
+        in_zone = [each for each in there if zone and each.labels.get("topology.kubernetes.io/zone") == zone]
+        return 4 * sum(each is node for each in there) + 2 * len(in_zone)
 
     def _may_run_on(self, node: Node) -> bool:
         if node.name == self.pod.node:

@@ -140,11 +140,11 @@ class ProblemBuilder:
         return request, expected, expected
 
     def _reserved(self, axes: tuple[str, ...], reservation: Reservation) -> ProblemPod:
-        """A stand-in for the replacement, with the labels, rules and requests of the pod that it replaces."""
+        """A stand-in for the replacement, with the labels, rules, workload and requests of the pod that it replaces."""
         move, pod = reservation.move, reservation.pod
         stand_in = self._stand_in(axes, pod, move.target, f"reserved for the replacement of {pod.key}")
         name = f"reservation:{move.id}"
-        return replace(stand_in, key=f"{pod.namespace}/{name}", uid=name, workload=name, priority=0)
+        return replace(stand_in, key=f"{pod.namespace}/{name}", uid=name, priority=0)
 
     def _waiting(self, axes: tuple[str, ...], pod: Pod) -> ProblemPod:
         return self._stand_in(axes, pod, pod.nominated_node, f"pending, with room held on {pod.nominated_node}")

@@ -58,7 +58,8 @@ def placement_problem(
     for reservation in reservations:
         builder.reserve(reservation)
     builder.hold(snapshot.cluster.nominated)
-    options = Options(scope=Scope.PENDING, headroom=settings.planner.headroom)
+    planner = settings.planner
+    options = Options(scope=Scope.PENDING, headroom=planner.headroom, soft_weight=planner.soft_weight)
     return for_planner(builder.problem(options), snapshot, settings)
 
 

@@ -30,7 +30,8 @@ def cut_to_budget(prepared: PreparedProblem, choice: Choice) -> Choice:
 
 def _kept_moves(arrays: Arrays, wanted: list[int], target: Ints) -> Ints:
     """A move that is not possible yet waits for both of its nodes and is tried again when one of them changes. At the
-    end all waiting moves are tried once more, because an inter-pod constraint can depend on other nodes."""
+    end all waiting moves are tried once more, because an inter-pod constraint can depend on other nodes. Ends: moves
+    are tried again only after one of them was made."""
     at = arrays.current.copy()
     ledger, budget = Ledger(arrays, at), Budget(arrays)
     pool, progress = set(range(len(wanted))), True

@@ -20,6 +20,7 @@ from matching.model.ledger import Ledger
 from matching.planning.move_order import order_of_placement
 from matching.planning.outcome import Choice
 from matching.planning.prepared import PreparedProblem
+from matching.preferences import DECIMALS
 from matching.problem import TOLERANCE, Availability
 
 
@@ -215,6 +216,7 @@ class _NodeStates:
         self._slots = np.tile(ledger.slots, (placements, 1))
         self._matched_load = _repeated(arrays.background + arrays.taken_now.peak, placements)
         limit = 1 - arrays.options.headroom
+        self._where = np.tile(arrays.current, (placements, 1))
         self._overloaded = share_of_room(self._matched_load[:, 0], arrays.allocatable).max(axis=0) > limit + TOLERANCE
 
     def fits(self, pod: int) -> Mask:
@@ -234,9 +236,9 @@ class _NodeStates:
     def preference_rank(self, pod: int) -> Ints:
         """(placements, nodes); smaller is better."""
         arrays, nodes = self._prepared.arrays, len(self._prepared.arrays.nodes)
-        by_cost = np.empty(nodes, dtype=np.int64)
-        by_cost[np.argsort(self._prepared.preferences.costs(pod), kind="stable")] = np.arange(nodes)
-        preference_rank = np.tile(by_cost, (len(self._slots), 1))
+        preference_rank = np.empty((len(self._slots), nodes), dtype=np.int64)
+        order = np.argsort(self._costs(pod), axis=1, kind="stable")
+        np.put_along_axis(preference_rank, order, np.arange(nodes)[None, :], axis=1)
         if not arrays.unhappy[pod]:
             return preference_rank
         current, options = int(arrays.current[pod]), arrays.options
@@ -248,8 +250,17 @@ class _NodeStates:
         grouped: Ints = preference_rank + nodes * group
         return grouped
 
+    def _costs(self, pod: int) -> Floats:
+        """(placements, nodes)"""
+        costs, spread = self._prepared.preferences.costs(pod), self._prepared.arrays.default_spread
+        if spread is None or not spread.applies[pod]:
+            return np.broadcast_to(costs, (len(self._slots), len(costs)))
+        spread_out: Floats = (costs + spread.cost(pod, self._where)).round(DECIMALS)
+        return spread_out
+
     def put(self, pod: int, end: Ints) -> None:
         arrays, current = self._prepared.arrays, int(self._prepared.arrays.current[pod])
+        self._where[:, pod] = end
         rows = np.flatnonzero(end != NOWHERE)
         self._free[:, rows, end[rows]] -= arrays.request[:, pod, None]
         self._load[:, rows, end[rows]] += arrays.peak[:, pod, None]

@@ -69,6 +69,7 @@ class _MoveExplanation:
         self._position = positions(self._order, len(prepared.arrays.nodes))
         self._rank = int(self._position[target])
         self._distances = prepared.preferences.distances(turn.pod, turn.matched)
+        self._replicas = _ReplicaTexts(prepared, turn)
 
     def move(self, choice: Choice, before: Measures, after: str) -> PlannedMove:
         arrays = self._prepared.arrays
@@ -76,7 +77,8 @@ class _MoveExplanation:
         rank, distance = self._rank, self._distances[self._target]
         reasons = [
             self._why_pod(before),
-            f"{target} is choice {rank} of {len(self._order)}, distance {distance:.2f}; {after}",
+            f"{target} is choice {rank} of {len(self._order)}, distance {distance:.2f}"
+            f"{self._replicas.of(self._target)}; {after}",
         ]
         if self._pod in choice.headroom:
             reasons.append(degraded(choice.headroom[self._pod], arrays.options.headroom))
@@ -106,7 +108,25 @@ class _MoveExplanation:
         position = int(self._position[node])
         if position < self._rank and (found := self._obstacles.text(node)):
             return found
-        return f"choice {position}, distance {self._distances[node]:.2f}"
+        return f"choice {position}, distance {self._distances[node]:.2f}{self._replicas.of(node)}"
+
+
+class _ReplicaTexts:
+    """Where the other replicas of a pod that is spread are, at its turn."""
+
+    def __init__(self, prepared: PreparedProblem, turn: Turn) -> None:
+        spread = prepared.arrays.default_spread
+        self._counts = None
+        if spread is not None and spread.applies[turn.pod]:
+            self._counts = spread.replicas(turn.pod, turn.matched.where[None])
+
+    def of(self, node: int) -> str:
+        if self._counts is None:
+            return ""
+        on_node, in_zone = (int(count[0, node]) for count in self._counts)
+        if on_node:
+            return f", {plural(on_node, 'replica')} of its workload there"
+        return f", {plural(in_zone, 'replica')} of its workload in the zone" if in_zone else ""
 
 
 def _planned(

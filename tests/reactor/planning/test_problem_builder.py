@@ -289,6 +289,7 @@ def test_a_reservation_holds_what_the_workload_needs_after_its_last_pod_is_gone(
     reservation = pod_of(placement(snapshot), f"reservation:{move.id}")
 
     assert reservation.node == "n2"
+    assert reservation.workload == pod_of(placement(snapshot), "web-2").workload
     assert reservation.peak == pytest.approx((3.0, 2 * GIB))
 
 
