@@ -6,7 +6,8 @@ A plan is *feasible* when
 2. a running pod loses its node only where the problem allows dumping;
 3. each move is allowed: the pod is not fixed, is in scope, moves by its own strategy from the node it is on to another
    one that is ready and that its node rules admit; a running pod moves only to a node with fresh metrics;
-4. each node that receives pods has room for all its pods by number and by requests in the end;
+4. the moves can be carried out in their order: at its turn, with the pods that lose their node gone and the moves
+   before it done, the target has room for the pod by number and by requests;
 5. at its turn, each move breaks no rule between pods: kube-scheduler would accept the pod on the target, and no other
    pod's required affinity or topology spread gets worse;
 6. no budget is exceeded.
@@ -57,7 +58,6 @@ def violations(
             lost = pod.node is not None and (pod.fixed or problem.options.dumping is Dumping.NEVER)
             if lost or left.source != pod.node:  # 2
                 yield f"{left.pod}: loses its node" if lost else f"{left.pod}: is not on {left.source}"
-    arrived: dict[str, list[Pod]] = {name: [] for name in nodes}
     for move in moves:
         if move.target not in nodes:
             yield f"{move.pod}: goes to an unknown node"
@@ -68,11 +68,8 @@ def violations(
             if not PlacedPods(problem, where).allows(pod, node):  # 5
                 yield f"{move.pod}: breaks a rule between pods"
             where[move.pod] = move.target
-            arrived[move.target].append(pod)
-    for node in problem.nodes:
-        if arrived[node.name]:  # 4
-            there = [pod for pod in problem.pods if where[pod.key] == node.name]
-            yield from _overfull(problem, node, there, arrived[node.name])
+            there = [other for other in problem.pods if where[other.key] == move.target]
+            yield from _no_room(problem, pod, node, there)  # 4
     yield from _over_budget(problem, pods, moves, unplaced)  # 6
 
 
@@ -86,15 +83,16 @@ def _allowed(problem: Problem, pod: Pod, move: PlannedMove, node: Node) -> bool:
     return in_scope and node.measured and node.name != pod.node and pod.node in {each.name for each in problem.nodes}
 
 
-def _overfull(problem: Problem, node: Node, there: Sequence[Pod], arrived: Sequence[Pod]) -> Iterator[str]:
+def _no_room(problem: Problem, pod: Pod, node: Node, there: Sequence[Pod]) -> Iterator[str]:
+    """`there`: the pods on the node with the one that has just arrived."""
     if len(there) > node.max_pods:
-        yield f"{node.name}: too many pods"
+        yield f"{pod.key}: {node.name} has too many pods at its turn"
     for axis in range(len(problem.axes)):
         largest = max(each.allocatable[axis] for each in problem.nodes)
-        requested = sum(pod.request[axis] for pod in there)
+        requested = sum(each.request[axis] for each in there)
         too_much = requested > node.allocatable[axis] + TOLERANCE * largest * len(there)
-        if too_much and any(pod.request[axis] > 0 for pod in arrived):
-            yield f"{node.name}: {problem.axes[axis]} requests exceed allocatable"
+        if too_much and pod.request[axis] > 0:
+            yield f"{pod.key}: {problem.axes[axis]} requests exceed what {node.name} has at its turn"
 
 
 def _over_budget(
