@@ -158,7 +158,9 @@ def _narrowed(found: _Candidate, wider: _Candidate | None, dropped: list[str]) -
 
 
 def _why_dropped(before: Score, found: _Candidate) -> str:
-    return f"matching of {_SCOPE_NAMES[found.scope]} dropped: {why_not_better(before, found.after)}"
+    stuck = len(found.outcome.choice.given_up)
+    without = f"without {plural(stuck, 'move')} that cannot be carried out, " if stuck else ""
+    return f"matching of {_SCOPE_NAMES[found.scope]} dropped: {without}{why_not_better(before, found.after)}"
 
 
 def _matchings(prepared: PreparedProblem, dropped: list[str]) -> Iterator[tuple[Scope, Choice]]:
