@@ -7,9 +7,9 @@ quota is by maximum usage. `propose` is the matching. All managed pods take part
 with doing nothing. A pod whose list ends loses its node.
 
 Still kept: node rules (taints, selectors, volumes) shorten the lists; a running pod goes to no node without fresh
-metrics; a pod without a node has no history and ranks after those that have one; and a move that inter-pod constraints
-refuse in every order is given up. Requests only shorten the lists, so the requests on a node may exceed its capacity:
-the certificate says where.
+metrics; and a pod without a node has no history and ranks after those that have one. Requests only shorten the lists,
+so the matching can put more requests on a node than it has room for. As in every plan, a move that cannot be carried
+out in the plan's order is given up, and the plan says so. Dumped pods leave before the first move.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ class StablePaperPlanner:
     name: ClassVar[str] = "stable-paper"
     waives: ClassVar[frozenset[Promise]] = frozenset(
         {
-            Promise.FEASIBLE,
             Promise.NOBODY_LEFT_OUT,
             Promise.NEVER_WORSE,
             Promise.BUDGETS,
@@ -46,6 +45,13 @@ class StablePaperPlanner:
             Promise.RESTRAINT,
         }
     )
+
+    def match(self, problem: Problem) -> dict[str, str | None]:
+        """The matching alone: the node of each pod, whether its move can be carried out or not."""
+        prepared = prepare(_paper_options(problem))
+        arrays, at = prepared.arrays, propose(prepared, _PreferenceLists(prepared).of)
+        nodes = [None if node == NOWHERE else arrays.nodes[node].name for node in at.tolist()]
+        return {pod.key: node for pod, node in zip(arrays.pods, nodes, strict=True)}
 
     def plan(self, problem: Problem) -> Plan:
         prepared = prepare(_paper_options(problem))

@@ -7,7 +7,8 @@ A plan is *feasible* when
 3. each move is allowed: the pod is not fixed, is in scope, moves by its own strategy from the node it is on to another
    one that is ready and that its node rules admit; a running pod moves only to a node with fresh metrics that is not
    cordoned;
-4. each node that receives pods has room for all its pods by number and by requests in the end;
+4. the moves can be carried out in their order: at its turn, with the pods that lose their node gone and the moves
+   before it done, the target has room for the pod by number and by requests;
 5. at its turn, each move breaks no rule between pods: kube-scheduler would accept the pod on the target (the volumes
    that the node can attach included), and no other pod's required affinity or topology spread gets worse;
 6. no budget is exceeded.
@@ -59,7 +60,6 @@ def violations(
             lost = pod.node is not None and (pod.fixed or problem.options.dumping is Dumping.NEVER)
             if lost or left.source != pod.node:  # 2
                 yield f"{left.pod}: loses its node" if lost else f"{left.pod}: is not on {left.source}"
-    arrived: dict[str, list[Pod]] = {name: [] for name in nodes}
     for move in moves:
         if move.target not in nodes:
             yield f"{move.pod}: goes to an unknown node"
@@ -70,11 +70,8 @@ def violations(
             if not PlacedPods(problem, where).allows(pod, node):  # 5
                 yield f"{move.pod}: breaks a rule between pods"
             where[move.pod] = move.target
-            arrived[move.target].append(pod)
-    for node in problem.nodes:
-        if arrived[node.name]:  # 4
-            there = [pod for pod in problem.pods if where[pod.key] == node.name]
-            yield from _overfull(problem, node, there, arrived[node.name])
+            there = [other for other in problem.pods if where[other.key] == move.target]
+            yield from _no_room(problem, pod, node, there)  # 4
     yield from _over_budget(problem, pods, moves, unplaced)  # 6
 
 
@@ -89,14 +86,14 @@ def _allowed(problem: Problem, pod: Pod, move: PlannedMove, node: Node) -> bool:
     return in_scope and known and node.name != pod.node and not closed_to_moves(node)
 
 
-def _overfull(problem: Problem, node: Node, there: Sequence[Pod], arrived: Sequence[Pod]) -> Iterator[str]:
+def _no_room(problem: Problem, pod: Pod, node: Node, there: Sequence[Pod]) -> Iterator[str]:
+    """`there`: the pods on the node with the one that has just arrived."""
     if len(there) > node.max_pods:
-        yield f"{node.name}: too many pods"
+        yield f"{pod.key}: {node.name} has too many pods at its turn"
     for axis in range(len(problem.axes)):
-        requested = sum(thousandths(pod.request)[axis] for pod in there)
-        too_much = requested > thousandths(node.allocatable)[axis]
-        if too_much and any(thousandths(pod.request)[axis] > 0 for pod in arrived):
-            yield f"{node.name}: {problem.axes[axis]} requests exceed allocatable"
+        requested = sum(thousandths(each.request)[axis] for each in there)
+        if thousandths(pod.request)[axis] > 0 and requested > thousandths(node.allocatable)[axis]:
+            yield f"{pod.key}: {problem.axes[axis]} requests exceed what {node.name} has at its turn"
 
 
 def _over_budget(

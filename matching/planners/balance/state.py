@@ -126,6 +126,11 @@ class BalanceState:
                 (self.ledger.put if sign > 0 else self.ledger.take)(pod, node)
         self.at[pod] = target
 
+    def move_to(self, at: Ints) -> None:
+        """Move all pods to their nodes in `at`."""
+        for pod in np.flatnonzero(self.at != at).tolist():
+            self.put(pod, int(at[pod]))
+
     def _more_over(self, share: Floats, added: Floats) -> Floats:
         """How much the square of the overload grows."""
         return self._over(share + added) ** 2 - self._over(share) ** 2

@@ -47,7 +47,7 @@ def _kept_moves(arrays: Arrays, wanted: list[int], target: Ints) -> Ints:
             if not _can_move(arrays, ledger, pod, end):
                 waiting.add(value, source, end)
                 continue
-            _shift_pod(ledger, pod, source, end)
+            ledger.shift(pod, source, end)
             budget.spend(pod, end)
             at[pod] = end
             pool.discard(value)
@@ -69,20 +69,15 @@ class _Waiting:
         return sorted(set().union(*(self._at.pop(node, set()) for node in nodes)))
 
 
-def _shift_pod(ledger: Ledger, pod: int, source: int, target: int) -> None:
-    ledger.take(pod, source)
-    ledger.put(pod, target)
-
-
 def _can_move(arrays: Arrays, ledger: Ledger, pod: int, target: int) -> bool:
     if not ledger.fits_on(pod, target):
         return False
     source = int(arrays.current[pod])
     ends = [source, target]
     now = ledger.shares_of(ends)
-    _shift_pod(ledger, pod, source, target)
+    ledger.shift(pod, source, target)
     then = ledger.shares_of(ends)
-    _shift_pod(ledger, pod, target, source)
+    ledger.shift(pod, target, source)
     return not overload_added(arrays, now, then)
 
 

@@ -133,7 +133,7 @@ def _fewest_blocking(prepared: PreparedProblem, choosers: Mask, at: Ints, found:
         if counts.degraded[row] > degraded:
             continue
         blocking = _blocking_of(prepared, choosers, at[row], counts, row, most)
-        if blocking < most and not order_of_placement(prepared, at[row]).refused:
+        if blocking < most and not order_of_placement(prepared, at[row]).stuck:
             best, most = at[row], blocking
     return best
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from matching.array_types import NOWHERE, Mask
+from matching.array_types import NOWHERE, Ints, Mask
 from matching.model.ledger import Ledger
 from matching.plan import Measures, PlannedMove, Rejected, Unplaced
 from matching.planning.move_order import by_value
@@ -160,9 +160,24 @@ def explained_by_planner(
     for pod in by_value(arrays, prepared.ranking, np.flatnonzero((at != arrays.current) & (at != NOWHERE))):
         rejected = _rejected_nodes(prepared, ledger, pod, int(at[pod]), reasons) if len(moves) < MOST_EXPLAINED else ()
         target = arrays.nodes[int(at[pod])].name
-        moves[pod] = _planned(arrays.pods[pod], target, reasons.rank(pod), reasons.why_moved(pod), rejected)
+        rank, why = (
+            _redirected(prepared, pod, at, reasons)
+            if pod in choice.redirected
+            else (
+                reasons.rank(pod),
+                reasons.why_moved(pod),
+            )
+        )
+        moves[pod] = _planned(arrays.pods[pod], target, rank, why, rejected)
     without_node = np.flatnonzero((arrays.pending | (arrays.current != NOWHERE)) & (at == NOWHERE)).tolist()
     return moves, [no_node(prepared, ledger, pod) for pod in without_node]
+
+
+def _redirected(prepared: PreparedProblem, pod: int, at: Ints, reasons: PlannerReasons) -> tuple[int, tuple[str, ...]]:
+    """The planner chose another node, so its reasons are not about this one."""
+    costs, node = reasons.costs(pod), int(at[pod])
+    why = PENDING if prepared.arrays.pending[pod] else "moves, so that other moves can be carried out"
+    return 1 + int((costs < costs[node]).sum()), (why, f"{prepared.arrays.nodes[node].name} has room for it")
 
 
 def _rejected_nodes(
