@@ -141,8 +141,11 @@ async def _plans(ours: OurSide, seed: int, oracle: Oracle, result: ClusterResult
 async def in_turn(plan: PlannedSequence, oracle: Oracle) -> list[Difference]:
     """Each move of the plan, judged when those before it are done."""
     verdicts = await oracle.judge(plan.questions)
+    if all(verdict.fits for verdict in verdicts):
+        return []
+    alone = await oracle.judge(plan.questions, decided=plan.own_pending)
     return [
-        Difference(plan.planner, question, verdict, _YES, plan.questions[:at])
-        for at, (question, verdict) in enumerate(zip(plan.questions, verdicts, strict=True))
+        Difference(plan.planner, question, verdict, _YES, plan.questions[:at], fits_without_own_nominees=other.fits)
+        for at, (question, verdict, other) in enumerate(zip(plan.questions, verdicts, alone, strict=True))
         if not verdict.fits
     ]

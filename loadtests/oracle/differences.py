@@ -10,8 +10,6 @@ from enum import StrEnum
 from loadtests.oracle.judge import Question, Verdict
 from loadtests.oracle.ours import Opinion
 from loadtests.same_plans.draw import Json
-from matching.plan import Promise
-from matching.registry import planner_class
 
 PAIR = "pair"
 _NUMBERS = re.compile(r"[\d.]+ ?[A-Za-z%]*|'[^']*'|\"[^\"]*\"")
@@ -33,6 +31,8 @@ class Difference:
     opinion: Opinion
     before: tuple[Question, ...] = ()
     """The moves of the plan that were made before this one."""
+    fits_without_own_nominees: bool = False
+    """Whether kube-scheduler allows it when pending pods that only we would place hold no room by nomination."""
 
     @property
     def danger(self) -> Danger:
@@ -92,10 +92,6 @@ def _says_no(text: str) -> Callable[[Difference, Facts], bool]:
     return lambda difference, _: difference.danger is Danger.CAUTIOUS and text in difference.opinion.reason
 
 
-def _waived(difference: Difference, _: Facts) -> bool:
-    return difference.asked_by != PAIR and Promise.FEASIBLE in planner_class(difference.asked_by).waives
-
-
 def _cordoned(difference: Difference, facts: Facts) -> bool:
     cordoned = bool(facts.node(difference).get("spec", {}).get("unschedulable"))
     running = bool(facts.pod(difference)["spec"].get("nodeName"))
@@ -103,23 +99,27 @@ def _cordoned(difference: Difference, facts: Facts) -> bool:
 
 
 def _not_ready(difference: Difference, facts: Facts) -> bool:
-    conditions = facts.node(difference)["status"].get("conditions", ())
+    conditions = facts.node(difference).get("status", {}).get("conditions", ())
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
     return difference.danger is Danger.CAUTIOUS and not ready
 
 
 def _namespace_selector(difference: Difference, facts: Facts) -> bool:
-    """kube-scheduler's plugin refuses or allows because of a term whose namespaceSelector it reads without labels."""
-    about_pods = difference.danger is Danger.CAUTIOUS or difference.verdict.plugin == "InterPodAffinity"
-    return about_pods and any(_excludes_namespaces(pod) for pod in facts.pods.values())
-
-
-def _excludes_namespaces(pod: Json) -> bool:
-    return any(
+    """Its plugin forgets the labels of namespaces only for the terms of the pod that is placed."""
+    says_no = difference.verdict.plugin if difference.danger is Danger.DANGEROUS else difference.opinion.reason
+    excluding = any(
         requirement["operator"] in ("NotIn", "DoesNotExist")
-        for term in _required_pod_terms(pod)
+        for term in _required_pod_terms(facts.pod(difference))
         for requirement in (term.get("namespaceSelector") or {}).get("matchExpressions", ())
     )
+    return excluding and "affinity" in says_no.lower()
+
+
+def _resized(difference: Difference, facts: Facts) -> bool:
+    status = facts.pod(difference).get("status", {})
+    sizes = (status, *status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()))
+    in_flight = any("resources" in each or "allocatedResources" in each for each in sizes)
+    return in_flight and _says_no("requests")(difference, facts)
 
 
 def _required_pod_terms(pod: Json) -> Iterator[Json]:
@@ -129,7 +129,16 @@ def _required_pod_terms(pod: Json) -> Iterator[Json]:
 
 
 INTENDED: tuple[Intended, ...] = (
-    Intended("waived", "a planner that follows its source and promises no feasible moves (stable-paper)", _waived),
+    Intended(
+        "own nominee",
+        "a pending pod with our scheduler name holds no room on the node it is nominated to: only we would place it",
+        lambda difference, _: difference.fits_without_own_nominees,
+    ),
+    Intended(
+        "resize",
+        "the replacement of a pod in a resize counts as large as the pod is now: its template is not known",
+        _resized,
+    ),
     Intended(
         "cordoned",
         "a running pod never goes to a cordoned node, whatever it tolerates: its operator drains it",

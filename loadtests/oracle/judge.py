@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,10 +84,11 @@ class Oracle:
         refused = (f"{each['object']}: {each['message']}" for each in answer.get("invalid", ()))
         return Loaded(tuple(answer.get("stored", ())), tuple(refused))
 
-    async def judge(self, questions: Sequence[Question]) -> list[Verdict]:
-        """In order, from the state that was loaded."""
+    async def judge(self, questions: Sequence[Question], decided: Iterable[str] = ()) -> list[Verdict]:
+        """In order, from the state that was loaded. `decided`: UIDs of pods whose `nominatedNodeName` does not count:
+        whoever asks decides about them."""
         asked = [{"pod": each.uid, "node": each.node, "move": each.move} for each in questions]
-        answer = await self._ask({"judge": asked}) if asked else {}
+        answer = await self._ask({"judge": asked, "decided": list(decided)}) if asked else {}
         return [
             Verdict(each["fits"], each.get("plugin", ""), each.get("message", "")) for each in answer.get("answers", ())
         ]

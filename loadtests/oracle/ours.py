@@ -23,6 +23,7 @@ from reactor.cluster.records import Pod
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.eligibility import PROTECTED, Eligibility
 from reactor.errors import InputError, RematchError
+from reactor.planning.pending import pending_pods
 from reactor.planning.problem_builder import ProblemBuilder, fits_now
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Settings
@@ -52,6 +53,8 @@ class PlannedSequence:
     planner: str
     questions: tuple[Question, ...] = ()
     moves: int = 0
+    own_pending: tuple[str, ...] = ()
+    """UIDs of the pending pods that only we would place."""
     refused: str = ""
 
 
@@ -154,7 +157,9 @@ class OurSide:
             return PlannedSequence(planner, refused=str(error))
         evictions = (Question.eviction(left.uid) for left in plan.dumped)
         moves = (Question(move.uid, move.target, move=True) for move in plan.moves)
-        return PlannedSequence(planner, (*evictions, *moves), len(plan.moves))
+        pending = pending_pods(snapshot, settings)
+        own = (*pending.reserved_nodes, *(pod.uid for pod in pending.unsupported))
+        return PlannedSequence(planner, (*evictions, *moves), len(plan.moves), own)
 
 
 def _settings(draw: Draw, planner: str, nodes: Sequence[str]) -> Settings:

@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -63,6 +64,8 @@ type cluster struct {
 	loaded    objects
 	// pods by UID, as the questions so far have placed them.
 	pods map[string]*corev1.Pod
+	// decided are pods by UID whose nomination does not count.
+	decided sets.Set[string]
 }
 
 // movingSnapshot is handed to the plugins once and replaced whenever a pod is taken away or put somewhere.
@@ -177,7 +180,10 @@ func (nominator) DeleteNominatedPodIfExists(*corev1.Pod)                        
 func (nominator) UpdateNominatedPod(klog.Logger, *corev1.Pod, fwk.PodInfo)      {}
 func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo {
 	var found []fwk.PodInfo
-	for _, pod := range n.cluster.pods {
+	for uid, pod := range n.cluster.pods {
+		if n.cluster.decided.Has(uid) {
+			continue
+		}
 		if pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == node && !finished(pod) {
 			if info, err := framework.NewPodInfo(pod); err == nil {
 				found = append(found, info)
@@ -188,7 +194,8 @@ func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo {
 }
 
 // reset puts every pod and claim where it was loaded.
-func (c *cluster) reset() error {
+func (c *cluster) reset(decided []string) error {
+	c.decided = sets.New(decided...)
 	c.pods = make(map[string]*corev1.Pod, len(c.loaded.pods))
 	for _, pod := range c.loaded.pods {
 		c.pods[string(pod.UID)] = pod

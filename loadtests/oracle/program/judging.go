@@ -30,8 +30,8 @@ type prepared struct {
 	no    *verdict
 }
 
-func (c *cluster) judge(questions []question) ([]verdict, error) {
-	if err := c.reset(); err != nil {
+func (c *cluster) judge(questions []question, decided []string) ([]verdict, error) {
+	if err := c.reset(decided); err != nil {
 		return nil, err
 	}
 	verdicts := make([]verdict, 0, len(questions))

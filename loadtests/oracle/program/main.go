@@ -8,7 +8,8 @@
 //
 // A question is {"pod": UID, "node": name}: would kube-scheduler put this pod there now, or, if it runs already, its
 // replacement? With "move": true the pod is on that node for the questions after it; without a node it is evicted, and
-// its replacement waits. Each "judge" starts from the loaded state. A request that makes no sense is answered with
+// its replacement waits. Pods with their UID in "decided" hold no room on the node they are nominated to: whoever asks
+// decides about them. Each "judge" starts from the loaded state. A request that makes no sense is answered with
 // {"error": "..."}.
 package main
 
@@ -23,8 +24,9 @@ import (
 )
 
 type request struct {
-	Load  []json.RawMessage `json:"load"`
-	Judge []question        `json:"judge"`
+	Load    []json.RawMessage `json:"load"`
+	Judge   []question        `json:"judge"`
+	Decided []string          `json:"decided"`
 }
 
 type answer struct {
@@ -87,7 +89,7 @@ func respond(line []byte, before *cluster) (reply answer, loaded *cluster) {
 	case asked.Judge != nil && before == nil:
 		return answer{Error: `"judge" before "load"`}, before
 	case asked.Judge != nil:
-		verdicts, err := before.judge(asked.Judge)
+		verdicts, err := before.judge(asked.Judge, asked.Decided)
 		if err != nil {
 			return answer{Error: err.Error()}, before
 		}

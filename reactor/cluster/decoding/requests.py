@@ -22,7 +22,8 @@ Nanos = Mapping[str, int]
 _NO_AMOUNTS: Nanos = {}
 _NO_STATUS = WirePodStatus()
 _RESOURCES = msgspec.json.Decoder(WireResources)
-_POD_LEVEL = ("cpu", "memory", "hugepages-")
+_HUGE_PAGES = "hugepages-"
+_POD_LEVEL = ("cpu", "memory", _HUGE_PAGES)
 """Resources that a pod may request for all its containers together."""
 
 
@@ -89,7 +90,7 @@ class RequestsDecoder:
                 starting = _largest(starting, _added(self._in_spec(container, path), sidecars))
         needed = _largest(running, starting)
         if is_given(spec.resources):
-            needed = {**needed, **self._pod_level(spec, sizes, count_spec)}
+            needed = {**needed, **self._pod_level(spec, needed, sizes, count_spec)}
         if is_given(spec.overhead):
             needed = _added(needed, self._amounts.of(spec.overhead, "spec.overhead"))
         return needed
@@ -108,9 +109,17 @@ class RequestsDecoder:
             return _NO_AMOUNTS
         return self._containers.of(container.resources, f"{path}.resources")
 
-    def _pod_level(self, spec: WirePodSpec, sizes: _ActualSizes, count_spec: bool) -> Nanos:
-        given = self._stated.of(spec.resources, "spec.resources")
-        stated = {name: amount for name, amount in given.items() if name.startswith(_POD_LEVEL)}
+    def _pod_level(self, spec: WirePodSpec, containers: Nanos, sizes: _ActualSizes, count_spec: bool) -> Nanos:
+        """Where the pod has only a limit, it is the request, too, unless containers request the resource: the API
+        server's default."""
+        requested = self._stated.of(spec.resources, "spec.resources")
+        given = self._containers.of(spec.resources, "spec.resources")
+        stated = {
+            name: amount
+            for name, amount in given.items()
+            if name.startswith(_POD_LEVEL)
+            and (name in requested or name not in containers or name.startswith(_HUGE_PAGES))
+        }
         if not is_given(sizes.pod):
             return stated
         actual = self._actual(sizes.pod, sizes.pod_allocated, "status")

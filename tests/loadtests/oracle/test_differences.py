@@ -26,7 +26,7 @@ def cluster(*, cordoned: bool = False, ready: bool = True, running: bool = True,
     conditions = [{"type": "Ready", "status": str(ready)}]
     return Facts(
         [
-            {"kind": "Pod", "metadata": {"name": "a", "uid": "uid-a"}, "spec": spec},
+            {"kind": "Pod", "metadata": {"name": "a", "uid": "uid-a"}, "spec": spec, "status": {"resources": {}}},
             {
                 "kind": "Node",
                 "metadata": {"name": "worker-1", "uid": "uid-worker-1"},
@@ -57,7 +57,8 @@ def test_nothing_ordinary_is_intended() -> None:
 @pytest.mark.parametrize(
     ("difference", "facts", "name"),
     [
-        (Difference("stable-paper", ASKED, refused(), YES), cluster(), "waived"),
+        (Difference("stable", ASKED, refused(), YES, fits_without_own_nominees=True), cluster(), "own nominee"),
+        (Difference(PAIR, ASKED, FITS, Opinion(fits=False, reason="requests: lacks 1 cpu")), cluster(), "resize"),
         (Difference(PAIR, ASKED, FITS, Opinion(fits=False, reason="cordoned")), cluster(cordoned=True), "cordoned"),
         (Difference(PAIR, ASKED, FITS, Opinion(fits=False, reason="not ready")), cluster(ready=False), "not ready"),
         (

@@ -137,6 +137,10 @@ def test_containers_and_sidecars_with_their_probes_and_restarts() -> None:
         ({"containers": [container(resources={"limits": {"cpu": "2"}})]}, {"cpu": 2}),
         ({"containers": [container(resources={"limits": {"cpu": "2"}, "requests": {"cpu": 1}})]}, {"cpu": 1}),
         (
+            {"containers": [requesting(cpu="1")], "resources": {"limits": {"cpu": "5", "memory": "1k"}}},
+            {"cpu": 1, "memory": 1000},
+        ),
+        (
             {"containers": [requesting(cpu="100500u", memory="0.6"), requesting(cpu="100500u", memory="0.6")]},
             {"cpu": 0.201, "memory": 2},
         ),
