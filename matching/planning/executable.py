@@ -63,20 +63,21 @@ def executable(prepared: PreparedProblem, outcome: Outcome) -> Outcome:
     cause = outcome.cause
     if cause is BlockingCause.NO_STABLE_MATCHING:
         cause = BlockingCause.MOVE_ORDER
-    return replace(outcome, choice=_changed(prepared, outcome.choice, found), cause=cause, order=found.order)
+    return replace(outcome, choice=instead_of(prepared, outcome.choice, found.at), cause=cause, order=found.order)
 
 
-def _changed(prepared: PreparedProblem, wanted: Choice, found: _Executable) -> Choice:
-    arrays, ends = prepared.arrays, without_dumped(prepared.arrays, found.at)
+def instead_of(prepared: PreparedProblem, wanted: Choice, at: Ints) -> Choice:
+    """The choice with the placement `at`, because some of its moves are stuck, and what that means for each pod."""
+    arrays, ends = prepared.arrays, without_dumped(prepared.arrays, at)
     given_up, redirected = dict[int, str](), dict[int, str]()
-    for pod in np.flatnonzero(found.at != wanted.at).tolist():
+    for pod in np.flatnonzero(at != wanted.at).tolist():
         target = int(wanted.at[pod])
-        if found.at[pod] != arrays.current[pod]:
+        if at[pod] != arrays.current[pod]:
             redirected[pod] = f"not to {arrays.nodes[target].name}: moves there wait for each other's room"
         elif arrays.current[pod] != NOWHERE:
             given_up[pod] = f"kept here: {_why_not(ends, pod, target, arrays.nodes[target].name)}"
-    headroom = {pod: given for pod, given in wanted.headroom.items() if found.at[pod] == wanted.at[pod]}
-    return replace(wanted, at=found.at, headroom=headroom, given_up=given_up, redirected=redirected)
+    headroom = {pod: given for pod, given in wanted.headroom.items() if at[pod] == wanted.at[pod]}
+    return replace(wanted, at=at, headroom=headroom, given_up=given_up, redirected=redirected)
 
 
 def _why_not(ends: Ledger, pod: int, node: int, name: str) -> str:

@@ -188,9 +188,14 @@ def _worth_it(prepared: PreparedProblem, found: _Candidate, before: Score) -> bo
 
 def _within_budget(prepared: PreparedProblem, choice: Choice) -> Outcome:
     if within_budget(prepared.arrays, choice.at):
-        return Outcome(
-            choice, choice, BlockingCause.NOBODY_LEFT_OUT if choice.kept_on_node else BlockingCause.NO_STABLE_MATCHING
-        )
+        return Outcome(choice, choice, _cause(choice))
     cut = cut_to_budget(prepared, choice)
     note = budget_note(prepared.arrays, cut.at, choice.at)
     return Outcome(cut, choice, BlockingCause.BUDGET, stays_for_now(prepared.problem.options), (note,))
+
+
+def _cause(choice: Choice) -> BlockingCause:
+    """Of the blocking pairs that the matching leaves."""
+    if choice.given_up or choice.redirected:
+        return BlockingCause.MOVE_ORDER
+    return BlockingCause.NOBODY_LEFT_OUT if choice.kept_on_node else BlockingCause.NO_STABLE_MATCHING
