@@ -147,5 +147,5 @@ async def in_turn(plan: PlannedSequence, oracle: Oracle) -> list[Difference]:
     return [
         Difference(plan.planner, question, verdict, _YES, plan.questions[:at], fits_without_own_nominees=other.fits)
         for at, (question, verdict, other) in enumerate(zip(plan.questions, verdicts, alone, strict=True))
-        if not verdict.fits
+        if question.node and not verdict.fits
     ]

@@ -59,10 +59,6 @@ class Facts:
         self._pods: Mapping[str, Json] = {_uid(item): item for item in items if item["kind"] == "Pod"}
         self._nodes: Mapping[str, Json] = {item["metadata"]["name"]: item for item in items if item["kind"] == "Node"}
 
-    @property
-    def pods(self) -> Mapping[str, Json]:
-        return self._pods
-
     def pod(self, difference: Difference) -> Json:
         return self._pods[difference.question.uid]
 
