@@ -10,6 +10,7 @@
 | topology spread | `topology_spread` | inter-pod check |
 | host ports | `host_ports` | inter-pod check |
 | soft constraints (preferred..., ScheduleAnyway, PreferNoSchedule) | `soft` | a cost, never a veto |
+| spread of replicas without constraints of their own | `default_spread` | a cost, never a veto |
 
 A *veto* is a function of a pod's rules and one node. It returns the reason as a short text, or "" when it accepts the
 pair. `node_rules` calls all of them (`VETOES`), once per class of pods with equal rules and group of equal nodes.
