@@ -36,17 +36,17 @@ class Replicas:
         for row in asked:
             key = (pods[row].namespace, pods[row].workload)
             self.any[row] = len(self._rows[key]) + len(self._fixed[key]) > 1
-        self._zones = [node.labels.get(_ZONE) for node in placement.nodes]
+        zones = [node.labels.get(_ZONE, "") for node in placement.nodes]
+        self._zone: Ints = np.unique(["", *zones], return_inverse=True)[1][1:]
+        """By node; 0 without the label."""
 
     def added(self, row: int, broken: Matrix) -> Matrix:
         """By node. `broken`: the share of its soft constraints that the pod would break there."""
         there = self._others(row)
-        on_node = np.bincount(there, minlength=len(self._zones))
-        in_zone: dict[str | None, int] = {}
-        for node in there.tolist():
-            in_zone[self._zones[node]] = in_zone.get(self._zones[node], 0) + 1
-        in_zone[None] = 0
-        added: Matrix = 4.0 * on_node + 2.0 * np.array([in_zone.get(zone, 0) for zone in self._zones]) + 7.0 * broken
+        on_node = np.bincount(there, minlength=len(self._zone))
+        in_zone = np.bincount(self._zone[there], minlength=int(self._zone.max()) + 1)
+        in_zone[0] = 0
+        added: Matrix = 4.0 * on_node + 2.0 * in_zone[self._zone] + 7.0 * broken
         if self._placement.current[row] != NO_NODE:
             added[self._placement.current[row]] = 0.0
         return added
@@ -56,8 +56,9 @@ class Replicas:
         pod, placement = self._placement.pods[row], self._placement
         rows = np.array([each for each in self._rows[pod.namespace, pod.workload] if each != row], dtype=int)
         at = np.where(rows < row, placement.end[rows], placement.current[rows])
-        every = np.concatenate([at, np.array(self._fixed[pod.namespace, pod.workload], dtype=int)])
-        return every[every != NO_NODE]
+        every: Ints = np.concatenate([at, np.array(self._fixed[pod.namespace, pod.workload], dtype=int)])
+        there: Ints = every[every != NO_NODE]
+        return there
 
 
 def _is_spread(pod: Pod) -> bool:

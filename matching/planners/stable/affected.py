@@ -1,8 +1,9 @@
 """The scope `affected`: the fewest moves that make the unhappy pods happy.
 
 Where all placements can be enumerated (`all_placements`), the answer is exact: as many unhappy pods as possible become
-happy, with the fewest moves, among these with the fewest moves of happy pods, and preferably in a chain rather than by
-exchanges. On larger clusters `affected_search` searches. Pending pods are placed first and do not take part.
+happy, with the fewest moves, among these with the fewest moves of happy pods, preferably in a chain rather than by
+exchanges, and away from replicas. On larger clusters `affected_search` searches. Pending pods are placed first and do
+not take part.
 """
 
 from __future__ import annotations
@@ -68,8 +69,19 @@ def _best_first(prepared: PreparedProblem, check: HappinessCheck, placements: Pl
     moved = at != check.start
     of_happy = (moved & ~prepared.arrays.unhappy).sum(axis=1)
     overload = check.overload(loads).round(DECIMALS)
-    order = np.lexsort((overload, _moves_that_wait(at, check.start), of_happy, moved.sum(axis=1), -happy))
+    spread = _replica_costs(prepared, check, at)
+    order = np.lexsort((overload, spread, _moves_that_wait(at, check.start), of_happy, moved.sum(axis=1), -happy))
     yield from at[order[happy[order] > 0]]
+
+
+def _replica_costs(prepared: PreparedProblem, check: HappinessCheck, at: Ints) -> Floats:
+    """For each placement: what the replicas beside the moved pods cost these."""
+    costs, rows, spread = np.zeros(len(at)), np.arange(len(at)), prepared.arrays.default_spread
+    if spread is not None:
+        for pod in check.unhappy[spread.applies[check.unhappy]].tolist():
+            costs += spread.cost(pod, at)[rows, at[:, pod]]
+    rounded: Floats = costs.round(DECIMALS)
+    return rounded
 
 
 def _moves_that_wait(at: Ints, start: Ints) -> Ints:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
+from matching.model.arrays import Arrays
 from matching.model.ledger import Ledger
 from matching.plan import Measures, PlannedMove, Rejected, Unplaced
 from matching.planning.move_order import by_value
@@ -24,6 +25,7 @@ from matching.planning.reasons.wording import (
     shares,
     unhappy_on,
 )
+from matching.preferences import MatchedLoads
 from matching.problem import Pod
 
 MOST_EXPLAINED = 100
@@ -69,7 +71,7 @@ class _MoveExplanation:
         self._position = positions(self._order, len(prepared.arrays.nodes))
         self._rank = int(self._position[target])
         self._distances = prepared.preferences.distances(turn.pod, turn.matched)
-        self._replicas = _ReplicaTexts(prepared, turn)
+        self._replicas = ReplicaTexts(prepared.arrays, turn.pod, turn.matched)
 
     def move(self, choice: Choice, before: Measures, after: str) -> PlannedMove:
         arrays = self._prepared.arrays
@@ -111,14 +113,14 @@ class _MoveExplanation:
         return f"choice {position}, distance {self._distances[node]:.2f}{self._replicas.of(node)}"
 
 
-class _ReplicaTexts:
+class ReplicaTexts:
     """Where the other replicas of a pod that is spread are, at its turn."""
 
-    def __init__(self, prepared: PreparedProblem, turn: Turn) -> None:
-        spread = prepared.arrays.default_spread
+    def __init__(self, arrays: Arrays, pod: int, matched: MatchedLoads) -> None:
+        spread = arrays.default_spread
         self._counts = None
-        if spread is not None and spread.applies[turn.pod]:
-            self._counts = spread.replicas(turn.pod, turn.matched.where[None])
+        if spread is not None and spread.applies[pod]:
+            self._counts = spread.replicas(pod, matched.where[None])
 
     def of(self, node: int) -> str:
         if self._counts is None:

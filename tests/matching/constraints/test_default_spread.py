@@ -100,19 +100,19 @@ def test_no_running_pod_moves_for_it() -> None:
 
 def test_an_unhappy_replica_does_not_move_beside_another() -> None:
     """Both nodes relieve it; the one with the replica fits better."""
-    nodes = [_node("hot", 4.0), _node("near", 8.0), _node("far", 16.0)]
+    nodes = [_node("hot", 4.0), _node("near", 8.0), _node("roomy", 16.0)]
     pods = [_pod("web-1", node="hot", cpu=3.9, happy=False), _pod("web-2", node="near")]
     plan = _plan(pods, nodes, scope=Scope.UNHAPPY)
-    assert [(move.pod, move.target) for move in plan.moves] == [("shop/web-1", "far")]
+    assert [(move.pod, move.target) for move in plan.moves] == [("shop/web-1", "roomy")]
     near = next(each for each in plan.moves[0].rejected if each.node == "near")
     assert "1 replica of its workload there" in near.reason
 
 
 @pytest.mark.parametrize("scope", [Scope.AFFECTED, Scope.CLUSTER])
 def test_nor_in_the_other_scopes(scope: Scope) -> None:
-    nodes = [_node("hot", 4.0), _node("near", 8.0), _node("far", 16.0)]
+    nodes = [_node("hot", 4.0), _node("near", 8.0), _node("roomy", 16.0)]
     pods = [_pod("web-1", node="hot", cpu=3.9, happy=False), _pod("web-2", node="near")]
-    assert [move.target for move in _plan(pods, nodes, scope=scope).moves] == ["far"]
+    assert [move.target for move in _plan(pods, nodes, scope=scope).moves] == ["roomy"]
 
 
 SELECTOR = Selector((Requirement("app", "In", ("web",)),))

@@ -31,8 +31,8 @@ from matching.testing.random_problems import problem_with_pod_rules, random_prob
 
 CLUSTERS = int(os.environ.get("REMATCH_SEARCH_CLUSTERS", "30"))
 """For each planner."""
-STEPS = 2_000
-"""For each pair of a pod and a node. Far above what a search needs (the most seen is below 300), far below a hang."""
+STEPS = 10_000
+"""For each pair of a pod and a node. Far above what a search needs (the most seen is below 700), far below a hang."""
 
 FUNCTION_MODULE = "rematch_search_function"
 PARAMETERS: dict[str, dict[str, object]] = {
