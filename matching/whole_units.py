@@ -19,7 +19,7 @@ from matching.problem import Amounts
 
 _THOUSAND = 1000
 _SAME = 1e-6
-"""A float that is nearer than this to a whole number of thousandths stands for that number: 0.29 * 1000 is not 290."""
+"""A float nearer than this to a whole number of thousandths stands for that number: 1.001 * 1000 is not 1001."""
 _MOST = 2.0**50
 """Larger amounts (a pebibyte, 10^12 cores) count as this much, and no node has room for one that is larger. So the sums
 on a node stay below 2^53, up to which floats hold whole numbers exactly."""

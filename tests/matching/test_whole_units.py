@@ -23,7 +23,7 @@ def test_arrays_say_the_same_as_the_definition(amounts: tuple[list[float], list[
 
 
 @pytest.mark.parametrize(
-    ("amount", "expected"), [(0.29, 290), (0.3, 300), (1 / 3, 334), (5, 5000), (6597069766657.0, 6597069766657000)]
+    ("amount", "expected"), [(1.001, 1001), (0.3, 300), (1 / 3, 334), (5, 5000), (6597069766657.0, 6597069766657000)]
 )
 def test_finer_fractions_are_rounded_up(amount: float, expected: int) -> None:
     assert thousandths((amount,)) == (expected,)
