@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
-.PHONY: help setup run demo test test-browser test-cluster test-nodes check format bench bench-against same-plans bench-cluster bench-nodes lock clean
+.PHONY: help setup run demo test test-browser test-cluster test-nodes check format test-searches bench bench-against same-plans oracle bench-cluster bench-nodes lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ test-nodes: $(READY) ## whole runs on real nodes: kubelets, containerd, Promethe
 	$(BIN)/rematch lab tools nodes
 	$(BIN)/python -m pytest -m nodes tests/nodes
 
+test-searches: $(READY) ## every planner on 5,000 random clusters: every search ends (about 10 minutes) [CLUSTERS=5000]
+	REMATCH_SEARCH_CLUSTERS=$(or $(CLUSTERS),5000) $(BIN)/python -m pytest tests/matching/planners/test_searches_end.py
+
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -71,6 +74,9 @@ bench-against: $(READY) ## this version against another, as ratios: make bench-a
 same-plans: $(READY) ## does this version decide as another does? make same-plans REV=main [PROBLEMS=2000] [SNAPSHOTS=1000] (10 minutes)
 	@test -n "$(REV)" || { echo "name the revision to compare with: make same-plans REV=main"; exit 1; }
 	$(BIN)/python -m loadtests.same_plans --against $(REV) $(if $(PROBLEMS),--problems $(PROBLEMS)) $(if $(SNAPSHOTS),--snapshots $(SNAPSHOTS))
+
+oracle: $(READY) ## do we allow only what kube-scheduler allows? make oracle [SEEDS=1000 or SEEDS=5000-6000] (1,000 clusters: 15 minutes)
+	$(BIN)/python -m loadtests.oracle $(if $(SEEDS),--seeds $(SEEDS))
 
 bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes (about 20 minutes; root), report in docs/experiment-stable
 	@test "$$(id -u)" = 0 || { echo "bench-nodes needs root for real nodes; without: $(BIN)/rematch lab experiment stable --no-real"; exit 1; }

@@ -14,6 +14,7 @@ from matching.array_types import NOWHERE
 from matching.model.ledger import Ledger
 from matching.plan import Rejected
 from matching.planning.prepared import PreparedProblem, prepare
+from matching.planning.reasons.moves import ReplicaTexts
 from matching.planning.reasons.obstacles import Kind, Obstacles
 from matching.planning.reasons.wording import PENDING, may_not_stay, percent, shares
 from matching.preferences import MatchedLoads, Preferences
@@ -45,6 +46,7 @@ class _PodView:
         self._in_scope = bool(prepared.movable[pod])
         self._current = int(prepared.arrays.current[pod])
         self._matched = MatchedLoads(prepared.arrays)
+        self._replicas = ReplicaTexts(prepared.arrays, pod, self._matched)
         self._now = Ledger(prepared.arrays, prepared.arrays.current)
         others = prepared.arrays.current.copy()
         others[pod] = NOWHERE
@@ -116,14 +118,16 @@ class _PodView:
         if found := self._obstacles.text(node):
             return found
         if self._current not in self._position:
-            return f"has room: choice {self._position[node]}, distance {self._distances[node]:.2f}"
+            distance = f"distance {self._distances[node]:.2f}{self._replicas.of(node)}"
+            return f"has room: choice {self._position[node]}, {distance}"
         if self._relieving is None:
             return self._by_nearness(node)
         return f"{'a rematch may move it there' if self._relieves(node) else 'no relief'}: {self._loads(node)}"
 
     def _loads(self, node: int) -> str:
         here = self._matched.own_node_load(self._pod)
-        return f"at peak it would be at {percent(self._with_pod[node])}, its own node is at {percent(here)}"
+        loads = f"at peak it would be at {percent(self._with_pod[node])}, its own node is at {percent(here)}"
+        return loads + self._replicas.of(node)
 
     def _by_nearness(self, node: int) -> str:
         there, here = self._distances[node], self._distances[self._current]

@@ -11,6 +11,8 @@ back. Nodes that, with the pod, would at its turn be less loaded than its curren
 then its current node, then the others; distance decides within each group. When its node was overloaded and is no
 longer, because pods that rank above it left, its current node comes first: not all pods have to leave.
 
+A pending or unhappy pod also looks at where the replicas of its workload are (`matching.constraints.default_spread`).
+
 Nodes prefer the pod that uses more CPU (axis 0). Pods without a node come after all running ones, by priority, then by
 CPU: they never displace a running pod.
 """
@@ -40,9 +42,12 @@ class MatchedLoads:
     preferences are made once: the loads stay as they were before the matching.
     """
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, where: Ints | None = None) -> None:
+        """`where` has the node of each pod before the matching, if that is not the current one for all."""
         self._arrays = arrays
         self._after = arrays.options.availability is Availability.AFTER
+        self.where: Ints = (arrays.current if where is None else where).copy()
+        """The node of each pod: of matched pods the new one, for the spread of replicas."""
         self.load: Floats = arrays.background + arrays.taken_now.peak
         """Peaks by axis and node, as an unhappy pod sees them."""
         self.used: Floats = np.zeros_like(arrays.allocatable)
@@ -51,6 +56,7 @@ class MatchedLoads:
         self._overloaded_before = share_of_room(self.load, arrays.allocatable).max(axis=0) > limit + TOLERANCE
 
     def put(self, pod: int, node: int) -> None:
+        self.where[pod] = node
         if self._after:
             self.used[:, node] += self._arrays.usage[:, pod]
         current = int(self._arrays.current[pod])
@@ -63,6 +69,7 @@ class MatchedLoads:
     def put_all(self, pods: Ints, nodes: Ints) -> None:
         """Several pods, one after the other."""
         current, moved = self._arrays.current[pods], nodes != self._arrays.current[pods]
+        self.where[pods] = nodes
         for axis in range(len(self.load)):
             if self._after:
                 np.add.at(self.used[axis], nodes, self._arrays.usage[axis, pods])
@@ -74,6 +81,7 @@ class MatchedLoads:
 
     def drop(self, pod: int) -> None:
         """The pod got no node and no longer counts on its current one."""
+        self.where[pod] = NOWHERE
         current = int(self._arrays.current[pod])
         if current != NOWHERE and self._arrays.options.inertia > 0:
             self.load[:, current] -= self._arrays.peak[:, pod]
@@ -184,9 +192,13 @@ class Preferences:
         return np.concatenate(parts)
 
     def costs(self, pod: int, matched: MatchedLoads | None = None) -> Floats:
-        """Distances, less the inertia for a happy pod's current node; smaller is better."""
-        current = self._arrays.current[pod]
+        """Distances, less the inertia for a happy pod's current node, and with the replicas of a pod that is spread;
+        smaller is better."""
+        current, spread = self._arrays.current[pod], self._arrays.default_spread
         distances = self.distances(pod, matched)
+        if spread is not None and spread.applies[pod] and matched is not None:
+            spread_out: Floats = (distances + spread.cost(pod, matched.where[None])[0]).round(DECIMALS)
+            return spread_out
         if current == NOWHERE or self._arrays.unhappy[pod] or self._arrays.options.inertia == 0:
             return distances
         costs = distances.copy()

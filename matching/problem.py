@@ -17,7 +17,8 @@ TOLERANCE = 1e-9
 _NO_LABELS: Mapping[str, str] = {}
 
 Amounts = tuple[float, ...]
-"""One number per axis of the problem, in the axis' own unit (cores, bytes); shares are made inside, once."""
+"""One number per axis of the problem, in the axis' own unit (cores, bytes); shares are made inside, once. Requests and
+allocatable count in whole thousandths, rounded up (`matching.whole_units`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from reactor.decision.decide import Trigger, decide
 from reactor.decision.eligibility import Eligibility
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
 from reactor.execution.executor import Executor
-from reactor.planning.pending import check_reservations, pending_pods
+from reactor.planning.pending import check_reservations, fit_beside_nominated, pending_pods
 from reactor.planning.problems import placement_problem, rematch_problem
 from reactor.record.logs import cycle_context
 from reactor.record.recorder import Recorder
@@ -100,7 +100,8 @@ async def _place_pending(parts: CycleParts, snapshot: Snapshot, settings: Settin
         plan = await _solve(parts, settings, problem)
     placement = Placement(plan, (), pending.unsupported, checked.bindable)
     replacements = {move.replacement for move in snapshot.moves.in_flight}
-    moves = [move for move in placement.moves if settings.mode is Mode.ACT or move.uid in replacements]
+    placed = fit_beside_nominated(plan.moves if plan is not None else (), snapshot, checked.kept)
+    moves = [move for move in (*checked.bindable, *placed) if settings.mode is Mode.ACT or move.uid in replacements]
     bound = await parts.executor.bind(moves, snapshot)
     for one in bound:
         if one.succeeded:

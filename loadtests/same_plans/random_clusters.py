@@ -140,7 +140,7 @@ class Cluster:
             self.add(
                 "Node", "v1", node_object(draw, name, at, cores=4 if self.equal_sizes else draw.choice([2, 2, 4, 4, 8]))
             )
-            self._measure_node(name)
+            self.measure_node(name)
 
     def documents(self) -> list[Json]:
         """One List of all objects, and one for each kind of metrics. Sometimes a whole kind is missing."""
@@ -166,13 +166,13 @@ class Cluster:
         for number in range(replicas):
             self._add_pod(workload, spec, number)
         if draw.chance(0.3):
-            self._add_pdbs(workload)
+            self.add_pdbs(workload)
         if spec.get("volumes"):
             self._add_storage(workload)
 
     def _add_pod(self, workload: RandomWorkload, template: Json, number: int) -> None:
         draw, uid = self.draw, f"uid-{workload.name}-{number}"
-        node = self._pick_node(workload, number)
+        node = self.pick_node(workload, number)
         status = pod_status(draw, node)
         spec = {**template, "nodeName": node} if node else dict(template)
         if node is None and draw.chance(0.15):
@@ -183,13 +183,13 @@ class Cluster:
             self.pending.append(uid)
             return
         self.running += [uid] * (workload.kind in ("ReplicaSet", "StatefulSet"))
-        self._measure_pod(pod, node)
+        self.measure_pod(pod, node)
         if draw.chance(0.5):
             self.failing.append(uid)
             for event in pod_events(draw, pod):
                 self.add("Event", "v1", event)
 
-    def _pick_node(self, workload: RandomWorkload, number: int) -> str | None:
+    def pick_node(self, workload: RandomWorkload, number: int) -> str | None:
         """The first nodes get more pods, so that the load is uneven."""
         if workload.kind == "DaemonSet":
             return self.node_names[number]
@@ -199,7 +199,7 @@ class Cluster:
             return "worker-gone"
         return self.node_names[int(len(self.node_names) * self.draw.random() ** 1.8)]
 
-    def _measure_pod(self, pod: Json, node: str) -> None:
+    def measure_pod(self, pod: Json, node: str) -> None:
         draw, meta = self.draw, pod["metadata"]
         digits = 0 if self.equal_sizes else 3
         cores, memory = draw.amount(0.02, 1.5, digits), draw.amount(0.05, 2.0, digits) * GIB
@@ -219,7 +219,7 @@ class Cluster:
         }
         self.add("PodMetrics", "metrics.k8s.io/v1beta1", metrics)
 
-    def _measure_node(self, name: str) -> None:
+    def measure_node(self, name: str) -> None:
         """Some nodes have no metrics."""
         draw, (cores, memory) = self.draw, self.used[name]
         if draw.chance(0.1):
@@ -234,7 +234,7 @@ class Cluster:
         }
         self.add("NodeMetrics", "metrics.k8s.io/v1beta1", metrics)
 
-    def _add_pdbs(self, workload: RandomWorkload) -> None:
+    def add_pdbs(self, workload: RandomWorkload) -> None:
         for number in range(self.draw.choice([1, 1, 1, 2])):
             pdb = {
                 "metadata": metadata(f"{workload.name}-budget-{number}", workload.namespace),

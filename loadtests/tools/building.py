@@ -28,6 +28,7 @@ from loadtests.tools.catalogue import (
     Program,
     ToolMissing,
     first_version,
+    go_files,
     parts,
 )
 from loadtests.tools.processes import CommandFailed, Progress, run
@@ -114,6 +115,8 @@ class Builder:
             _write(folder / "go.mod", lines)
         if module.main:
             _write(folder / "main.go", [module.main])
+        if module.sources:
+            _copy_sources(module.sources, folder)
         return folder
 
     async def _downloaded(self, module: GoModule, folder: Path) -> dict[str, str]:
@@ -128,6 +131,14 @@ class Builder:
 
 def _write(path: Path, lines: list[str]) -> None:
     path.write_text("\n".join(lines) + "\n")
+
+
+def _copy_sources(sources: Path, folder: Path) -> None:
+    """A file that is gone there would still be compiled here."""
+    for older in go_files(folder):
+        older.unlink()
+    for source in go_files(sources):
+        shutil.copyfile(source, folder / source.name)
 
 
 def _staged(go_mod: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,6 +34,8 @@ class GoModule:
     replaces: tuple[str, ...] = ()
     main: str = ""
     """Source of a main package, where the module has only the library."""
+    sources: Path | None = None
+    """A folder with the Go files of a main package of ours, which uses the module as a library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +95,41 @@ import (
 func main() { etcdmain.Main(os.Args) }
 """
 _KUBERNETES = GoModule("kubernetes", "k8s.io/kubernetes", _K8S, staging=f"0.{_K8S.removeprefix('1.')}")
+ORACLE = "rematch-oracle"
+_ORACLE_SOURCES = Path(__file__).parent.parent / "oracle" / "program"
 _KWOK_MODULE = GoModule("kwok", "sigs.k8s.io/kwok", _KWOK)
 _STAGES = ("kustomize/stage/node/fast", "kustomize/stage/node/heartbeat-with-lease", "kustomize/stage/pod/fast")
 _MINOR = int(_K8S.split(".")[1])
 _ONE_MINOR = (f"1.{_MINOR}", f"1.{_MINOR + 1}")
 """Components of one control plane have to be of one minor version."""
+_NEVER = ("0", "0")
+
+
+_VERSION_PACKAGE = "k8s.io/component-base/version"
+_K8S_STAMPS = (
+    f"{_VERSION_PACKAGE}.gitVersion=v{_K8S}",
+    f"{_VERSION_PACKAGE}.gitMajor=1",
+    f"{_VERSION_PACKAGE}.gitMinor={_MINOR}",
+)
 
 
 def _kubernetes(name: str, seconds: int, *groups: Group) -> Program:
-    package = "k8s.io/component-base/version"
-    stamps = (f"{package}.gitVersion=v{_K8S}", f"{package}.gitMajor=1", f"{package}.gitMinor={_MINOR}")
-    build = GoBuild(_KUBERNETES, f"k8s.io/kubernetes/cmd/{name}", seconds, stamps)
+    build = GoBuild(_KUBERNETES, f"k8s.io/kubernetes/cmd/{name}", seconds, _K8S_STAMPS)
     if name == "kubectl":
         return Program(name, _K8S, build, frozenset(groups), ("1.30", "2"), ("version", "--client"))
     return Program(name, _K8S, build, frozenset(groups), _ONE_MINOR)
+
+
+def oracle_program(sources: Path) -> Program:
+    """Our program around kube-scheduler's plugins. Another source is another version; one on the PATH never will do."""
+    content = b"".join(path.name.encode() + path.read_bytes() for path in go_files(sources))
+    module = GoModule("oracle", "k8s.io/kubernetes", _K8S, staging=_KUBERNETES.staging, sources=sources)
+    version = f"{_K8S}-{hashlib.sha256(content).hexdigest()[:12]}"
+    return Program(ORACLE, version, GoBuild(module, ".", 100, _K8S_STAMPS), frozenset({Group.CLUSTER}), _NEVER)
+
+
+def go_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.go"))
 
 
 def _debian(name: str, suitable: tuple[str, str], package: str = "") -> Program:
@@ -128,6 +152,7 @@ CATALOGUE: tuple[Program, ...] = (
     _kubernetes("kubectl", 26, Group.CLUSTER, Group.NODES),
     _kubernetes("kubelet", 26, Group.NODES),
     _kubernetes("kube-proxy", 10, Group.NODES),
+    oracle_program(_ORACLE_SOURCES),
     Program("etcd", _ETCD,
             GoBuild(GoModule("etcd", "go.etcd.io/etcd/server/v3", _ETCD, main=_ETCD_MAIN), ".", 35),
             frozenset({Group.CLUSTER, Group.NODES}), ("3.5", "4")),

@@ -66,13 +66,13 @@ def carry_out(moves: MoveQueue, value: int) -> None:
 
 
 @compiled
-def proceed(moves: MoveQueue, with_room: bool) -> int:
+def proceed(moves: MoveQueue) -> int:
     """Until nothing is ready (NOTHING), or until the next move is of a pod with inter-pod constraints."""
     while moves.sizes[0] > 0:
         value = pop(moves.heap, moves.sizes[0])
         moves.sizes[0] -= 1
         target = moves.target[value]
-        if with_room and (moves.slots[target] < 1 or not roomy(moves.free, moves.least, value, target)):
+        if moves.slots[target] < 1 or not roomy(moves.free, moves.least, value, target):
             moves.following[value] = moves.first[target]
             moves.first[target] = value
         elif moves.involved[value]:

@@ -12,6 +12,7 @@
 | host ports | `host_ports` | inter-pod check |
 | limits of attached volumes | `volume_limits` | counted by `inter_pod` |
 | soft constraints (preferred..., ScheduleAnyway, PreferNoSchedule) | `soft` | a cost, never a veto |
+| spread of replicas without constraints of their own | `default_spread` | a cost, never a veto |
 
 A *veto* is a function of a pod's rules and one node. It returns the reason as a short text, or "" when it accepts the
 pair. `node_rules` calls all of them (`VETOES`), once per class of pods with equal rules and group of equal nodes.

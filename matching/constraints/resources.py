@@ -12,7 +12,7 @@ from matching.problem import TOLERANCE
 
 def least_free(request: Floats) -> Floats:
     """What must be free on each axis for a pod to fit, in the shape of `request`."""
-    return np.where(request > 0, request - TOLERANCE, -np.inf)
+    return np.where(request > 0, request, -np.inf)
 
 
 def fits_requests(free: Floats, least: Floats) -> Mask:
@@ -24,7 +24,7 @@ def fits_requests(free: Floats, least: Floats) -> Mask:
 def shortfall(free: Floats, request: Floats) -> Floats:
     """How much of each axis is missing, in the shape of `free`."""
     short: Floats = (request[:, None] - free).clip(min=0.0)
-    short[(short <= TOLERANCE) | (request == 0)[:, None]] = 0.0
+    short[request == 0] = 0.0
     return short
 
 

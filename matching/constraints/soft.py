@@ -8,7 +8,8 @@ is left out:
 - spread (2): ScheduleAnyway constraints: how full the node's domain is between the emptiest (0) and the fullest (1).
 
 The counts are those before the plan, without the pod itself, so that preferences stay fixed while pods are matched. Not
-covered: soft constraints that running pods have about a new one, and kube-scheduler's default topology spread.
+covered: soft constraints that running pods have about a new one. kube-scheduler's default topology spread is in
+`default_spread`.
 """
 
 from __future__ import annotations

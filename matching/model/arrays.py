@@ -1,6 +1,7 @@
 """A problem as arrays: checked, sorted by name (so the order of the input never matters), in shares of capacity.
 
-Axis-major, shape (axes, pods) or (axes, nodes); one unit of an axis is the largest allocatable of any node.
+Axis-major, shape (axes, pods) or (axes, nodes); one unit of an axis is the largest allocatable of any node. Requests,
+and what they may take of a node, are whole numbers instead (`whole_units`).
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from operator import attrgetter
 
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.constraints import resources
+from matching.constraints.default_spread import DefaultSpread, default_spread
 from matching.constraints.inter_pod import InterPodConstraints, inter_pod_constraints
 from matching.constraints.soft import SoftConstraints, soft_constraints
 from matching.constraints.taints import cordoned
 from matching.problem import Amounts, Node, Options, Pod, Problem, ProblemError, Scope
+from matching.whole_units import by_axis, whole_units
 
 ALWAYS_NEEDED = ("cpu", "memory")
 
@@ -32,8 +34,11 @@ class Arrays:
     nodes: tuple[Node, ...]
     unit: Floats
     """What one share of each axis is in the unit of the axis."""
+    request_unit: Floats
+    """What 1 of `request` and `requestable` is in the unit of the axis."""
     usage: Floats
     request: Floats
+    """Whole numbers: sums and comparisons are exact."""
     peak: Floats
     current: Ints
     """Index of the node a pod runs on; NOWHERE when pending or on a node that is not in the problem."""
@@ -46,6 +51,8 @@ class Arrays:
     headroom_exempt: Mask
     """Happy, with inertia above 0: needs no headroom on its current node."""
     allocatable: Floats
+    requestable: Floats
+    """Allocatable in the whole units of `request`."""
     background: Floats
     max_pods: Ints
     open_to_moves: Mask
@@ -56,6 +63,8 @@ class Arrays:
     """None when no pod has any. `Ledger` applies them."""
     soft: SoftConstraints | None
     """None when no pod has any, or when `soft_weight` is 0."""
+    default_spread: DefaultSpread | None
+    """The same."""
 
     @cached_property
     def least_free(self) -> Floats:
@@ -69,9 +78,10 @@ class Arrays:
 
     @cached_property
     def numpy_only(self) -> Mask:
-        """Unhappy pods and pods with soft constraints: their preferences are not by distance alone, so the compiled
-        loops do not handle them."""
-        return self.unhappy if self.soft is None else self.unhappy | self.soft.has_any
+        """Unhappy pods, pods with soft constraints and pods that are spread: their preferences are not by distance
+        alone, so the compiled loops do not handle them."""
+        found = self.unhappy if self.soft is None else self.unhappy | self.soft.has_any
+        return found if self.default_spread is None else found | self.default_spread.applies
 
     @cached_property
     def taken_now(self) -> Taken:
@@ -142,37 +152,43 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
     allocatable = _amounts(nodes, "allocatable", [node.allocatable for node in nodes], axes)
     background = _amounts(nodes, "background", [node.background or nothing for node in nodes], axes)
     _check_nodes(nodes, allocatable, axes)
+    whole = whole_units(_amounts(pods, "request", [pod.request for pod in pods], axes), allocatable)
     unit = allocatable.max(axis=1, initial=0.0)
     unit[unit == 0] = 1.0
-    shares = unit[:, None]
     hard_only = np.array([axis in problem.hard_only for axis in axes], dtype=bool)
     measured_unit = np.where(hard_only, np.inf, unit)[:, None]
     current = _current_nodes(pods, nodes)
     fixed = np.array([bool(pod.fixed) for pod in pods], dtype=bool)
     without_node = np.array([pod.node is None for pod in pods], dtype=bool)
     unhappy = np.array([not pod.happy for pod in pods], dtype=bool) & (current != NOWHERE)
+    pending = without_node & ~fixed
+    soft_weight = problem.options.soft_weight
+    soft = soft_constraints(pods, nodes, problem.namespaces, current) if soft_weight else None
     return Arrays(
         axes=axes,
         options=problem.options,
         pods=pods,
         nodes=nodes,
         unit=unit,
+        request_unit=whole.unit,
         usage=_amounts(pods, "usage", [pod.usage for pod in pods], axes) / measured_unit,
-        request=_amounts(pods, "request", [pod.request for pod in pods], axes) / shares,
+        request=whole.request,
         peak=_amounts(pods, "peak", [pod.peak for pod in pods], axes) / measured_unit,
         current=current,
         fixed=fixed | ((current == NOWHERE) & ~without_node),
         without_node=without_node,
-        pending=without_node & ~fixed,
+        pending=pending,
         unhappy=unhappy,
         headroom_exempt=~unhappy & (current != NOWHERE) & (problem.options.inertia > 0),
-        allocatable=allocatable / shares,
+        allocatable=allocatable / unit[:, None],
+        requestable=whole.allocatable,
         background=background / measured_unit,
         max_pods=np.array([node.max_pods for node in nodes], dtype=np.int64),
         open_to_moves=np.array([node.measured and not cordoned(node) for node in nodes], dtype=bool),
         hard_only=hard_only,
         inter_pod=inter_pod_constraints(pods, nodes, problem.namespaces),
-        soft=soft_constraints(pods, nodes, problem.namespaces, current) if problem.options.soft_weight else None,
+        soft=soft,
+        default_spread=default_spread(pods, nodes, current, pending | unhappy, soft) if soft_weight else None,
     )
 
 
@@ -186,8 +202,7 @@ def _amounts(owners: Sequence[Pod | Node], what: str, rows: Sequence[Amounts], a
         at = next(at for at, row in enumerate(rows) if len(row) != len(axes))
         counts = f"{len(rows[at])} amounts, the problem has {len(axes)} axes {axes}"
         raise ProblemError(f"{_called(owners[at])}: {what} has {counts}")
-    flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=len(rows) * len(axes))
-    values = flat.reshape(len(rows), len(axes)).T.copy()
+    values = by_axis(rows, len(axes))
     wrong = np.argwhere(~np.isfinite(values) | (values < 0))
     if len(wrong):
         axis, at = wrong[0]

@@ -24,7 +24,7 @@ class Ledger:
         self._arrays = arrays
         nodes = len(arrays.nodes)
         there = _taken(arrays, at)
-        self.free = arrays.allocatable - there.request
+        self.free = arrays.requestable - there.request
         self.load = arrays.background + there.peak
         self.slots = arrays.max_pods - there.slots
         self._least_free, self._least_spare = arrays.least_free, arrays.least_spare
@@ -53,6 +53,15 @@ class Ledger:
         self.load[:, node] -= self._arrays.peak[:, pod]
         self.slots[node] += 1
         self.inter_pod.take(pod)
+
+    def shift(self, pod: int, source: int, target: int) -> None:
+        """From one node to another; either may be NOWHERE."""
+        if source != NOWHERE:
+            self.take(pod, source)
+        if target != NOWHERE:
+            self.put(pod, target)
+        else:
+            self.inter_pod.remove(pod)
 
     def fits(self, pod: int) -> Mask:
         """By requests, pod count and inter-pod constraints: the part of kube-scheduler's filters that changes with
@@ -111,7 +120,12 @@ class Ledger:
 
 def before_the_moves(arrays: Arrays, at: Ints) -> Ledger:
     """All pods on their current nodes, without those that `at` dumps: they are gone before the first move."""
-    ledger = Ledger(arrays, np.where(at == NOWHERE, NOWHERE, arrays.current))
+    return without_dumped(arrays, np.where(at == NOWHERE, NOWHERE, arrays.current))
+
+
+def without_dumped(arrays: Arrays, at: Ints) -> Ledger:
+    """As in `at`; running pods that are NOWHERE there count nowhere for inter-pod constraints, too."""
+    ledger = Ledger(arrays, at)
     for pod in np.flatnonzero((at == NOWHERE) & (arrays.current != NOWHERE)).tolist():
         ledger.inter_pod.remove(pod)
     return ledger

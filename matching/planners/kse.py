@@ -187,7 +187,8 @@ class RefineStep:
 
 
 class RefineState:
-    """A placement that is refined move by move. The average is fixed at the start, so that the search ends."""
+    """A placement that is refined move by move. The average is fixed at the start, so a light node never becomes heavy.
+    No pod moves twice, so the search ends also where rounding says otherwise."""
 
     def __init__(self, prepared: PreparedProblem, loads: NodeLoads, at: Ints, overload: float) -> None:
         self.prepared, self.at = prepared, at.copy()
@@ -242,6 +243,7 @@ class RefineState:
         self.now[step.source] -= added[step.source]
         self.now[step.target] += added[step.target]
         self.at[step.pod] = step.target
+        self._may_give[step.pod] = False
         if self.now[step.source] < self.average:
             self._exhausted.clear()
 
@@ -250,7 +252,8 @@ StepRule = Callable[[RefineState], RefineStep | None]
 
 
 def closest_pair(state: RefineState) -> RefineStep | None:
-    """For the heaviest node with a possible move: the pod and node that come closest to the limit from below."""
+    """For the heaviest node with a possible move: the pod and node that come closest to the limit from below. Each
+    pod's feasible nodes are looked up once."""
     light = state.light()
     for node in state.givers():
         pods = state.pods_of(node)

@@ -101,7 +101,7 @@ class _NetworkPlacement:
         if not possible.any():
             return
         if self._axis in self._prepared.arrays.pods[pod].unknown or not known.any():
-            node = self._prepared.preferences.choose(pod, possible, MatchedLoads(self._prepared.arrays))
+            node = self._prepared.preferences.choose(pod, possible, MatchedLoads(self._prepared.arrays, self._at))
             self._put(pod, node, (PENDING, f"its {self._axis} is unknown: nearest fit"))
             return
         variance = self._variance(pod)

@@ -10,9 +10,9 @@ Different from the paper: axes are shares of capacity, usage is the newest sampl
 displaces others only where that makes room. docs/planners/stable-paper.md has the whole list.
 
 Still kept: node rules (taints, selectors, volumes) shorten the lists; a running pod goes to no node without fresh
-metrics; a pod without a node has no history and ranks after those that have one; and a move that inter-pod constraints
-refuse in every order is given up. Requests only shorten the lists, so the requests on a node may exceed its capacity:
-the certificate says where.
+metrics; and a pod without a node has no history and ranks after those that have one. Requests only shorten the lists,
+so the matching can put more requests on a node than it has room for. As in every plan, a move that cannot be carried
+out in the plan's order is given up, and the plan says so. Dumped pods leave before the first move.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class StablePaperPlanner:
     name: ClassVar[str] = "stable-paper"
     waives: ClassVar[frozenset[Promise]] = frozenset(
         {
-            Promise.FEASIBLE,
             Promise.NOBODY_LEFT_OUT,
             Promise.NEVER_WORSE,
             Promise.BUDGETS,
@@ -49,6 +48,13 @@ class StablePaperPlanner:
             Promise.RESTRAINT,
         }
     )
+
+    def match(self, problem: Problem) -> dict[str, str | None]:
+        """The matching alone: the node of each pod, whether its move can be carried out or not."""
+        prepared = prepare(_paper_options(problem))
+        arrays, at = prepared.arrays, propose(prepared, _PreferenceLists(prepared).of)
+        nodes = [None if node == NOWHERE else arrays.nodes[node].name for node in at.tolist()]
+        return {pod.key: node for pod, node in zip(arrays.pods, nodes, strict=True)}
 
     def plan(self, problem: Problem) -> Plan:
         prepared = prepare(_paper_options(problem))
@@ -160,7 +166,7 @@ def propose(prepared: PreparedProblem, lists: Callable[[int], Ints]) -> Ints:
     - The lists are made once, before the matching, and do not change.
     - Free pods wait in one queue, at first by name. The first pod proposes down its list until a node takes it. A
       displaced pod joins the end of the queue and continues after the node that displaced it. No pod proposes to a node
-      twice.
+      twice, so it ends.
     - A node takes a pod while its room by maximum usage is strictly larger than its pods together with the new one, and
       while its pod count allows it.
     - A full node displaces the pods it ranks lowest, only as many as needed, and only if that makes room. (The printed

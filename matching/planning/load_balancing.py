@@ -13,7 +13,7 @@ from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.ledger import Ledger
 from matching.plan import BlockingCause
 from matching.planning.budget import Budget, budget_note, movers, stays_for_now, within_budget
-from matching.planning.move_order import drop_impossible_moves
+from matching.planning.executable import executable
 from matching.planning.node_loads import NodeLoads
 from matching.planning.objective import unplaced
 from matching.planning.outcome import Choice, Outcome
@@ -68,11 +68,12 @@ def limited_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObje
     if draft.placed is None:
         return _dropped(prepared, alone, alone, draft, objective, NO_ROOM)
     wanted = draft.placed.at
-    outcome = unlimited_outcome(prepared, draft, objective)
+    outcome = _as_drafted(prepared, draft.placed, draft, objective)
     if not within_budget(prepared.arrays, wanted):
         kept = best_moves_within_budget(prepared, wanted, objective.loads)
         outcome = cut_outcome(prepared, draft, objective, pending_only(prepared, objective.loads, kept))
-    outcome = _without_impossible(prepared, outcome, draft, objective)
+    outcome = replace(outcome, worth=lambda at: (unplaced(prepared.arrays, at), objective.value(at)))
+    outcome = _executable(prepared, outcome, draft, objective)
     at = outcome.choice.at
     if unplaced(prepared.arrays, at) > unplaced(prepared.arrays, alone):
         return _dropped(prepared, alone, wanted, draft, objective, "it would leave more pending pods without a node")
@@ -85,22 +86,22 @@ def limited_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObje
     return _dropped(prepared, alone, wanted, draft, objective, reason)
 
 
-def _without_impossible(prepared: PreparedProblem, outcome: Outcome, draft: Draft, objective: LoadObjective) -> Outcome:
-    """Without the moves that inter-pod constraints refuse in every order, so that the comparison is about real
-    moves."""
-    if prepared.arrays.inter_pod is None:
-        return outcome
-    outcome, _ = drop_impossible_moves(prepared, outcome)
+def _executable(prepared: PreparedProblem, outcome: Outcome, draft: Draft, objective: LoadObjective) -> Outcome:
+    """With the moves that can be carried out, so that comparison and reasons are about these."""
+    outcome = executable(prepared, outcome)
     at = outcome.choice.at
     return replace(outcome, reasons=LoadReasons(objective, objective.loads.of(at), at, draft))
 
 
 def unlimited_outcome(prepared: PreparedProblem, draft: Draft, objective: LoadObjective) -> Outcome:
     """Without budget and comparison: for planners that follow a source which has neither."""
-    placed = draft.placed
-    if placed is None:
+    if draft.placed is None:
         alone = pending_only(prepared, objective.loads)
         return _dropped(prepared, alone, alone, draft, objective, NO_ROOM)
+    return _executable(prepared, _as_drafted(prepared, draft.placed, draft, objective), draft, objective)
+
+
+def _as_drafted(prepared: PreparedProblem, placed: Placed, draft: Draft, objective: LoadObjective) -> Outcome:
     choice = Choice(placed.at, prepared.movable, {}, placed.kept_on_node)
     reasons = LoadReasons(objective, objective.loads.of(placed.at), placed.at, draft)
     return Outcome(choice, choice, BlockingCause.NOT_BY_PREFERENCE, notes=draft.notes, reasons=reasons)
@@ -172,7 +173,7 @@ class LoadReasons:
 def best_moves_within_budget(prepared: PreparedProblem, wanted: Ints, loads: NodeLoads) -> Ints:
     """Steepest descent: again and again the wanted move that lowers the variance of the loads most. A move is kept when
     the budget allows it, when it fits with those before it done, and when it lowers the variance. All other pods are on
-    their current node."""
+    their current node. Ends: moves that did not fit are tried again only after another was kept."""
     arrays = prepared.arrays
     at = arrays.current.copy()
     ledger, budget = Ledger(arrays, at), Budget(arrays)

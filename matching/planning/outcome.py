@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.arrays import Arrays
@@ -22,8 +23,12 @@ class Choice:
     """Pods that did not get the full headroom, and how much they got; None: not even room for the peak."""
     kept_on_node: frozenset[int] = frozenset()
     """Running pods that stay because no node would have been left for them had they chosen."""
-    given_up: frozenset[int] = frozenset()
-    """Pods whose moves were given up: inter-pod constraints refuse them in every order of the moves."""
+    given_up: Mapping[int, str] = field(default_factory=dict)
+    """Pods whose moves were given up because they cannot be carried out in the order of the plan, each with the
+    reason."""
+    redirected: Mapping[int, str] = field(default_factory=dict)
+    """Pods that go to another node than the planner wanted, so that the moves do not wait for each other; each with the
+    reason."""
 
 
 class PlannerReasons(Protocol):
@@ -59,16 +64,19 @@ class Outcome:
     notes: tuple[str, ...] = ()
     reasons: PlannerReasons | None = None
     """The planner's own reasons; None: the pods' preferences explain the moves."""
+    worth: Callable[[Ints], tuple[Any, ...]] | None = None
+    """What the planner minimises, for a placement. None: no pod may go to a node that the planner did not choose."""
+    order: tuple[int, ...] | None = None
+    """The pods that get another node, in an order in which each move can be carried out; set by
+    `matching.planning.executable`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveOrder:
     in_order: tuple[int, ...]
     """Pods whose moves can be carried out one after the other."""
-    cyclic: tuple[int, ...]
-    """Pods whose moves wait for each other's room."""
-    refused: tuple[int, ...] = ()
-    """Pods whose moves inter-pod constraints refuse in every order."""
+    stuck: tuple[int, ...]
+    """Pods whose moves are not possible when those are done."""
 
 
 def measure(arrays: Arrays, at: Ints) -> Measures:

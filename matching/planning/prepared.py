@@ -20,7 +20,6 @@ from matching.model.arrays import Arrays, arrays_of, movable
 from matching.model.candidates import Candidates
 from matching.plan import Stay
 from matching.planning.kernel_state import KernelInput, kernel_input
-from matching.planning.outcome import MoveOrder
 from matching.preferences import OwnNodeRanks, Preferences, no_ranks, own_node_ranks, preferred_nodes, ranking
 from matching.problem import Pod, Problem, from_columns
 
@@ -72,8 +71,6 @@ class PreparedProblem:
     movable: Mask
     """By the scope of the problem."""
     preferences: Preferences
-    orders: dict[bytes, MoveOrder] = field(default_factory=dict)
-    """The order of the moves of the last placement that was looked at."""
 
     @property
     def arrays(self) -> Arrays:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from matching.plan import Plan
-from matching.planning.move_order import drop_impossible_moves
+from matching.planning.executable import executable
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem
 from matching.planning.reasons.moves import MOST_EXPLAINED, explained, explained_by_planner
@@ -16,29 +17,36 @@ from matching.verify import certify
 
 
 def write_plan(planner: str, prepared: PreparedProblem, outcome: Outcome) -> Plan:
-    outcome, ordered = drop_impossible_moves(prepared, outcome)
+    outcome = executable(prepared, outcome)
     arrays, at = prepared.arrays, outcome.choice.at
     before = measure(arrays, arrays.current)
     if outcome.reasons is None:
         explanations, without_node = explained(prepared, outcome.choice, before)
     else:
         explanations, without_node = explained_by_planner(prepared, outcome.choice, outcome.reasons)
-    moves = tuple(explanations[pod] for pod in (*ordered.in_order, *ordered.cyclic))
-    staying = stays(prepared, outcome)
+    for pod, why in outcome.choice.redirected.items():
+        explanations[pod] = replace(explanations[pod], reasons=(*explanations[pod].reasons, why))
+    moves = tuple(explanations[pod] for pod in outcome.order or ())
+    staying, held_back = stays(prepared, outcome), _held_back(prepared, outcome.choice)
     unplaced = tuple(sorted([*without_node, *fixed_pending(prepared)], key=lambda pod: pod.pod))
     return Plan(
         planner=planner,
         moves=moves,
         stays=staying,
         unplaced=unplaced,
-        certificate=certify(prepared.problem, moves, staying, unplaced, cause=outcome.cause),
+        certificate=certify(prepared.problem, moves, staying, unplaced, outcome.cause, held_back),
         before=before,
         after=measure(arrays, at),
-        notes=(*outcome.notes, *_notes(prepared, outcome.choice, ordered.cyclic), *_unlisted(len(moves))),
+        notes=(*outcome.notes, *_notes(prepared, outcome.choice), *_unlisted(len(moves))),
     )
 
 
-def _notes(prepared: PreparedProblem, choice: Choice, cyclic: tuple[int, ...]) -> Iterator[str]:
+def _held_back(prepared: PreparedProblem, choice: Choice) -> frozenset[str]:
+    """Pods without the node that the planner chose for them."""
+    return frozenset(prepared.arrays.pods[pod].key for pod in (*choice.given_up, *choice.redirected))
+
+
+def _notes(prepared: PreparedProblem, choice: Choice) -> Iterator[str]:
     if prepared.problem.needs_from != "metrics":
         yield f"usage and peaks are taken from {prepared.problem.needs_from}, not from metrics"
     if choice.headroom:
@@ -47,9 +55,10 @@ def _notes(prepared: PreparedProblem, choice: Choice, cyclic: tuple[int, ...]) -
     if choice.kept_on_node:
         yield f"kept where they are so that no pod is left without a node: {_names(prepared, choice.kept_on_node)}"
     if choice.given_up:
-        yield f"kept where they are by inter-pod constraints: {_names(prepared, choice.given_up)}"
-    if cyclic:
-        yield f"these moves wait for each other's room: {_names(prepared, cyclic)}"
+        yield f"kept where they are, because no order of the moves lets them go: {_names(prepared, choice.given_up)}"
+    if choice.redirected:
+        names = _names(prepared, choice.redirected)
+        yield f"sent to another node, because moves would wait for each other's room: {names}"
     yield from missing(prepared, choice.at)
 
 

@@ -18,12 +18,21 @@ from dataclasses import dataclass, fields, replace
 from matching.plan import Plan, Planner, Promise
 from matching.problem import Node, Options, Pod, Problem, ProblemError, Scope
 from matching.serialization import problem_to_json
-from matching.testing.random_problems import AXES, problem_with_pod_rules, random_problem, small_problem, with_volumes
+from matching.testing.random_problems import (
+    AXES,
+    full_problem,
+    problem_with_pod_rules,
+    random_problem,
+    small_problem,
+    with_volumes,
+)
+from matching.verify.feasibility import order_violations
 
 __all__ = [
     "CHECKS",
     "check_planner",
     "ends_of",
+    "full_problem",
     "problem_with_pod_rules",
     "random_problem",
     "small_problem",
@@ -57,8 +66,12 @@ def check_planner(
         if check.promise in subject.waives:
             continue
         for number in range(seed, seed + (problems if check.random else 1)):
-            size = random.Random(number)
-            check.run(subject, random_problem(number, size.randint(0, 8), size.randint(1, 4)))
+            check.run(subject, check.problem(number))
+
+
+def _any_problem(seed: int) -> Problem:
+    size = random.Random(seed)
+    return random_problem(seed, size.randint(0, 8), size.randint(1, 4))
 
 
 def ends_of(plan: Plan) -> dict[str, str | None]:
@@ -95,6 +108,8 @@ class Check:
     """The planner is let off the check if it waives this."""
     random: bool = True
     """False: the check has its own problems and is run once."""
+    problem: Callable[[int], Problem] = _any_problem
+    """From a seed."""
 
 
 def _says_what_it_is(subject: _Subject, _: Problem) -> None:
@@ -187,6 +202,12 @@ def _nobody_left_out(subject: _Subject, problem: Problem) -> None:
     subject.require(kept, "no running pod loses its node", problem)
 
 
+def _executable(subject: _Subject, problem: Problem) -> None:
+    plan = subject.plan(problem)
+    late = "; ".join(order_violations(problem, plan.moves, plan.unplaced))
+    subject.require(not late, f"every listed move can be carried out in the plan's order, without {late}", problem)
+
+
 def _never_worse(subject: _Subject, problem: Problem) -> None:
     """Without pending pods, so that doing nothing is the placement as it is."""
     if subject.objective is None:
@@ -239,7 +260,10 @@ CHECKS: Mapping[str, Check] = {
     "never moves what may not move": Check(_never_moves_what_may_not_move),
     "reasons": Check(_reasons),
     "nobody left out": Check(_nobody_left_out, Promise.NOBODY_LEFT_OUT),
+    "executable": Check(_executable, Promise.EXECUTABLE),
+    "executable without room to spare": Check(_executable, Promise.EXECUTABLE, problem=full_problem),
     "never worse": Check(_never_worse, Promise.NEVER_WORSE),
+    "never worse without room to spare": Check(_never_worse, Promise.NEVER_WORSE, problem=full_problem),
     "refuses bad problems": Check(_refuses_bad_problems, random=False),
     "empty cluster": Check(_empty_cluster, random=False),
 }

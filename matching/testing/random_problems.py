@@ -1,4 +1,5 @@
-"""Random problems from a seed: small ones, ones with all that a planner may meet, ones full of rules between pods."""
+"""Random problems from a seed: small ones, ones with all that a planner may meet, ones full of rules between pods, ones
+with nodes of very different sizes, ones without room to spare."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from matching.problem import (
+    Dumping,
     HostPort,
     Latency,
     LatencyMeasurement,
@@ -164,6 +166,48 @@ def _triples(pod: Pod, demand: float) -> list[tuple[tuple[float, ...], float]]:
     return [(pod.usage, demand), (pod.request, 0.0), (pod.peak, demand)]
 
 
+def uneven_problem(seed: int, pods: int = 12, nodes: int = 6) -> Problem:
+    """Nodes of two sizes, most pods crowded on one or two of them: searches for even loads take many steps."""
+    pick = random.Random(seed)
+    names = [f"n{at}" for at in range(nodes)]
+    crowded = pick.sample(names, min(nodes, pick.randint(1, 2)))
+    return Problem(
+        AXES[:2],
+        tuple(_uneven_pod(f"p{at}", [None, *crowded * 8, *names], pick) for at in range(pods)),
+        tuple(
+            Node(
+                name,
+                pick.choice([(4.0, 8.0), (16.0, 32.0)]),
+                max_pods=pick.choice([6, 20]),
+                labels={"host": name, "zone": pick.choice("ab")},
+            )
+            for name in names
+        ),
+        Options(
+            scope=pick.choice([Scope.CLUSTER, Scope.CLUSTER, Scope.UNHAPPY, Scope.AFFECTED]),
+            max_moves=pick.choice([None, None, None, 5]),
+        ),
+    )
+
+
+def _uneven_pod(name: str, current: list[str | None], pick: random.Random) -> Pod:
+    request = (pick.choice([0.1, 0.4, 0.8, 1.5]), pick.choice([0.064, 0.5]))
+    usage = tuple(amount * pick.choice([0.7, 1.0, 1.1]) for amount in request)
+    workload = pick.choice(["w1", "w2"])
+    return Pod(
+        key=f"default/{name}",
+        uid=f"uid-{name}",
+        usage=usage,
+        request=request,
+        peak=usage,
+        node=pick.choice(current),
+        workload=workload,
+        happy=pick.random() < 0.4,
+        rules=_with_pod_rule(Rules(), pick) if pick.random() < 0.2 else Rules(),
+        labels={"app": workload},
+    )
+
+
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 _NAMESPACES = {"shop": {"team": "a"}, "bank": {"team": "b"}}
 
@@ -264,3 +308,49 @@ def problem_with_pod_rules(seed: int, pods: int = 7, nodes: int = 4) -> Problem:
         Options(inertia=pick.choice([0.0, 0.2]), only_if_better=False),
         namespaces=_NAMESPACES,
     )
+
+
+def full_problem(seed: int, nodes: int = 4) -> Problem:
+    """Nodes almost full by requests and unevenly loaded: most moves need the room that another one frees."""
+    pick = random.Random(f"full {seed}")
+    made = [_full_node(f"n{number}", pick) for number in range(nodes)]
+    pods = [pod for node in made for pod in _pods_that_fill(node, pick)]
+    if pick.random() < 0.3:
+        pods.append(_sized_pod("default/pending", None, 1.0, 1.0, pick))
+    probes = pick.sample(pods, min(4, len(pods)))
+    roles = {pod.key: Role.TARGET if number == 0 else Role.PROBE for number, pod in enumerate(probes)}
+    last = {key: LatencyMeasurement(pick.randint(1, 9) / 10, 1.0) for key in roles}
+    options = Options(
+        scope=pick.choice([Scope.CLUSTER, Scope.CLUSTER, Scope.AFFECTED, Scope.UNHAPPY]),
+        inertia=pick.choice([0.0, 0.05, 0.2]),
+        max_moves_per_node=pick.choice([None, None, None, 2]),
+        only_if_better=pick.random() < 0.7,
+        dumping=pick.choice([*[Dumping.NEVER] * 9, Dumping.ALLOW]),
+    )
+    return Problem(AXES, tuple(pods), tuple(made), options, latency=Latency(10.0, 5.0, roles, last))
+
+
+def _full_node(name: str, pick: random.Random) -> Node:
+    room = float(pick.choice([4, 6, 8]))
+    labels = {"host": name, "zone": pick.choice("ab")}
+    return Node(name, (room, room, 10.0), max_pods=pick.choice([110, 110, 4]), labels=labels)
+
+
+def _pods_that_fill(node: Node, pick: random.Random) -> list[Pod]:
+    """On a hot node they use more than they request, and some are unhappy."""
+    left, hot, pods = int(node.allocatable[0]), pick.random() < 0.4, list[Pod]()
+    while left and len(pods) < node.max_pods and pick.random() < 0.95:
+        size = pick.randint(1, min(3, left))
+        left -= size
+        used = size * (pick.uniform(0.8, 1.3) if hot else pick.uniform(0.1, 0.7))
+        pod = _sized_pod(f"default/{node.name}-{len(pods)}", node.name, float(size), round(used, 2), pick)
+        pods.append(replace(pod, happy=not hot or pick.random() < 0.5))
+    return pods
+
+
+def _sized_pod(key: str, node: str | None, size: float, used: float, pick: random.Random) -> Pod:
+    workload = pick.choice(["w1", "w2", "w3"])
+    rules = _with_pod_rule(Rules(), pick) if pick.random() < 0.05 else Rules()
+    usage, request, peak = (used, used, used), (size, size, 0.0), (used * 1.1, used * 1.1, used)
+    labels = {"app": workload}
+    return Pod(key, f"uid-{key}", usage, request, peak, node=node, workload=workload, labels=labels, rules=rules)

@@ -3,8 +3,9 @@
 `reference` defines what feasible and blocking mean, slowly and readably. The other modules compute the same fast
 enough for every plan of a large cluster, and are tested against the reference:
 
-- `feasibility`: everything that makes a plan impossible or forbidden (violations)
+- `feasibility`: everything that makes a plan impossible or forbidden (violations), move by move in the plan's order
 - `blocking`: counts the blocking pairs; `preferences` says which nodes a pod prefers, `fit` where it fits
+- `replicas`: how the replicas of a workload are spread, as part of the preference
 - `node_rules`: a pod's own rules about nodes; `pod_rules`: rules between pods, one move at a time;
   `pod_rules_by_node`: the same for all nodes at once; `volume_limits`: both for the limits of attached volumes
 - `placement`: the problem and where each pod ends, as arrays; `compiled`: the loop of `blocking` with numba
@@ -12,7 +13,7 @@ enough for every plan of a large cluster, and are tested against the reference:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from matching.plan import BlockingCause, BlockingPair, Certificate, PlannedMove, Stay, Unplaced
 from matching.problem import Problem
@@ -31,15 +32,23 @@ def certify(
     stays: Sequence[Stay],
     unplaced: Sequence[Unplaced],
     cause: BlockingCause = BlockingCause.NO_STABLE_MATCHING,
+    held_back: Collection[str] = (),
 ) -> Certificate:
     """`cause` is the planner's explanation of the blocking pairs, if there are any; it does not change their count.
-    Pairs of pods that have or match a rule between pods get that as their cause."""
+    Pairs of pods that are `held_back` by the order of the moves get that as their cause, and pairs of pods that have or
+    match a rule between pods those rules."""
     wrong = tuple(violations(problem, moves, stays, unplaced))
     ends: dict[str, str | None] = {pod.pod: None for pod in unplaced}
     ends.update({stay.pod: stay.node for stay in stays})
     ends.update({move.pod: move.target for move in moves})
     found = blocking_pairs(problem, ends, MAX_NAMED)
     pairs = tuple(
-        BlockingPair(pod, node, BlockingCause.BETWEEN_PODS if between else cause) for pod, node, between in found.first
+        BlockingPair(pod, node, _cause(pod in held_back, between, cause)) for pod, node, between in found.first
     )
     return Certificate(feasible=not wrong, violations=wrong, blocking=pairs, unnamed=found.count - len(pairs))
+
+
+def _cause(held_back: bool, between_pods: bool, cause: BlockingCause) -> BlockingCause:
+    if held_back:
+        return BlockingCause.MOVE_ORDER
+    return BlockingCause.BETWEEN_PODS if between_pods else cause

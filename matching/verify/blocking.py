@@ -1,7 +1,7 @@
 """Blocking pairs, counted from the definition: the pod prefers the node, fits there and may run there.
 
 Pods are checked in rank order, so that the pods that rank above one are a running sum. Runs of happy pods without soft
-constraints are counted by a compiled loop where numba is loaded.
+constraints that are not spread are counted by a compiled loop where numba is loaded.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Counter:
         from matching.verify.compiled import CompiledCounter
 
         number = len(self._placement.pods)
-        in_numpy = self._placement.unhappy | self._preferences.soft.any
+        in_numpy = self._placement.unhappy | self._preferences.soft.any | self._preferences.replicas.any
         compiled = CompiledCounter(self._placement, self._preferences, self._room, self._allowed)
         begin = 0
         for row in [*np.flatnonzero(in_numpy | self.pod_rules.involved).tolist(), number]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matching.plan import PlannedMove, Stay, Unplaced
@@ -10,8 +10,7 @@ from matching.problem import Dumping, Node, Pod, Problem, Rules, Scope
 from matching.verify.node_rules import NodeGroups, closed_to_moves, may_come
 from matching.verify.pod_rules import pod_rule_violations
 from matching.verify.volume_limits import volume_limit_violations
-
-_TOLERANCE = 1e-9
+from matching.whole_units import thousandths
 
 
 def violations(
@@ -28,11 +27,19 @@ def violations(
     allowed = _AllowedNodes(nodes)
     for move in known:
         yield from _forbidden(problem, pods[move.pod], move, allowed)
-    gone = [left.pod for left in unplaced if left.pod in pods]
-    yield from _overfull(problem, pods, nodes, known, gone)
-    yield from pod_rule_violations(problem, known, gone)
-    yield from volume_limit_violations(problem, known, gone)
+    yield from order_violations(problem, known, unplaced)
     yield from budget_violations(problem, moves, unplaced)
+
+
+def order_violations(
+    problem: Problem, moves: Sequence[PlannedMove], unplaced: Sequence[Unplaced] = ()
+) -> Iterator[str]:
+    """Moves that cannot be carried out at their turn: by room, or by a rule between pods. The pods that end without a
+    node leave before the first move."""
+    pods, gone = {pod.key: pod for pod in problem.pods}, [left.pod for left in unplaced]
+    yield from _without_room(problem, pods, moves, set(gone))
+    yield from pod_rule_violations(problem, moves, gone)
+    yield from volume_limit_violations(problem, moves, [key for key in gone if key in pods])
 
 
 def _wrong_entries(
@@ -98,32 +105,42 @@ def _forbidden(problem: Problem, pod: Pod, move: PlannedMove, allowed: _AllowedN
         yield f"{pod.key}: {node.name} is cordoned, no running pod may go there"
 
 
-def _overfull(
-    problem: Problem, pods: dict[str, Pod], nodes: dict[str, Node], moves: Sequence[PlannedMove], gone: Sequence[str]
+def _without_room(
+    problem: Problem, pods: dict[str, Pod], moves: Sequence[PlannedMove], gone: set[str]
 ) -> Iterator[str]:
-    """What arrives must fit. A node that was overfull before and receives nothing is not the plan's fault."""
-    arrivals: defaultdict[str, list[Pod]] = defaultdict(list)
+    """With the moves before it done, a pod must fit on its target by number and requests. A node that was overfull
+    before and receives nothing is not the plan's fault."""
+    nodes = {node.name: node for node in problem.nodes}
+    there, requested = _requests_by_node(problem, {move.target for move in moves}, gone)
+    where = {move.pod: pods[move.pod].node for move in moves}
     for move in moves:
-        arrivals[move.target].append(pods[move.pod])
-    ends = {key: pod.node for key, pod in pods.items()} | dict.fromkeys(gone)
-    ends.update({move.pod: move.target for move in moves})
-    there: defaultdict[str, list[Pod]] = defaultdict(list)
-    for key, end in ends.items():
-        if end in arrivals:
-            there[end].append(pods[key])
-    tolerance = [
-        _TOLERANCE * max((node.allocatable[axis] for node in problem.nodes), default=0.0)
-        for axis in range(len(problem.axes))
-    ]
-    for name, arrived in sorted(arrivals.items()):
-        node = nodes[name]
-        if len(there[name]) > node.max_pods:
-            yield f"{name}: {len(there[name])} pods, at most {node.max_pods} are allowed"
-        for axis, title in enumerate(problem.axes):
-            total = sum(pod.request[axis] for pod in there[name])
-            allowed = node.allocatable[axis]
-            if total > allowed + tolerance[axis] * len(there[name]) and any(pod.request[axis] > 0 for pod in arrived):
-                yield f"{name}: requests of {title} add up to {total:g}, allocatable is {allowed:g}"
+        pod, node, source = pods[move.pod], nodes[move.target], where[move.pod]
+        request = thousandths(pod.request)
+        if source in there:
+            there[source] -= 1
+            requested[source] = [total - amount for total, amount in zip(requested[source], request, strict=True)]
+        total = [total + amount for total, amount in zip(requested[node.name], request, strict=True)]
+        there[node.name], requested[node.name], where[move.pod] = there[node.name] + 1, total, node.name
+        if there[node.name] > node.max_pods:
+            many = f"{there[node.name]} pods, at most {node.max_pods} are allowed"
+            yield f"{pod.key}: at its turn {node.name} has no room: {many}"
+        for title, amount, sum_, allowed in zip(
+            problem.axes, request, total, thousandths(node.allocatable), strict=True
+        ):
+            if amount > 0 and sum_ > allowed:
+                sizes = f"add up to {sum_ / 1000:.16g}, allocatable is {allowed / 1000:.16g}"
+                yield f"{pod.key}: at its turn {node.name} has no room: requests of {title} {sizes}"
+
+
+def _requests_by_node(problem: Problem, names: set[str], gone: set[str]) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """How many pods those nodes have now, and the sums of their requests by axis, in thousandths."""
+    here = {name: list[tuple[int, ...]]() for name in names}
+    for pod in problem.pods:
+        if pod.node in here and pod.key not in gone:
+            here[pod.node].append(thousandths(pod.request))
+    sums = {name: [sum(axis) for axis in zip(*there, strict=True)] for name, there in here.items()}
+    nothing = [0] * len(problem.axes)
+    return {name: len(there) for name, there in here.items()}, {name: found or nothing for name, found in sums.items()}
 
 
 def budget_violations(

@@ -9,13 +9,13 @@ from matching.verify.placement import NO_NODE, TOLERANCE, Flags, Ints, Matrix, P
 
 
 class Room:
-    """What is left by axis and node at a pod's turn, tolerance included: without what cannot move and the pods above it
-    that end there. Requests may take all of it, peaks have to stay below."""
+    """What is left by axis and node at a pod's turn: without what cannot move and the pods above it that end there.
+    Requests (whole numbers) may take all of it; peaks have to stay below, by the tolerance."""
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
         quota = placement.allocatable * (1 - placement.options.headroom)
-        self.by_request: Matrix = np.ascontiguousarray((placement.allocatable + TOLERANCE - placement.fixed_request).T)
+        self.by_request: Matrix = np.ascontiguousarray((placement.requestable - placement.fixed_request).T)
         self.by_peak: Matrix = np.ascontiguousarray((quota - TOLERANCE - placement.fixed_peak).T)
         self.without_headroom: Matrix = np.ascontiguousarray(
             (placement.allocatable - TOLERANCE - placement.fixed_peak).T

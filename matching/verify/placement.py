@@ -1,5 +1,5 @@
 """A problem and where each of its pods ends, as arrays: the movable pods in rank order (rows) and the nodes by name, in
-shares of the largest node."""
+shares of the largest node. Requests, and what they may take, are in whole units."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matching.problem import Pod, Problem, Scope
+from matching.whole_units import WholeUnits, by_axis, whole_units
 
 Matrix = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -48,7 +49,7 @@ class Placement:
 
     @cached_property
     def request(self) -> Matrix:
-        return self._shares([pod.request for pod in self.pods])
+        return np.ascontiguousarray(self._whole.request[:, : len(self.pods)].T)
 
     @cached_property
     def peak(self) -> Matrix:
@@ -64,8 +65,12 @@ class Placement:
         return self._background + np.where(self.hard_only, 0.0, self._fixed_sum(lambda pod: pod.usage))
 
     @cached_property
+    def requestable(self) -> Matrix:
+        return self._whole.allocatable.T
+
+    @cached_property
     def fixed_request(self) -> Matrix:
-        return self._fixed_sum(lambda pod: pod.request)
+        return self._sum_of_fixed(self._whole.request[:, len(self.pods) :].T)
 
     @cached_property
     def fixed_peak(self) -> Matrix:
@@ -74,6 +79,11 @@ class Placement:
     @cached_property
     def fixed_count(self) -> Ints:
         return np.bincount(self._fixed_at[self._fixed_at != NO_NODE], minlength=len(self.nodes)).astype(int)
+
+    @cached_property
+    def fixed_pods(self) -> list[tuple[Pod, int]]:
+        """The pods that cannot move, each with its node or NO_NODE."""
+        return list(zip(self._fixed, self._fixed_at.tolist(), strict=True))
 
     @cached_property
     def no_execute(self) -> Flags:
@@ -87,10 +97,19 @@ class Placement:
         nothing = (0.0,) * len(self._unit)
         return self._measured_shares([node.background or nothing for node in self.nodes])
 
+    @cached_property
+    def _whole(self) -> WholeUnits:
+        """Of the movable pods, then the fixed ones."""
+        requests = by_axis([pod.request for pod in (*self.pods, *self._fixed)], len(self._unit))
+        return whole_units(requests, by_axis([node.allocatable for node in self.nodes], len(self._unit)))
+
     def _fixed_sum(self, amounts: Callable[[Pod], Sequence[float]]) -> Matrix:
+        return self._sum_of_fixed(self._shares([amounts(pod) for pod in self._fixed]))
+
+    def _sum_of_fixed(self, amounts: Matrix) -> Matrix:
         there = self._fixed_at != NO_NODE
-        at, shares = self._fixed_at[there], self._shares([amounts(pod) for pod in self._fixed])[there]
-        columns = [np.bincount(at, weights=column, minlength=len(self.nodes)) for column in shares.T]
+        at = self._fixed_at[there]
+        columns = [np.bincount(at, weights=column, minlength=len(self.nodes)) for column in amounts[there].T]
         total: Matrix = np.stack(columns, axis=1)
         return total
 

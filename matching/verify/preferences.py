@@ -14,6 +14,7 @@ import numpy as np
 from matching.problem import Availability, Node, Pod, PodTerm, Preferred, Problem, Spread
 from matching.verify.node_rules import admits_by_labels, matches, may_stay, repelled, repels, selected
 from matching.verify.placement import NO_NODE, TOLERANCE, Flags, Ints, Matrix, Placement, worst_share
+from matching.verify.replicas import Replicas
 
 _CURED_NODE, _RELIEVING, _OWN, _OTHER = range(4)
 DECIMALS = 9
@@ -30,6 +31,7 @@ class Preferences:
         """By the pods that rank above the one that is checked."""
         self.after = placement.options.availability is Availability.AFTER
         self.soft = SoftConstraints(placement.problem, placement.pods, placement.nodes)
+        self.replicas = Replicas(placement)
         self.may_stay: Flags = (placement.end != NO_NODE) & ~_evicted_by_taint(placement)
         running = placement.current != NO_NODE
         self.load: Matrix = placement.fixed_peak.copy()
@@ -72,6 +74,9 @@ class Preferences:
         if self.soft.any[row]:
             distance += placement.options.soft_weight * self.soft.broken(row)
         rounded: Matrix = distance.round(DECIMALS)
+        if self.replicas.any[row]:
+            broken = self.soft.broken(row) if self.soft.any[row] else np.zeros(len(placement.nodes))
+            return (rounded + self.replicas.added(row, broken)).round(DECIMALS)
         current = placement.current[row]
         if current != NO_NODE and not placement.unhappy[row]:
             rounded[current] = np.round(rounded[current] - placement.options.inertia, DECIMALS)

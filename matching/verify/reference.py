@@ -7,7 +7,8 @@ A plan is *feasible* when
 3. each move is allowed: the pod is not fixed, is in scope, moves by its own strategy from the node it is on to another
    one that is ready and that its node rules admit; a running pod moves only to a node with fresh metrics that is not
    cordoned;
-4. each node that receives pods has room for all its pods by number and by requests in the end;
+4. the moves can be carried out in their order: at its turn, with the pods that lose their node gone and the moves
+   before it done, the target has room for the pod by number and by requests;
 5. at its turn, each move breaks no rule between pods: kube-scheduler would accept the pod on the target (the volumes
    that the node can attach included), and no other pod's required affinity or topology spread gets worse;
 6. no budget is exceeded.
@@ -34,6 +35,7 @@ from matching.plan import PlannedMove, Stay, Unplaced
 from matching.problem import Availability, Dumping, Node, Pod, Problem, Scope
 from matching.verify.node_rules import closed_to_moves, may_come, may_stay
 from matching.verify.reference_pod_rules import PlacedPods
+from matching.whole_units import thousandths
 
 TOLERANCE = 1e-9
 
@@ -58,7 +60,6 @@ def violations(
             lost = pod.node is not None and (pod.fixed or problem.options.dumping is Dumping.NEVER)
             if lost or left.source != pod.node:  # 2
                 yield f"{left.pod}: loses its node" if lost else f"{left.pod}: is not on {left.source}"
-    arrived: dict[str, list[Pod]] = {name: [] for name in nodes}
     for move in moves:
         if move.target not in nodes:
             yield f"{move.pod}: goes to an unknown node"
@@ -69,11 +70,8 @@ def violations(
             if not PlacedPods(problem, where).allows(pod, node):  # 5
                 yield f"{move.pod}: breaks a rule between pods"
             where[move.pod] = move.target
-            arrived[move.target].append(pod)
-    for node in problem.nodes:
-        if arrived[node.name]:  # 4
-            there = [pod for pod in problem.pods if where[pod.key] == node.name]
-            yield from _overfull(problem, node, there, arrived[node.name])
+            there = [other for other in problem.pods if where[other.key] == move.target]
+            yield from _no_room(problem, pod, node, there)  # 4
     yield from _over_budget(problem, pods, moves, unplaced)  # 6
 
 
@@ -88,15 +86,14 @@ def _allowed(problem: Problem, pod: Pod, move: PlannedMove, node: Node) -> bool:
     return in_scope and known and node.name != pod.node and not closed_to_moves(node)
 
 
-def _overfull(problem: Problem, node: Node, there: Sequence[Pod], arrived: Sequence[Pod]) -> Iterator[str]:
+def _no_room(problem: Problem, pod: Pod, node: Node, there: Sequence[Pod]) -> Iterator[str]:
+    """`there`: the pods on the node with the one that has just arrived."""
     if len(there) > node.max_pods:
-        yield f"{node.name}: too many pods"
+        yield f"{pod.key}: {node.name} has too many pods at its turn"
     for axis in range(len(problem.axes)):
-        largest = max(each.allocatable[axis] for each in problem.nodes)
-        requested = sum(pod.request[axis] for pod in there)
-        too_much = requested > node.allocatable[axis] + TOLERANCE * largest * len(there)
-        if too_much and any(pod.request[axis] > 0 for pod in arrived):
-            yield f"{node.name}: {problem.axes[axis]} requests exceed allocatable"
+        requested = sum(thousandths(each.request)[axis] for each in there)
+        if thousandths(pod.request)[axis] > 0 and requested > thousandths(node.allocatable)[axis]:
+            yield f"{pod.key}: {problem.axes[axis]} requests exceed what {node.name} has at its turn"
 
 
 def _over_budget(
@@ -143,7 +140,7 @@ def _rank(pod: Pod) -> tuple[bool, int, float, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """One pod, and the movable pods that rank above and below it. Amounts are shares of the largest node."""
+    """One pod, and the movable pods that rank above and below it. Usage and peaks are shares of the largest node."""
 
     problem: Problem
     ends: Mapping[str, str | None]
@@ -169,12 +166,15 @@ class _Turn:
 
     def preference(self, node: Node) -> tuple[int, float, str]:
         """The lowest is the best. A happy pod is nearer to its current node by the inertia. An unhappy pod prefers, in
-        this order: its node if the pods above it cured it, nodes that are clearly less loaded, its node, the rest."""
+        this order: its node if the pods above it cured it, nodes that are clearly less loaded, its node, the rest. For
+        a pod that is spread, the other nodes are farther by its replicas."""
         options, current = self.problem.options, node.name == self.pod.node
         room = self._room(node)
         gaps = [max(room[axis], 0.0) - self._share(self.pod.usage, axis) for axis in self._measured_axes()]
         soft = options.soft_weight and PlacedPods(self.problem, self._now()).soft_share(self.pod, node)
         distance = round(math.sqrt(sum(gap**2 for gap in gaps)) + options.soft_weight * soft, 9)
+        if not current and self._is_spread():
+            distance = round(distance + self._replicas(node) + 7 * soft, 9)
         own = PlacedPods(self.problem, self._now()).node_of(self.pod)
         if self.pod.happy or own is None:
             return 0, round(distance - options.inertia, 9) if current else distance, node.name
@@ -184,6 +184,29 @@ class _Turn:
             return 0 if cured else 2, distance, node.name
         relieves = self._load(node, self.above, self.pod) <= load - options.relief + TOLERANCE
         return 1 if relieves else 3, distance, node.name
+
+    def _is_spread(self) -> bool:
+        """A pending or unhappy pod of a workload with several replicas, without topology spread of its own."""
+        rules, replicas = self.pod.rules, [pod for pod in self.problem.pods if self._is_replica(pod)]
+        needs_node = self.pod.node is None or not self.pod.happy
+        own_spread = rules.spread or rules.preferred.spread
+        return bool(self.problem.options.soft_weight and needs_node and not own_spread and len(replicas) > 1)
+
+    def _is_replica(self, pod: Pod) -> bool:
+        same = (pod.namespace, pod.workload) == (self.pod.namespace, self.pod.workload)
+        return same and bool(pod.workload) and not pod.leaving
+
+    def _replicas(self, node: Node) -> int:
+        """Four for each other replica on the node, two for each in its zone."""
+        where = self._now() | {pod.key: self.ends.get(pod.key) for pod in self.above}
+        if self.problem.options.scope is Scope.AFFECTED:
+            fixed = [pod for pod in self.problem.pods if not _movable(self.problem, pod)]
+            where |= {pod.key: self.ends.get(pod.key, pod.node) for pod in fixed}
+        others = [pod for pod in self.problem.pods if self._is_replica(pod) and pod is not self.pod]
+        there = [each for pod in others if (each := PlacedPods(self.problem, where).node_of(pod)) is not None]
+        zone = node.labels.get("topology.kubernetes.io/zone")
+        in_zone = [each for each in there if zone and each.labels.get("topology.kubernetes.io/zone") == zone]
+        return 4 * sum(each is node for each in there) + 2 * len(in_zone)
 
     def _may_run_on(self, node: Node) -> bool:
         if node.name == self.pod.node:
@@ -199,10 +222,10 @@ class _Turn:
         if len(there) >= node.max_pods:
             return False
         for axis in range(len(self.problem.axes)):
-            allocatable, request = self._share(node.allocatable, axis), self._share(self.pod.request, axis)
-            requested = request + sum(self._share(pod.request, axis) for pod in there)
-            if request > 0 and requested > allocatable + TOLERANCE:
+            requested = sum(thousandths(pod.request)[axis] for pod in (*there, self.pod))
+            if thousandths(self.pod.request)[axis] > 0 and requested > thousandths(node.allocatable)[axis]:
                 return False
+            allocatable = self._share(node.allocatable, axis)
             peak = self._share(self.pod.peak, axis)
             peaks = self._share(node.background, axis) + peak + sum(self._share(pod.peak, axis) for pod in there)
             if axis in self._measured_axes() and peak > 0 and peaks >= limit * allocatable - TOLERANCE:

@@ -1,6 +1,7 @@
 """Frozen records of Kubernetes objects, with only the fields that a decision can depend on.
 
-Times are seconds since the epoch; quantities are floats in base units (cores, bytes, counts).
+Times are seconds since the epoch; quantities are floats in base units (cores, bytes, counts). Requests and allocatable
+are rounded up to whole milli-cores, bytes and counts, as by kube-scheduler.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class Pod(Struct, frozen=True, gc=False):
     created: float
     scheduler_name: str = "default-scheduler"
     node: str | None = None
+    nominated_node: str | None = None
+    """Of a pending pod: the node on which kube-scheduler holds room for it."""
     owner: Owner | None = None
     phase: str = "Pending"
     ready: bool = False
@@ -53,7 +56,10 @@ class Pod(Struct, frozen=True, gc=False):
     priority: int = 0
     priority_class: str = ""
     requests: Mapping[str, float] = {}
-    """Effective requests as in kube-scheduler, including init containers, sidecars and overhead."""
+    """Effective requests as in kube-scheduler, including init containers, sidecars and overhead. While the pod is
+    resized in place: the largest of what it asks for, has, and was promised."""
+    infeasible_resize: Mapping[str, float] | None = None
+    """The same with a resize that the node can never make. kube-scheduler does not count it there. None without one."""
     rules: Rules = Rules()
     """Shared by the pods of a template. Rules of its volumes are added by `pod_constraints.rules_of`."""
     gates: tuple[str, ...] = ()
@@ -75,6 +81,12 @@ class Pod(Struct, frozen=True, gc=False):
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def replacement_requests(self) -> Mapping[str, float]:
+        """What room a replacement needs. While a resize is in flight it may ask for the old or for the new amount, so
+        both count. The owner's template does not: where a VPA sets the requests of new pods, it says nothing."""
+        return self.requests if self.infeasible_resize is None else self.infeasible_resize
 
     @property
     def finished(self) -> bool:

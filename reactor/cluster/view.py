@@ -49,6 +49,10 @@ class ClusterView:
         """Every pod bound to the node, finished and terminating ones included."""
         return self._pods_by_node.get(node, ())
 
+    def nominated_to(self, node: str) -> tuple[Pod, ...]:
+        """Pending pods for which kube-scheduler holds room on the node."""
+        return tuple(pod for pod in self.nominated if pod.nominated_node == node)
+
     def pod_named(self, namespace: str, name: str) -> Pod | None:
         return self._pods_by_name.get((namespace, name))
 
@@ -98,6 +102,12 @@ class ClusterView:
             if id(pod.labels) not in selected:
                 selected[id(pod.labels)] = any(selects(selector, pod.labels) for selector in selectors)
         return tuple(pod for pod in pods if selected[id(pod.labels)] or id(pod.rules) in with_rules)
+
+    @cached_property
+    def nominated(self) -> tuple[Pod, ...]:
+        """Pending pods for which kube-scheduler holds room on a node."""
+        nominated = [pod for pod in self.pods.values() if pod.nominated_node is not None and pod.node is None]
+        return tuple(pod for pod in nominated if pod.nominated_node in self.nodes and not pod.finished)
 
     @cached_property
     def unread_namespaces(self) -> frozenset[str]:

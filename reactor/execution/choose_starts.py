@@ -22,8 +22,8 @@ class Starts:
 
 
 def choose_starts(moves: ActiveMoves, eligibility: Eligibility) -> Starts:
-    """In the plan's order, never two of one workload at a time. A move that is blocked is skipped when nothing is in
-    flight that could unblock it."""
+    """In the plan's order, in which every move was possible when it was planned; never two of one workload at a time. A
+    move that is blocked now is skipped when nothing is in flight that could unblock it: the cluster has changed."""
     snapshot, settings = eligibility.snapshot, eligibility.settings
     in_flight = moves.in_flight
     free = 0 if moves.halted else settings.execution.max_moves_in_flight - len(in_flight)

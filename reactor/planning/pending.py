@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matching.plan import PlannedMove
@@ -54,6 +54,20 @@ def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
     unsupported = tuple(pod for pod in waiting if unsupported_constraints(pod, snapshot.cluster))
     left_out = {pod.uid for pod in unsupported}
     return Pending({pod.uid: reserved.get(pod.uid) for pod in waiting if pod.uid not in left_out}, unsupported)
+
+
+def fit_beside_nominated(
+    moves: Iterable[PlannedMove], snapshot: Snapshot, reservations: Sequence[Reservation]
+) -> tuple[PlannedMove, ...]:
+    """A plan takes pods that are nominated to a node as running there. A pod may depend on one of them, so before it is
+    bound beside one it has to fit without them, too."""
+    cluster = snapshot.cluster
+    return tuple(
+        move
+        for move in moves
+        if not cluster.nominated_to(move.target)
+        or fits_now(cluster.pods[move.uid], move.target, snapshot, reservations)
+    )
 
 
 def check_reservations(pending: Pending, snapshot: Snapshot, settings: Settings) -> ReservationCheck:

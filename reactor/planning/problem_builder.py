@@ -23,7 +23,6 @@ from reactor.state.snapshot import MEASURED, Needs, Snapshot
 
 _POD_COUNT = "pods"
 """A node's limit of pods is not an axis: every pod takes one."""
-_DEFAULT_MAX_PODS = 110.0
 
 _Row = tuple[Pod, str | None, str, bool, Rules]
 """Pod, its node, why it is fixed, whether it is happy, its rules."""
@@ -42,6 +41,7 @@ class ProblemBuilder:
         self._nodes: list[Node] = [nodes[name] for name in (nodes if only is None else only) if name in nodes]
         self._rows: list[_Row] = []
         self._reservations: list[Reservation] = []
+        self._nominated: list[Pod] = []
         self._equal_rules: dict[Rules, Rules] = {}
         self._requests: dict[int, Amounts] = {}
         """By the identity of the mapping, which the pods of a template share."""
@@ -57,6 +57,10 @@ class ProblemBuilder:
     def reserve(self, reservation: Reservation) -> None:
         self._reservations.append(reservation)
 
+    def hold(self, nominated: Iterable[Pod]) -> None:
+        """Pending pods count on the node that they are nominated to, unless they were added or have a reservation."""
+        self._nominated += nominated
+
     def fits(self, pod: Pod, target: str) -> bool:
         """Whether the target would take the pod, as if it were pending."""
         self._rows.append((pod, None, "", True, self._rules(pod)))
@@ -67,10 +71,11 @@ class ProblemBuilder:
         self._requests.clear()
         pods = self._pods(axes)
         used = _used_by_node(pods)
-        reserved = [self._stand_in(axes, each) for each in self._reservations]
+        reserved = [self._reserved(axes, each) for each in self._reservations]
+        waiting = [self._waiting(axes, pod) for pod in self._nominated_elsewhere()]
         return Problem(
             axes=axes,
-            pods=(*pods, *reserved),
+            pods=(*pods, *reserved, *waiting),
             nodes=tuple(self._node(axes, node, used.get(node.name)) for node in self._nodes),
             options=options,
             needs_from=self._snapshot.needs,
@@ -81,7 +86,9 @@ class ProblemBuilder:
     def _axes(self) -> tuple[str, ...]:
         """Other requested resources (GPUs, huge pages, ephemeral storage) are hard constraints only: they are not
         measured."""
-        stated = {id(pod.requests): pod.requests for pod in [row[0] for row in self._rows]}
+        stated = {id(requests): requests for requests in map(_counted, self._rows)}
+        others = [each.pod for each in self._reservations] + self._nominated
+        stated.update({id(pod.replacement_requests): pod.replacement_requests for pod in others})
         requested = {axis for requests in stated.values() for axis, amount in requests.items() if amount > 0}
         return MEASURED + tuple(sorted(requested - {*MEASURED, _POD_COUNT}))
 
@@ -94,21 +101,24 @@ class ProblemBuilder:
         needs = list(self._running_needs(axes))
         if len(needs) < len(self._rows):
             running = iter(needs)
-            needs = [self._pending_needs(axes, row[0]) if row[1] is None else next(running) for row in self._rows]
+            needs = [
+                self._pending_needs(axes, row[0], _counted(row)) if row[1] is None else next(running)
+                for row in self._rows
+            ]
         return _problem_pods(self._rows, needs, self._snapshot.cluster)
 
-    def _request(self, axes: tuple[str, ...], pod: Pod) -> Amounts:
-        key = id(pod.requests)
-        found = self._requests.get(key)
+    def _request(self, axes: tuple[str, ...], requests: Mapping[str, float]) -> Amounts:
+        found = self._requests.get(id(requests))
         if found is None:
-            found = self._requests[key] = _amounts(axes, pod.requests)
+            found = self._requests[id(requests)] = _amounts(axes, requests)
         return found
 
     def _running_needs(self, axes: tuple[str, ...]) -> Iterable[_Needs]:
         """Request, usage and peak of every pod with a node, in order. Without fresh measurements the request counts:
         unknown never reads as idle."""
-        pods = [row[0] for row in self._rows if row[1] is not None]
-        requests = [self._request(axes, pod) for pod in pods]
+        bound = [row for row in self._rows if row[1] is not None]
+        pods = [row[0] for row in bound]
+        requests = [self._request(axes, _counted(row)) for row in bound]
         if self._snapshot.needs is Needs.REQUESTS or not pods:
             return zip(requests, requests, requests, strict=True)
         flat = np.fromiter(chain.from_iterable(requests), np.float64, len(requests) * len(axes))
@@ -120,25 +130,40 @@ class ProblemBuilder:
         used = np.where(known, usage, np.maximum(measured, expected))
         return zip(requests, _rows(used, request), _rows(np.maximum(used, expected), request), strict=True)
 
-    def _pending_needs(self, axes: tuple[str, ...], pod: Pod) -> _Needs:
+    def _pending_needs(self, axes: tuple[str, ...], pod: Pod, requests: Mapping[str, float]) -> _Needs:
         """A pod that has not run yet needs what its workload needs."""
-        request = self._request(axes, pod)
+        request = self._request(axes, requests)
         if self._snapshot.needs is Needs.REQUESTS:
             return request, request, request
         peak = self._snapshot.usage.workload_peak(workload_key(pod))
         expected = _over(request, (peak.cpu, peak.memory))
         return request, expected, expected
 
-    def _stand_in(self, axes: tuple[str, ...], reservation: Reservation) -> ProblemPod:
-        """A stand-in for the replacement, with the labels, rules and requests of the pod that it replaces. The needs
-        are those of its workload, as for every pod that has not run yet."""
+    def _reserved(self, axes: tuple[str, ...], reservation: Reservation) -> ProblemPod:
+        """A stand-in for the replacement, with the labels, rules, workload and requests of the pod that it replaces."""
         move, pod = reservation.move, reservation.pod
-        fixed = f"reserved for the replacement of {pod.key}"
-        row = (pod, None, fixed, True, pod.rules)
-        (stand_in,) = _problem_pods([row], [self._pending_needs(axes, pod)], self._snapshot.cluster)
+        stand_in = self._stand_in(axes, pod, move.target, f"reserved for the replacement of {pod.key}")
         name = f"reservation:{move.id}"
-        key = f"{pod.namespace}/{name}"
-        return replace(stand_in, key=key, uid=name, node=move.target, workload=name, priority=0, leaving=False)
+        return replace(stand_in, key=f"{pod.namespace}/{name}", uid=name, priority=0)
+
+    def _waiting(self, axes: tuple[str, ...], pod: Pod) -> ProblemPod:
+        return self._stand_in(axes, pod, pod.nominated_node, f"pending, with room held on {pod.nominated_node}")
+
+    def _stand_in(self, axes: tuple[str, ...], pod: Pod, node: str | None, fixed: str) -> ProblemPod:
+        """Takes room on the node, but does not run there: its needs are those of its workload, as for every pod that
+        has not run yet, and they are no part of the node's measured usage."""
+        needs = self._pending_needs(axes, pod, pod.replacement_requests)
+        (stand_in,) = _problem_pods([(pod, node, fixed, True, pod.rules)], [needs], self._snapshot.cluster)
+        return replace(stand_in, leaving=False)
+
+    def _nominated_elsewhere(self) -> list[Pod]:
+        if not self._nominated:
+            return []
+        added = {row[0].uid for row in self._rows}
+        reserved = {(each.move.replacement, each.move.target) for each in self._reservations}
+        return [
+            pod for pod in self._nominated if pod.uid not in added and (pod.uid, pod.nominated_node) not in reserved
+        ]
 
     def _node(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> ProblemNode:
         allocatable = _amounts(axes, node.allocatable)
@@ -148,7 +173,7 @@ class ProblemBuilder:
         return ProblemNode(
             name=node.name,
             allocatable=allocatable,
-            max_pods=int(node.allocatable.get("pods", _DEFAULT_MAX_PODS)),
+            max_pods=int(node.allocatable.get(_POD_COUNT, 0)),
             labels=node.labels,
             taints=node.taints,
             unschedulable=node.unschedulable,
@@ -164,10 +189,24 @@ class ProblemBuilder:
 def fits_now(pod: Pod, target: str, snapshot: Snapshot, reservations: Sequence[Reservation]) -> bool:
     """Whether the target would take the pod now, counting Terminating pods and the `reservations` of other moves.
 
-    Only the pods of the target matter, unless there are rules between pods: these depend on other nodes, too.
+    Pods of at least its priority that are nominated to the target may come or not, so as for kube-scheduler it has to
+    fit with them and without them.
     """
     if target not in snapshot.cluster.nodes:
         return False
+    nominated = [
+        other
+        for other in snapshot.cluster.nominated_to(target)
+        if other.priority >= pod.priority and other.uid != pod.uid
+    ]
+    alone = _fits_beside(pod, target, snapshot, reservations, ())
+    return alone and (not nominated or _fits_beside(pod, target, snapshot, reservations, nominated))
+
+
+def _fits_beside(
+    pod: Pod, target: str, snapshot: Snapshot, reservations: Sequence[Reservation], nominated: Sequence[Pod]
+) -> bool:
+    """Only the pods of the target matter, unless there are rules between pods: these depend on other nodes, too."""
     elsewhere = snapshot.cluster.seen_by_rules
     builder = ProblemBuilder(snapshot, None if elsewhere else (target,))
     for other in {other.uid: other for other in (*snapshot.cluster.pods_on(target), *elsewhere)}.values():
@@ -176,7 +215,13 @@ def fits_now(pod: Pod, target: str, snapshot: Snapshot, reservations: Sequence[R
     for reservation in reservations:
         if reservation.move.target == target or elsewhere:
             builder.reserve(reservation)
+    builder.hold(nominated)
     return builder.fits(pod, target)
+
+
+def _counted(row: _Row) -> Mapping[str, float]:
+    """A pod that may move needs room for its replacement. Where it is, that is never less than what it takes."""
+    return row[0].requests if row[2] else row[0].replacement_requests
 
 
 def _background(axes: tuple[str, ...], node: Node, usage: Usage, used: Amounts | None) -> Amounts:

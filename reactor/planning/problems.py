@@ -42,6 +42,7 @@ def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
     for reservation in snapshot.moves.reservations(snapshot.at, settings.execution):
         if reservation.move.replacement not in pending.reserved_nodes:
             builder.reserve(reservation)
+    builder.hold(snapshot.cluster.nominated)
     return for_planner(builder.problem(_options(settings, scope)), snapshot, settings)
 
 
@@ -56,7 +57,9 @@ def placement_problem(
         builder.add(snapshot.cluster.pods[uid])
     for reservation in reservations:
         builder.reserve(reservation)
-    options = Options(scope=Scope.PENDING, headroom=settings.planner.headroom)
+    builder.hold(snapshot.cluster.nominated)
+    planner = settings.planner
+    options = Options(scope=Scope.PENDING, headroom=planner.headroom, soft_weight=planner.soft_weight)
     return for_planner(builder.problem(options), snapshot, settings)
 
 

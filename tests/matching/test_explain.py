@@ -134,3 +134,11 @@ def test_every_pod_of_any_problem_gets_a_reason_per_node(data: st.DataObject, ra
         assert all(each.reason for each in found.why_not)
         reordered = replace(problem, pods=problem.pods[::-1], nodes=problem.nodes[::-1])
         assert explain(reordered, pod.uid) == found
+
+
+def test_a_pending_pod_names_the_replicas_that_it_avoids(pod: Make, node: Make, problem: Make) -> None:
+    pods = [pod("a", workload="web"), pod("b", node="near", workload="web")]
+    found = explain(problem(pods, [node("near", 5, 5), node("roomy", 40, 40)]), "uid-a")
+    assert "choice 2, distance" in against(found)["near"]
+    assert "1 replica of its workload there" in against(found)["near"]
+    assert "choice 1, distance" in against(found)["roomy"]

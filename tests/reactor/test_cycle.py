@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from matching.plan import Planner
-from matching.problem import ProblemError
+from matching.problem import PodTerm, ProblemError, Requirement, Rules, Selector
 from matching.testing import random_problem
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
@@ -263,6 +263,44 @@ async def test_a_pod_with_an_unsupported_constraint_is_not_bound() -> None:
     assert outcome.placement is not None
     assert outcome.placement.plan is None
     assert rig.writer.bound == []
+
+
+async def test_a_pod_is_not_bound_beside_one_that_is_only_nominated() -> None:
+    """It requires the other pod, which may still end on another node."""
+    beside_db = PodTerm("kubernetes.io/hostname", Selector((Requirement("app", "In", ("db",)),)))
+    nominated = make_pending("db-1", nominated_node="n1", scheduler_name="default-scheduler")
+    rig = Rig()
+    rig.sync(make_node("n1"), nominated, make_pending("web-1", rules=Rules(pod_affinity=(beside_db,))))
+
+    await rig.run_cycle()
+    assert rig.writer.bound == []
+
+    rig.run_pod(nominated, "n1")
+    await rig.run_cycle()
+    assert rig.writer.bound == [("web-1", "n1")]
+
+
+async def test_a_pod_is_not_bound_into_the_room_of_a_nominated_one() -> None:
+    room = {"cpu": 3.0, "memory": GIB}
+    rig = Rig()
+    rig.sync(
+        make_node("n1"),
+        make_pending("db-1", nominated_node="n1", scheduler_name="default-scheduler", requests=room),
+        make_pending("web-1", requests=room),
+    )
+    await rig.run_cycle()
+    assert rig.writer.bound == []
+
+
+async def test_a_nominated_pod_of_ours_is_counted_once_when_it_is_bound() -> None:
+    """Until the watch shows its binding, the record still names the nominated node."""
+    room = {"cpu": 2.0, "memory": GIB}
+    rig = Rig()
+    rig.sync(make_node("n1"), make_pending("db-1", nominated_node="n1", requests=room))
+    await rig.run_cycle()
+    rig.put(make_pending("web-1", requests=room))
+    await rig.run_cycle()
+    assert rig.writer.bound == [("db-1", "n1"), ("web-1", "n1")]
 
 
 async def test_the_interval_starts_a_rematch_of_all_eligible_pods() -> None:

@@ -102,10 +102,10 @@ def _hold(expressions: Iterable[Json], labels: Mapping[str, str]) -> bool:
 
 
 def _lack(wanted: Amounts, state: NodeState) -> str:
-    if len(state.pods) + 1 > state.allocatable.get("pods", 110):
+    if len(state.pods) + 1 > state.allocatable.get("pods", 0):
         return "Too many pods"
     for kind, amount in wanted.items():
-        free = state.allocatable.get(kind, 0.0) - state.requested.get(kind, 0.0)
-        if amount > 0 and amount > free + 1e-9:
+        lacking = amount + state.requested.get(kind, 0.0) - state.allocatable.get(kind, 0.0)
+        if amount > 0 and round(1000 * lacking) > 0:
             return f"Insufficient {kind}"
     return ""

@@ -7,22 +7,25 @@ from collections.abc import Iterable, Mapping
 
 from loadtests.embedded.objects import controller_of, is_deleting, is_finished, name_of, status_of
 from loadtests.embedded.resources import Json
-from reactor.cluster.decoding.quantity import parse_quantity
+from reactor.cluster.decoding.quantity import parse_nanos, whole_amount
 
 Amounts = dict[str, float]
+"""In cores and bytes, rounded up to whole milli-cores and bytes."""
 
-_UNSTATED: Mapping[str, float] = {"cpu": 0.1, "memory": 200 * 2**20}
+_Nanos = dict[str, int]
+
+_UNSTATED: Mapping[str, int] = {"cpu": parse_nanos("100m"), "memory": parse_nanos("200Mi")}
 """What scoring assumes of a container that states nothing, so that such pods do not all land on one node."""
 
 
 def pod_requests(pod: Json, *, assume_unstated: bool = False) -> Amounts:
     """Containers and sidecars together, or the largest init step if that is more, plus overhead."""
     spec = pod["spec"]
-    running: Amounts = {}
+    running: _Nanos = {}
     for container in spec.get("containers") or ():
         _add(running, _container(container, assume_unstated))
-    sidecars: Amounts = {}
-    largest: Amounts = {}
+    sidecars: _Nanos = {}
+    largest: _Nanos = {}
     for container in spec.get("initContainers") or ():
         wanted = _container(container, assume_unstated)
         if container.get("restartPolicy") == "Always":
@@ -31,25 +34,25 @@ def pod_requests(pod: Json, *, assume_unstated: bool = False) -> Amounts:
         else:
             step = dict(sidecars)
             _add(step, wanted)
-        largest = {name: max(largest.get(name, 0.0), step.get(name, 0.0)) for name in {*largest, *step}}
+        largest = {name: max(largest.get(name, 0), step.get(name, 0)) for name in {*largest, *step}}
     _add(running, sidecars)
-    total = {name: max(running.get(name, 0.0), largest.get(name, 0.0)) for name in {*running, *largest}}
+    total = {name: max(running.get(name, 0), largest.get(name, 0)) for name in {*running, *largest}}
     _add(total, _parsed(spec.get("overhead")))
-    return total
+    return {name: whole_amount(name, amount) for name, amount in total.items()}
 
 
-def _container(container: Json, assume_unstated: bool) -> Amounts:
+def _container(container: Json, assume_unstated: bool) -> _Nanos:
     stated = _parsed((container.get("resources") or {}).get("requests"))
     return {**_UNSTATED, **stated} if assume_unstated else stated
 
 
-def _parsed(amounts: Json | None) -> Amounts:
-    return {name: parse_quantity(value) for name, value in (amounts or {}).items()}
+def _parsed(amounts: Json | None) -> _Nanos:
+    return {name: parse_nanos(value) for name, value in (amounts or {}).items()}
 
 
-def _add(total: Amounts, more: Mapping[str, float]) -> None:
+def _add(total: _Nanos, more: Mapping[str, int]) -> None:
     for name, amount in more.items():
-        total[name] = total.get(name, 0.0) + amount
+        total[name] = total.get(name, 0) + amount
 
 
 class NodeState:
@@ -61,7 +64,7 @@ class NodeState:
         self.node = node
         self.name = name_of(node)
         stated = status_of(node).get("allocatable") or status_of(node).get("capacity") or {}
-        self.allocatable: Amounts = {kind: parse_quantity(value) for kind, value in stated.items()}
+        self.allocatable: Amounts = {kind: whole_amount(kind, parse_nanos(value)) for kind, value in stated.items()}
         self.requested: Amounts = {}
         self.assumed: Amounts = {}
         self.pods: list[Json] = []

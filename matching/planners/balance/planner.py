@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from matching.planners.balance.noise import expect, sigma_of
 from matching.planners.balance.search import BalanceSearch
 from matching.planners.balance.state import BalanceState, MoveCosts
 from matching.planning.budget import budget_text, movers
+from matching.planning.executable import executable
 from matching.planning.node_loads import axis_weights, check_weights, mark_unknown
+from matching.planning.objective import unplaced
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
-from matching.planning.reasons.wording import NOBODY_MOVES, PENDING, percent, plural, shares
+from matching.planning.reasons.wording import NOBODY_MOVES, NOT_BETTER, PENDING, percent, plural, shares
 from matching.planning.write_plan import write_plan
 from matching.problem import Problem
 
@@ -72,11 +74,11 @@ class BalancePlanner:
         move_filter, costs = MoveFilter(state, allowed_nodes), self._move_costs(state, expected.variance)
         search = BalanceSearch(state, move_filter, costs)
         search.place(_pending(arrays))
-        before = state.measured()
+        before, start = state.measured(), state.at.copy()
         search.run()
-        choice = Choice(state.at, prepared.movable, {})
+        outcome = _executable(state, costs, start)
         reasons = BalanceReasons(state, move_filter, costs, before, state.measured())
-        return Outcome(choice, choice, BlockingCause.NOT_BY_PREFERENCE, "", _notes(state, before), reasons)
+        return replace(outcome, notes=_notes(state, before), reasons=reasons)
 
     def _move_costs(self, state: BalanceState, variance: Floats) -> MoveCosts:
         """While a pod moves, its load is lost for a part of the time that the plan holds. The price is that of
@@ -88,6 +90,27 @@ class BalancePlanner:
         share[running] = (state.amount[:, running] * state.per[:, current[running]]).max(axis=0)
         uncertainty = self.confidence * _UNKNOWN_SHIFT * (state.weights @ variance)
         return MoveCosts(2 * self.outage / self.horizon * share, uncertainty)
+
+
+def _executable(state: BalanceState, costs: MoveCosts, start: Ints) -> Outcome:
+    """What the search found, as far as it can be carried out and gains something. The state is left there."""
+
+    arrays = state.prepared.arrays
+
+    def worth(at: Ints) -> tuple[Any, ...]:
+        state.move_to(at)
+        moved = movers(arrays, at)
+        return unplaced(arrays, at), state.value() + float(costs.cost_at(state, moved, at[moved]).sum())
+
+    def outcome(at: Ints) -> Outcome:
+        choice = Choice(at, state.prepared.movable, {})
+        return Outcome(choice, choice, BlockingCause.NOT_BY_PREFERENCE, worth=worth)
+
+    found = executable(state.prepared, outcome(state.at.copy()))
+    if (found.choice.given_up or found.choice.redirected) and worth(found.choice.at) >= worth(start):
+        found = replace(executable(state.prepared, outcome(start)), wanted=found.wanted, stay_reason=NOT_BETTER)
+    state.move_to(found.choice.at)
+    return found
 
 
 def _pending(arrays: Arrays) -> Ints:

@@ -1,8 +1,9 @@
 """Local search: single moves until none pays, then exchanges of two pods, then pods that may as well go back. In a
 small cluster it continues from forced moves.
 
-Every step lowers the objective by more than it adds to the cost of the moves. So the search ends, and never worse than
-it began. Placing pending pods has no cost.
+Every step lowers the objective by more than it adds to the cost of the moves, so the search never ends worse than it
+began. It ends because the descent goes on only while this total falls, and everything else is counted. Placing pending
+pods has no cost.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class BalanceSearch:
                 self._filter.move(pod, target)
 
     def run(self) -> None:
+        if not len(self._state.counted):
+            return
         self._improve()
         if not self._large:
             self._forced.run()
@@ -144,17 +147,21 @@ class Descent:
         self._limit = state.prepared.problem.options.max_moves
 
     def run(self) -> None:
-        sweeps = 0
-        while self._sweep():
-            sweeps += 1
+        """Ends: every sweep but the last lowers the total, which is a function of the placement alone."""
+        sweeps, before = 0, self._costs.total(self._state)
+        while self._sweep() and (after := self._costs.total(self._state)) < before:
+            sweeps, before = sweeps + 1, after
             if sweeps == _MOST_SWEEPS and self._nodes > FEW:
                 return
 
     def _sweep(self) -> bool:
-        """A node without a worthwhile move is skipped until no other node has one either."""
+        """A node without a worthwhile move is skipped until no other node has one either. At most one round for each
+        pod and node; the next sweep continues."""
         state, progress = self._state, False
         active = state.sources()
-        while active.any():
+        for _ in range(len(state.at) + self._nodes):
+            if not active.any():
+                break
             hot = np.argsort(np.where(active, -state.heat(), np.inf), kind="stable")[:FEW]
             hot = hot[active[hot]]
             moves = _DescentRound(state, self._filter, self._costs, hot)
@@ -172,7 +179,7 @@ class Descent:
 
 class _DescentRound:
     """The pods of some nodes compared with their targets at once. Each node takes part in at most one move, because its
-    figures are outdated after it."""
+    figures are outdated after it. The mean is outdated, too, so a gain is computed again after the first move."""
 
     def __init__(self, state: BalanceState, move_filter: MoveFilter, move_costs: MoveCosts, sources: Ints) -> None:
         self._state, self._filter, self._costs = state, move_filter, move_costs
@@ -213,12 +220,20 @@ class _DescentRound:
             target = int(targets[column])
             if not self._gains[row, column] > LEAST_GAIN:
                 return False
-            if self._filter.allows(pod, target):
+            if self._still_gains(pod, target) and self._filter.allows(pod, target):
                 self._filter.move(pod, target)
                 self._touched[[source, target]] = True
                 return True
             self._gains[row, column] = -np.inf
         return False
+
+    def _still_gains(self, pod: int, target: int) -> bool:
+        """Where nodes differ in size, the moves before this one in the round have changed the mean."""
+        if not self._touched.any():
+            return True
+        only, there = np.array([pod]), np.array([[target]])
+        change = self._state.changes(only, there) + self._costs.added_cost(self._state, only, there)
+        return bool(change[0, 0] < -LEAST_GAIN)
 
 
 class ForcedMoves:
@@ -246,12 +261,12 @@ class ForcedMoves:
         """The pod stays on the target while the others move; all go back if the result is not better."""
         if not self._filter.allows(pod, target):
             return False
-        state, before, at = self._state, self._total(), self._state.at.copy()
+        state, before, at = self._state, self._costs.total(self._state), self._state.at.copy()
         self._filter.move(pod, target)
         state.movable[pod] = False
         self._improve()
         state.movable[pod] = True
-        if self._total() < before - LEAST_GAIN:
+        if self._costs.total(state) < before - LEAST_GAIN:
             self._improve()
             return True
         for moved in np.flatnonzero(state.at != at).tolist():
@@ -273,8 +288,3 @@ class ForcedMoves:
         order = np.lexsort((costs.ravel(), heat.ravel()))
         rows, columns = np.unravel_index(order[np.isfinite(costs.ravel()[order])], costs.shape)
         return list(zip(pods[rows].tolist(), columns.tolist(), strict=True))
-
-    def _total(self) -> float:
-        state = self._state
-        pods = np.arange(len(state.at))
-        return state.value() + float(self._costs.cost_at(state, pods, state.at).sum())

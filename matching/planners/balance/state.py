@@ -61,8 +61,12 @@ class BalanceState:
         return float(np.sqrt((self.weights @ away**2).sum() / (self.number * self.weights.sum())))
 
     def value(self) -> float:
-        over = self._over(self.ledger.load * self.per)
-        return float((self.weights @ (self.away**2 + self._overload * over**2)).sum())
+        """The objective, summed again from the placement: the same for the same placement, whatever led to it."""
+        arrays, number = self.prepared.arrays, len(self.counted)
+        load = (arrays.background + sum_by_node(self.amount, self.at, number)) * self.per
+        away = np.where(self.counted, load - load.sum(axis=1, keepdims=True) / self.number, 0.0)
+        over = self._over((arrays.background + sum_by_node(self._peak, self.at, number)) * self.per)
+        return float((self.weights @ (away**2 + self._overload * over**2)).sum())
 
     def heat(self) -> Floats:
         """How far each node is above the mean or the limit: where to look first."""
@@ -122,6 +126,11 @@ class BalanceState:
                 (self.ledger.put if sign > 0 else self.ledger.take)(pod, node)
         self.at[pod] = target
 
+    def move_to(self, at: Ints) -> None:
+        """Move all pods to their nodes in `at`."""
+        for pod in np.flatnonzero(self.at != at).tolist():
+            self.put(pod, int(at[pod]))
+
     def _more_over(self, share: Floats, added: Floats) -> Floats:
         """How much the square of the overload grows."""
         return self._over(share + added) ** 2 - self._over(share) ** 2
@@ -152,6 +161,10 @@ class MoveCosts:
         stays = (current == NOWHERE) | (at == NOWHERE) | (at == current)
         cost: Floats = np.where(stays, 0.0, price + self.uncertainty[current] + self.uncertainty[at])
         return cost
+
+    def total(self, state: BalanceState) -> float:
+        """The objective and the costs of all moves: what the search lowers."""
+        return state.value() + float(self.cost_at(state, np.arange(len(state.at)), state.at).sum())
 
     def added_cost(self, state: BalanceState, pods: Ints, targets: Ints) -> Floats:
         """(pods, targets): how much more each pod would cost there than where it is."""

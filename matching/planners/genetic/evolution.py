@@ -13,7 +13,6 @@ import numpy as np
 
 from matching.array_types import Floats, Ints, Mask
 from matching.planning.node_loads import NodeLoads
-from matching.problem import TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,8 @@ class Trial:
     """(axes, pods that take part)"""
     free: Floats
     """(axes, nodes): room by requests before they come."""
+    largest: Floats
+    """By axis: what requests may take of the largest node."""
     dictionary: CheckDictionary
 
     def sigma(self, population: Ints) -> Floats:
@@ -88,9 +89,9 @@ class Trial:
         """Share of the pods on forbidden nodes, and how far requests exceed the room."""
         wrong: Floats = self.dictionary.forbids(population).mean(axis=1)
         nodes = len(self.start)
-        for request, free in zip(self.request, self.free, strict=True):
+        for request, free, largest in zip(self.request, self.free, self.largest, strict=True):
             taken = _by_node(np.broadcast_to(request, population.shape), population, nodes)
-            wrong = wrong + (taken - free.clip(min=0.0) - TOLERANCE).clip(min=0.0).sum(axis=1)
+            wrong = wrong + (taken - free.clip(min=0.0)).clip(min=0.0).sum(axis=1) / largest
         return wrong
 
 

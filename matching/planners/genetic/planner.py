@@ -141,6 +141,7 @@ def _trial(prepared: PreparedProblem, loads: NodeLoads, pods: Ints) -> Trial:
         start=loads.of(staying),
         request=prepared.arrays.request[:, pods],
         free=Ledger(prepared.arrays, staying).free,
+        largest=prepared.arrays.requestable.max(axis=1, initial=1.0),
         dictionary=check_dictionary(prepared, pods),
     )
 

@@ -1,14 +1,16 @@
 """The scope `affected`: the fewest moves that make the unhappy pods happy.
 
 Where all placements can be enumerated (`all_placements`), the answer is exact: as many unhappy pods as possible become
-happy, with the fewest moves, among these with the fewest moves of happy pods, and preferably in a chain rather than by
-exchanges. On larger clusters `affected_search` searches. Pending pods are placed first and do not take part.
+happy, with the fewest moves, among these with the fewest moves of happy pods, preferably in a chain rather than by
+exchanges, and away from replicas. On larger clusters `affected_search` searches. Pending pods are placed first and do
+not take part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,8 @@ from matching.plan import BlockingCause, Measures
 from matching.planners.stable.affected_search import HappinessCheck, search_moves
 from matching.planners.stable.small_search import Placements, all_placements
 from matching.planning.budget import budget_text, within_budget
-from matching.planning.move_order import drop_impossible_moves, order_of_placement
+from matching.planning.executable import executable
+from matching.planning.move_order import order_of_placement
 from matching.planning.objective import is_better, score
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem
@@ -35,26 +38,27 @@ MOST_PLACEMENTS = 1 << 14
 def fewest_moves(prepared: PreparedProblem, alone: Choice) -> Outcome:
     """`alone` has the pending pods placed and all other pods on their current node."""
     check = HappinessCheck(prepared.arrays, alone.at)
-    at = _exact(prepared, check)
-    if at is None:
-        at = _without_impossible(prepared, alone, search_moves(prepared, check))
+    found = _exact(prepared, alone, check)
+    if found is None:
+        found = _searched(prepared, alone, check)
+    at = found.choice.at
     left = _left_unhappy(prepared, check, at)
-    choice = Choice(at, alone.chose | (at != alone.at), alone.headroom)
+    choice = replace(found.choice, chose=alone.chose | (at != alone.at))
     notes = tuple(_notes(prepared, check, left))
     before, after = (measure(prepared.arrays, each) for each in (prepared.arrays.current, at))
     reasons = _AffectedReasons(prepared, at, frozenset(left), before, after)
-    return Outcome(choice, choice, BlockingCause.FEWEST_MOVES, notes=notes, reasons=reasons)
+    return Outcome(choice, choice, BlockingCause.FEWEST_MOVES, notes=notes, reasons=reasons, order=found.order)
 
 
-def _exact(prepared: PreparedProblem, check: HappinessCheck) -> Ints | None:
+def _exact(prepared: PreparedProblem, alone: Choice, check: HappinessCheck) -> Outcome | None:
     free = movable(prepared.arrays, Scope.CLUSTER) & (prepared.arrays.current != NOWHERE)
     placements = all_placements(prepared, free, check.start, MOST_PLACEMENTS)
     if placements is None:
         return None
     for at in _best_first(prepared, check, placements):
-        if within_budget(prepared.arrays, at) and not order_of_placement(prepared, at).refused:
-            return at
-    return check.start
+        if within_budget(prepared.arrays, at) and not order_of_placement(prepared, at).stuck:
+            return _placed_as(alone, at)
+    return _placed_as(alone, check.start)
 
 
 def _best_first(prepared: PreparedProblem, check: HappinessCheck, placements: Placements) -> Iterator[Ints]:
@@ -65,8 +69,19 @@ def _best_first(prepared: PreparedProblem, check: HappinessCheck, placements: Pl
     moved = at != check.start
     of_happy = (moved & ~prepared.arrays.unhappy).sum(axis=1)
     overload = check.overload(loads).round(DECIMALS)
-    order = np.lexsort((overload, _moves_that_wait(at, check.start), of_happy, moved.sum(axis=1), -happy))
+    spread = _replica_costs(prepared, check, at)
+    order = np.lexsort((overload, spread, _moves_that_wait(at, check.start), of_happy, moved.sum(axis=1), -happy))
     yield from at[order[happy[order] > 0]]
+
+
+def _replica_costs(prepared: PreparedProblem, check: HappinessCheck, at: Ints) -> Floats:
+    """For each placement: what the replicas beside the moved pods cost these."""
+    costs, rows, spread = np.zeros(len(at)), np.arange(len(at)), prepared.arrays.default_spread
+    if spread is not None:
+        for pod in check.unhappy[spread.applies[check.unhappy]].tolist():
+            costs += spread.cost(pod, at)[rows, at[:, pod]]
+    rounded: Floats = costs.round(DECIMALS)
+    return rounded
 
 
 def _moves_that_wait(at: Ints, start: Ints) -> Ints:
@@ -77,12 +92,24 @@ def _moves_that_wait(at: Ints, start: Ints) -> Ints:
     return np.bincount(rows, weights=left[rows, at[rows, pods]], minlength=len(at)).astype(np.int64)
 
 
-def _without_impossible(prepared: PreparedProblem, alone: Choice, at: Ints) -> Ints:
-    """Without the moves that inter-pod constraints refuse in every order, if the rest is still better than nothing."""
-    outcome, _ = drop_impossible_moves(prepared, Outcome(Choice(at, alone.chose, {}), alone))
-    kept = outcome.choice.at
-    before, after = score(prepared.arrays, alone.at), score(prepared.arrays, kept)
-    return kept if is_better(before, after, prepared.problem.options.relief) else alone.at
+def _searched(prepared: PreparedProblem, alone: Choice, check: HappinessCheck) -> Outcome:
+    """The moves that the search found and that can be carried out, if these are still better than nothing."""
+    arrays = prepared.arrays
+
+    def worth(at: Ints) -> tuple[Any, ...]:
+        rows, loads = at[None], Ledger(arrays, at).load[:, None, :]
+        harms, happy = not check.harms_nobody(rows, loads)[0], int(check.made_happy(rows, loads).sum())
+        return harms, -happy, int((at != check.start).sum())
+
+    found = executable(prepared, replace(_placed_as(alone, search_moves(prepared, check)), worth=worth))
+    before, after = score(arrays, alone.at), score(arrays, found.choice.at)
+    better = is_better(before, after, prepared.problem.options.relief) and not worth(found.choice.at)[0]
+    return found if better else _placed_as(alone, alone.at)
+
+
+def _placed_as(alone: Choice, at: Ints) -> Outcome:
+    choice = Choice(at, alone.chose, alone.headroom)
+    return Outcome(choice, choice)
 
 
 def _left_unhappy(prepared: PreparedProblem, check: HappinessCheck, at: Ints) -> list[int]:

@@ -17,6 +17,7 @@ from matching.model.arrays import Arrays, movable, share_of_room
 from matching.model.ledger import Ledger
 from matching.planning.budget import Budget
 from matching.planning.prepared import PreparedProblem
+from matching.preferences import MatchedLoads
 from matching.problem import TOLERANCE, Scope
 
 _MOST_TRIES = 200
@@ -121,7 +122,8 @@ class _AffectedSearch:
         self._tries = 0
 
     def relieve(self, node: int) -> None:
-        while True:
+        """Ends: each round makes at least one more unhappy pod happy."""
+        for _ in range(len(self._check.unhappy)):
             happy = self._happy()
             if happy[self._check.start[self._check.unhappy] == node].all():
                 return
@@ -219,7 +221,7 @@ class _AffectedSearch:
                 yield other
 
     def _best_target(self, pod: int) -> int | None:
-        """Where it is happy, within the headroom and without unhappy pods if possible, then by distance."""
+        """Where it is happy, within the headroom and without unhappy pods if possible, then by preference."""
         feasible = self._feasible(pod)
         if not feasible.any():
             return None
@@ -232,8 +234,8 @@ class _AffectedSearch:
         unhappy = self.at[self._check.unhappy]
         quiet[unhappy[unhappy != NOWHERE]] = False
         worth = feasible * (1 + 4 * happy + 2 * roomy + quiet)
-        distances = self._prepared.preferences.distances_of(np.array([pod]))[0]
-        return int(np.where(worth == worth.max(), distances, np.inf).argmin())
+        costs = self._prepared.preferences.costs(pod, MatchedLoads(self._arrays, self.at))
+        return int(np.where(worth == worth.max(), costs, np.inf).argmin())
 
     def _feasible(self, pod: int) -> Mask:
         """Other nodes that take it by all constraints and the budget, and where it is not worse off."""

@@ -30,7 +30,8 @@ def cut_to_budget(prepared: PreparedProblem, choice: Choice) -> Choice:
 
 def _kept_moves(arrays: Arrays, wanted: list[int], target: Ints) -> Ints:
     """A move that is not possible yet waits for both of its nodes and is tried again when one of them changes. At the
-    end all waiting moves are tried once more, because an inter-pod constraint can depend on other nodes."""
+    end all waiting moves are tried once more, because an inter-pod constraint can depend on other nodes. Ends: moves
+    are tried again only after one of them was made."""
     at = arrays.current.copy()
     ledger, budget = Ledger(arrays, at), Budget(arrays)
     pool, progress = set(range(len(wanted))), True
@@ -46,7 +47,7 @@ def _kept_moves(arrays: Arrays, wanted: list[int], target: Ints) -> Ints:
             if not _can_move(arrays, ledger, pod, end):
                 waiting.add(value, source, end)
                 continue
-            _shift_pod(ledger, pod, source, end)
+            ledger.shift(pod, source, end)
             budget.spend(pod, end)
             at[pod] = end
             pool.discard(value)
@@ -68,20 +69,15 @@ class _Waiting:
         return sorted(set().union(*(self._at.pop(node, set()) for node in nodes)))
 
 
-def _shift_pod(ledger: Ledger, pod: int, source: int, target: int) -> None:
-    ledger.take(pod, source)
-    ledger.put(pod, target)
-
-
 def _can_move(arrays: Arrays, ledger: Ledger, pod: int, target: int) -> bool:
     if not ledger.fits_on(pod, target):
         return False
     source = int(arrays.current[pod])
     ends = [source, target]
     now = ledger.shares_of(ends)
-    _shift_pod(ledger, pod, source, target)
+    ledger.shift(pod, source, target)
     then = ledger.shares_of(ends)
-    _shift_pod(ledger, pod, target, source)
+    ledger.shift(pod, target, source)
     return not overload_added(arrays, now, then)
 
 

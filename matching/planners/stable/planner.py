@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from matching.array_types import Ints
 from matching.model.arrays import movable
 from matching.plan import BlockingCause, Plan, Promise
 from matching.planners.stable.affected import fewest_moves
@@ -29,7 +30,7 @@ from matching.planners.stable.budget_cut import cut_to_budget
 from matching.planners.stable.serial_choice import choice_for_all, choice_with_dumping, serial_choice
 from matching.planners.stable.small_search import with_fewer_blocking_pairs
 from matching.planning.budget import budget_note, movers, stays_for_now, within_budget
-from matching.planning.move_order import drop_impossible_moves
+from matching.planning.executable import executable
 from matching.planning.objective import Score, helped, is_better, price, score, why_not_better
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
@@ -99,7 +100,7 @@ def _best(prepared: PreparedProblem, alone: Choice, before: Score) -> Outcome:
             wanted = choice
         elif len(movers(prepared.arrays, choice.at)) == 0:
             continue
-        found = _evaluated(prepared, scope, choice)
+        found = _evaluated(prepared, scope, choice, before)
         if not _worth_it(prepared, found, before):
             if found.cut:
                 cause = BlockingCause.BUDGET
@@ -113,8 +114,12 @@ def _best(prepared: PreparedProblem, alone: Choice, before: Score) -> Outcome:
     return Outcome(alone, wanted, cause, NOT_BETTER, (NOBODY_MOVES, *dropped))
 
 
-def _evaluated(prepared: PreparedProblem, scope: Scope, choice: Choice) -> _Candidate:
-    outcome, _ = drop_impossible_moves(prepared, _within_budget(prepared, choice))
+def _evaluated(prepared: PreparedProblem, scope: Scope, choice: Choice, before: Score) -> _Candidate:
+    def worth(at: Ints) -> tuple[Any, ...]:
+        after, moves = score(prepared.arrays, at), len(movers(prepared.arrays, at)) if _moves_cost(prepared) else 0
+        return price(before, after, moves, prepared.problem.options.relief)
+
+    outcome = executable(prepared, replace(_within_budget(prepared, choice), worth=worth))
     at = outcome.choice.at
     return _Candidate(scope, outcome, score(prepared.arrays, at), len(movers(prepared.arrays, at)))
 
@@ -153,7 +158,9 @@ def _narrowed(found: _Candidate, wider: _Candidate | None, dropped: list[str]) -
 
 
 def _why_dropped(before: Score, found: _Candidate) -> str:
-    return f"matching of {_SCOPE_NAMES[found.scope]} dropped: {why_not_better(before, found.after)}"
+    stuck = len(found.outcome.choice.given_up)
+    without = f"without {plural(stuck, 'move')} that cannot be carried out, " if stuck else ""
+    return f"matching of {_SCOPE_NAMES[found.scope]} dropped: {without}{why_not_better(before, found.after)}"
 
 
 def _matchings(prepared: PreparedProblem, dropped: list[str]) -> Iterator[tuple[Scope, Choice]]:
@@ -181,9 +188,14 @@ def _worth_it(prepared: PreparedProblem, found: _Candidate, before: Score) -> bo
 
 def _within_budget(prepared: PreparedProblem, choice: Choice) -> Outcome:
     if within_budget(prepared.arrays, choice.at):
-        return Outcome(
-            choice, choice, BlockingCause.NOBODY_LEFT_OUT if choice.kept_on_node else BlockingCause.NO_STABLE_MATCHING
-        )
+        return Outcome(choice, choice, _cause(choice))
     cut = cut_to_budget(prepared, choice)
     note = budget_note(prepared.arrays, cut.at, choice.at)
     return Outcome(cut, choice, BlockingCause.BUDGET, stays_for_now(prepared.problem.options), (note,))
+
+
+def _cause(choice: Choice) -> BlockingCause:
+    """Of the blocking pairs that the matching leaves."""
+    if choice.given_up or choice.redirected:
+        return BlockingCause.MOVE_ORDER
+    return BlockingCause.NOBODY_LEFT_OUT if choice.kept_on_node else BlockingCause.NO_STABLE_MATCHING

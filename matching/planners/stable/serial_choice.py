@@ -6,7 +6,7 @@ result is the one stable matching for the quotas. A happy pod fits on its curren
 the full headroom tries again, at its turn, with half of it and with none; then it takes the node that ends least
 overloaded. So no pod loses its node for lack of room by peaks, only for lack of room by requests.
 
-Most pods of a large cluster are happy or pending and have neither soft nor inter-pod constraints.
+Most pods of a large cluster are happy and have neither soft nor inter-pod constraints.
 `matching.compiled` chooses for those in batches, with the same result.
 """
 
@@ -53,15 +53,19 @@ class _Turns:
         self._prepared = prepared
         self.at: Ints = np.where(choosers, NOWHERE, at)
         self.headroom: dict[int, float | None] = {}
-        self._ledger, self._matched = Ledger(prepared.arrays, self.at), MatchedLoads(prepared.arrays)
+        self._ledger = Ledger(prepared.arrays, self.at)
+        self._matched = MatchedLoads(prepared.arrays, np.where(choosers, prepared.arrays.current, at))
 
     def one_by_one(self, ranked: Ints) -> None:
-        """Most pods get the node they prefer. Finding it for all pods at once pays when many choose."""
+        """Most pods get the node they prefer. Finding it for all pods at once pays when many choose. Pods that are
+        spread prefer another node after each replica."""
         after = self._prepared.arrays.options.availability is Availability.AFTER
         if after or 2 * len(ranked) < self._prepared.movable.sum():
             preferred = np.full(len(ranked), NOWHERE)
         else:
             preferred = self._prepared.preferred_nodes[ranked]
+        if (spread := self._prepared.arrays.default_spread) is not None:
+            preferred = np.where(spread.applies[ranked], NOWHERE, preferred)
         for pod, preferred_node in zip(ranked.tolist(), preferred.tolist(), strict=True):
             self._choose(pod, preferred_node)
 
@@ -91,6 +95,7 @@ class _Turns:
         nodes, given = np.full(len(pods), NOWHERE), np.zeros(len(pods), dtype=np.int64)
         kernels.choose_in_turn(state.nodes, state.blocks, state.pods, state.options, batch, (nodes, given))
         self.at[pods] = nodes
+        self._matched.where[pods[nodes != NOWHERE]] = nodes[nodes != NOWHERE]
         plain = len(pods) if restricted is None else len(pods) - 1
         self._ledger.inter_pod.put_unconstrained(pods[:plain], nodes[:plain])
         if restricted is not None and nodes[-1] != NOWHERE:
@@ -140,8 +145,9 @@ def choice_with_dumping(prepared: PreparedProblem, choosers: Mask, at: Ints) -> 
     """Serial choice that may leave pods out, as the paper does: a pod that fits nowhere with the full headroom (which
     the paper does not have) is dumped, or stays pending, and uses no room of those that choose after it. Pods that do
     not choose stay as `at` says."""
+    matched = MatchedLoads(prepared.arrays, np.where(choosers, prepared.arrays.current, at))
     at = np.where(choosers, NOWHERE, at)
-    ledger, matched = Ledger(prepared.arrays, at), MatchedLoads(prepared.arrays)
+    ledger = Ledger(prepared.arrays, at)
     headroom = prepared.arrays.options.headroom
     for pod in prepared.ranking[choosers[prepared.ranking]].tolist():
         roomy = prepared.candidates.of(pod) & ledger.fits(pod) & ledger.fits_peak(pod, headroom)

@@ -1,9 +1,10 @@
 """Small problems: every placement is evaluated, to find one with fewer blocking pairs than serial choice leaves.
 
 With inter-pod constraints, or when no pod may be left out, serial choice need not end in a stable matching even where
-there is one. Up to MOST_PLACEMENTS placements are evaluated. Of those in which no running pod loses its node and the
-moves can be made in some order, the one with the fewest blocking pairs is taken, then the one with the fewest moves. It
-must not take headroom from more pods than serial choice does.
+there is one. And the moves to a stable matching may wait for each other's room. Up to MOST_PLACEMENTS placements are
+evaluated. Of those in which no running pod loses its node and the moves can be made in some order, the one with the
+fewest blocking pairs is taken, then the one with the fewest moves. It must not take headroom from more pods than serial
+choice does.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from matching.constraints import resources
 from matching.constraints.inter_pod import InterPodState
 from matching.model.arrays import share_of_room
 from matching.model.ledger import Ledger
+from matching.planning.executable import instead_of
 from matching.planning.move_order import order_of_placement
 from matching.planning.outcome import Choice
 from matching.planning.prepared import PreparedProblem
+from matching.preferences import DECIMALS
 from matching.problem import TOLERANCE, Availability
 
 
@@ -80,10 +83,9 @@ def _fitting(prepared: PreparedProblem, at: Ints, pods: list[int], start: Ints) 
     fits = np.ones(len(at), dtype=bool)
     for pod in pods:
         slots[rows, at[:, pod]] -= 1
-    slack = -TOLERANCE * max(1, len(pods))
     for pod in pods:
         node = at[:, pod]
-        enough = ((left[:, rows, node] >= slack) | (arrays.request[:, pod, None] == 0)).all(axis=0)
+        enough = ((left[:, rows, node] >= 0) | (arrays.request[:, pod, None] == 0)).all(axis=0)
         fits &= (node == start[pod]) | (enough & (slots[rows, node] >= 0))
     return fits
 
@@ -93,16 +95,18 @@ MOST_PLACEMENTS = 1 << 12
 
 
 def with_fewer_blocking_pairs(prepared: PreparedProblem, choosers: Mask, choice: Choice) -> Choice:
-    """The choice itself where it leaves no blocking pair, where there are too many placements, and where preferences
-    depend on the pods that chose before."""
+    """The choice itself where it leaves no blocking pair and can be carried out, where there are too many placements,
+    and where preferences depend on the pods that chose before."""
     lists_change = prepared.problem.options.availability is Availability.AFTER
-    if lists_change or (prepared.arrays.inter_pod is None and not choice.kept_on_node):
+    stuck = not lists_change and _is_stuck(prepared, choice)
+    if lists_change or (prepared.arrays.inter_pod is None and not choice.kept_on_node and not stuck):
         return choice
     placements = all_placements(prepared, choosers & (choice.at != NOWHERE), prepared.arrays.current, MOST_PLACEMENTS)
     if placements is None:
         return choice
+    most = np.iinfo(np.int64).max
     own = count_blocking(prepared, choosers, choice.at[None])
-    blocking = _blocking_of(prepared, choosers, choice.at, own, 0, np.iinfo(np.int64).max)
+    blocking = most if stuck else _blocking_of(prepared, choosers, choice.at, own, 0, most)
     if blocking == 0:
         return choice
     at = _fewest_blocking(prepared, choosers, placements.at, (int(own.degraded[0]), blocking))
@@ -111,7 +115,14 @@ def with_fewer_blocking_pairs(prepared: PreparedProblem, choosers: Mask, choice:
     staying = np.flatnonzero(choosers & (at == prepared.arrays.current)).tolist()
     kept = frozenset(pod for pod in staying if _was_kept(prepared, choice, pod))
     headroom = {pod: given for pod, given in choice.headroom.items() if at[pod] == choice.at[pod]}
-    return replace(choice, at=at, chose=choosers, headroom=headroom, kept_on_node=kept)
+    found = instead_of(prepared, choice, at) if stuck else replace(choice, at=at, headroom=headroom)
+    return replace(found, chose=choosers, kept_on_node=kept)
+
+
+def _is_stuck(prepared: PreparedProblem, choice: Choice) -> bool:
+    """A pod that moves has at least two nodes to choose from, so with more of them there are too many placements."""
+    moving = int((choice.at != prepared.arrays.current).sum())
+    return moving < MOST_PLACEMENTS.bit_length() and bool(order_of_placement(prepared, choice.at).stuck)
 
 
 def _was_kept(prepared: PreparedProblem, choice: Choice, pod: int) -> bool:
@@ -133,7 +144,7 @@ def _fewest_blocking(prepared: PreparedProblem, choosers: Mask, at: Ints, found:
         if counts.degraded[row] > degraded:
             continue
         blocking = _blocking_of(prepared, choosers, at[row], counts, row, most)
-        if blocking < most and not order_of_placement(prepared, at[row]).refused:
+        if blocking < most and not order_of_placement(prepared, at[row]).stuck:
             best, most = at[row], blocking
     return best
 
@@ -216,6 +227,7 @@ class _NodeStates:
         self._slots = np.tile(ledger.slots, (placements, 1))
         self._matched_load = _repeated(arrays.background + arrays.taken_now.peak, placements)
         limit = 1 - arrays.options.headroom
+        self._where = np.tile(arrays.current, (placements, 1))
         self._overloaded = share_of_room(self._matched_load[:, 0], arrays.allocatable).max(axis=0) > limit + TOLERANCE
 
     def fits(self, pod: int) -> Mask:
@@ -235,9 +247,9 @@ class _NodeStates:
     def preference_rank(self, pod: int) -> Ints:
         """(placements, nodes); smaller is better."""
         arrays, nodes = self._prepared.arrays, len(self._prepared.arrays.nodes)
-        by_cost = np.empty(nodes, dtype=np.int64)
-        by_cost[np.argsort(self._prepared.preferences.costs(pod), kind="stable")] = np.arange(nodes)
-        preference_rank = np.tile(by_cost, (len(self._slots), 1))
+        preference_rank = np.empty((len(self._slots), nodes), dtype=np.int64)
+        order = np.argsort(self._costs(pod), axis=1, kind="stable")
+        np.put_along_axis(preference_rank, order, np.arange(nodes)[None, :], axis=1)
         if not arrays.unhappy[pod]:
             return preference_rank
         current, options = int(arrays.current[pod]), arrays.options
@@ -249,8 +261,17 @@ class _NodeStates:
         grouped: Ints = preference_rank + nodes * group
         return grouped
 
+    def _costs(self, pod: int) -> Floats:
+        """(placements, nodes)"""
+        costs, spread = self._prepared.preferences.costs(pod), self._prepared.arrays.default_spread
+        if spread is None or not spread.applies[pod]:
+            return np.broadcast_to(costs, (len(self._slots), len(costs)))
+        spread_out: Floats = (costs + spread.cost(pod, self._where)).round(DECIMALS)
+        return spread_out
+
     def put(self, pod: int, end: Ints) -> None:
         arrays, current = self._prepared.arrays, int(self._prepared.arrays.current[pod])
+        self._where[:, pod] = end
         rows = np.flatnonzero(end != NOWHERE)
         self._free[:, rows, end[rows]] -= arrays.request[:, pod, None]
         self._load[:, rows, end[rows]] += arrays.peak[:, pod, None]

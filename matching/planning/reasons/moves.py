@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from matching.array_types import NOWHERE, Mask
+from matching.array_types import NOWHERE, Ints, Mask
+from matching.model.arrays import Arrays
 from matching.model.ledger import Ledger
 from matching.plan import Measures, PlannedMove, Rejected, Unplaced
 from matching.planning.move_order import by_value
@@ -24,6 +25,7 @@ from matching.planning.reasons.wording import (
     shares,
     unhappy_on,
 )
+from matching.preferences import MatchedLoads
 from matching.problem import Pod
 
 MOST_EXPLAINED = 100
@@ -69,6 +71,7 @@ class _MoveExplanation:
         self._position = positions(self._order, len(prepared.arrays.nodes))
         self._rank = int(self._position[target])
         self._distances = prepared.preferences.distances(turn.pod, turn.matched)
+        self._replicas = ReplicaTexts(prepared.arrays, turn.pod, turn.matched)
 
     def move(self, choice: Choice, before: Measures, after: str) -> PlannedMove:
         arrays = self._prepared.arrays
@@ -76,7 +79,8 @@ class _MoveExplanation:
         rank, distance = self._rank, self._distances[self._target]
         reasons = [
             self._why_pod(before),
-            f"{target} is choice {rank} of {len(self._order)}, distance {distance:.2f}; {after}",
+            f"{target} is choice {rank} of {len(self._order)}, distance {distance:.2f}"
+            f"{self._replicas.of(self._target)}; {after}",
         ]
         if self._pod in choice.headroom:
             reasons.append(degraded(choice.headroom[self._pod], arrays.options.headroom))
@@ -106,7 +110,25 @@ class _MoveExplanation:
         position = int(self._position[node])
         if position < self._rank and (found := self._obstacles.text(node)):
             return found
-        return f"choice {position}, distance {self._distances[node]:.2f}"
+        return f"choice {position}, distance {self._distances[node]:.2f}{self._replicas.of(node)}"
+
+
+class ReplicaTexts:
+    """Where the other replicas of a pod that is spread are, at its turn."""
+
+    def __init__(self, arrays: Arrays, pod: int, matched: MatchedLoads) -> None:
+        spread = arrays.default_spread
+        self._counts = None
+        if spread is not None and spread.applies[pod]:
+            self._counts = spread.replicas(pod, matched.where[None])
+
+    def of(self, node: int) -> str:
+        if self._counts is None:
+            return ""
+        on_node, in_zone = (int(count[0, node]) for count in self._counts)
+        if on_node:
+            return f", {plural(on_node, 'replica')} of its workload there"
+        return f", {plural(in_zone, 'replica')} of its workload in the zone" if in_zone else ""
 
 
 def _planned(
@@ -121,7 +143,7 @@ def no_node(prepared: PreparedProblem, ledger: Ledger, pod: int) -> Unplaced:
     reason = f"fits on none of {plural(len(nodes), 'node')}: {obstacles.counted(nodes) or 'there are none'}"
     near = np.flatnonzero(obstacles.kind == Kind.TOO_LITTLE).tolist()
     if near:
-        nearest = near[int(obstacles.shortfall(near).sum(axis=0).argmin())]
+        nearest = obstacles.nearest(near)
         kind = kind_of_nodes(arrays.pods[pod].rules)
         of_kind = "" if kind == ALL_NODES else f" of {kind}"
         reason += f"; nearest{of_kind}: {arrays.nodes[nearest].name} lacks {obstacles.missing(nearest)}"
@@ -140,9 +162,24 @@ def explained_by_planner(
     for pod in by_value(arrays, prepared.ranking, np.flatnonzero((at != arrays.current) & (at != NOWHERE))):
         rejected = _rejected_nodes(prepared, ledger, pod, int(at[pod]), reasons) if len(moves) < MOST_EXPLAINED else ()
         target = arrays.nodes[int(at[pod])].name
-        moves[pod] = _planned(arrays.pods[pod], target, reasons.rank(pod), reasons.why_moved(pod), rejected)
+        rank, why = (
+            _redirected(prepared, pod, at, reasons)
+            if pod in choice.redirected
+            else (
+                reasons.rank(pod),
+                reasons.why_moved(pod),
+            )
+        )
+        moves[pod] = _planned(arrays.pods[pod], target, rank, why, rejected)
     without_node = np.flatnonzero((arrays.pending | (arrays.current != NOWHERE)) & (at == NOWHERE)).tolist()
     return moves, [no_node(prepared, ledger, pod) for pod in without_node]
+
+
+def _redirected(prepared: PreparedProblem, pod: int, at: Ints, reasons: PlannerReasons) -> tuple[int, tuple[str, ...]]:
+    """The planner chose another node, so its reasons are not about this one."""
+    costs, node = reasons.costs(pod), int(at[pod])
+    why = PENDING if prepared.arrays.pending[pod] else "moves, so that other moves can be carried out"
+    return 1 + int((costs < costs[node]).sum()), (why, f"{prepared.arrays.nodes[node].name} has room for it")
 
 
 def _rejected_nodes(

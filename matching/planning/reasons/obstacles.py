@@ -16,7 +16,7 @@ from matching.model.ledger import Ledger
 from matching.plan import Rejected
 from matching.planning.prepared import PreparedProblem
 from matching.planning.reasons.wording import amount, percent, plural
-from matching.problem import TOLERANCE, Rules, Term
+from matching.problem import Rules, Term
 from matching.selectors import requirement_text
 
 MOST_LISTED = 10
@@ -73,10 +73,14 @@ class Obstacles:
 
     def missing(self, node: int) -> str:
         arrays = self._prepared.arrays
-        lacking = self.shortfall([node])[:, 0] * arrays.unit
+        lacking = self._shortfall([node])[:, 0] * arrays.request_unit
         return " and ".join(amount(axis, value) for axis, value in zip(arrays.axes, lacking, strict=True) if value > 0)
 
-    def shortfall(self, nodes: list[int]) -> Floats:
+    def nearest(self, nodes: list[int]) -> int:
+        """The node that lacks least."""
+        return nodes[_least_column(self._prepared.arrays, self._shortfall(nodes))]
+
+    def _shortfall(self, nodes: list[int]) -> Floats:
         return resources.shortfall(self._ledger.free[:, nodes], self._prepared.arrays.request[:, self._pod])
 
     def counted(self, nodes: Ints) -> str:
@@ -163,16 +167,21 @@ def _lacking(prepared: PreparedProblem, ledger: Ledger, kind: str, pods: list[in
         return f"on {kind} at least {found} more would be needed ({remaining} left in total)"
     nodes = np.flatnonzero(allowed)
     short = resources.shortfall(ledger.free[:, nodes], arrays.request[:, pods[0]])
-    nearest = int(short.sum(axis=0).argmin())
+    nearest = _least_column(arrays, short)
     if found := _amounts_text(arrays, short[:, nearest]):
         key, name = arrays.pods[pods[0]].key, arrays.nodes[nodes[nearest]].name
         return f"on {kind} enough is left in total, but not on one node: for {key} {name} lacks {found}"
     return f"on {kind} the requests would fit; the reason for each pod says what prevents it"
 
 
-def _amounts_text(arrays: Arrays, shares: Floats) -> str:
-    found = zip(arrays.axes, shares, (shares * arrays.unit).tolist(), strict=True)
-    return " and ".join(amount(axis, value) for axis, share, value in found if share > TOLERANCE)
+def _least_column(arrays: Arrays, requests: Floats) -> int:
+    """All axes together, as shares of the largest node."""
+    return int((requests * (arrays.request_unit / arrays.unit)[:, None]).sum(axis=0).argmin())
+
+
+def _amounts_text(arrays: Arrays, requests: Floats) -> str:
+    found = zip(arrays.axes, (requests * arrays.request_unit).tolist(), strict=True)
+    return " and ".join(amount(axis, value) for axis, value in found if value > 0)
 
 
 def _any_of(terms: tuple[Term, ...]) -> str:

@@ -31,7 +31,7 @@ class Turn:
 def turns(prepared: PreparedProblem, choice: Choice, asked: Mask) -> Iterator[Turn]:
     """Of the `asked` pods that took part."""
     ledger = Ledger(prepared.arrays, np.where(choice.chose, NOWHERE, choice.at))
-    matched = MatchedLoads(prepared.arrays)
+    matched = MatchedLoads(prepared.arrays, np.where(choice.chose, prepared.arrays.current, choice.at))
     ranked = prepared.ranking[choice.chose[prepared.ranking]]
     done = 0
     for index in np.flatnonzero(asked[ranked]).tolist():
@@ -59,7 +59,7 @@ def _put_all(prepared: PreparedProblem, choice: Choice, ledger: Ledger, matched:
 
 
 def ranks_of(prepared: PreparedProblem, choice: Choice, asked: Mask) -> Ranks:
-    """Compiled where possible; one by one for unhappy pods and pods with soft constraints."""
+    """Compiled where possible; one by one for the pods that only numpy handles."""
     arrays, number = prepared.arrays, len(prepared.arrays.pods)
     kernels = loading.kernels(int(asked.sum()), len(arrays.nodes))
     slowly = asked.copy()

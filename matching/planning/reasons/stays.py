@@ -26,8 +26,6 @@ NOT_MATCHED = "happy: only unhappy and pending pods were matched"
 
 KEPT_ON_NODE = "kept here: no other node had room for its requests"
 
-GIVEN_UP = "kept here: inter-pod constraints refuse its move in every order"
-
 
 def stays(prepared: PreparedProblem, outcome: Outcome) -> tuple[Stay, ...]:
     """By name. Where only a few pods are in scope, all others stay for one reason and are written once."""
@@ -66,8 +64,11 @@ def _reasons(prepared: PreparedProblem, outcome: Outcome, pods: Ints) -> Sequenc
     texts[~prepared.movable] = _out_of(prepared.problem.options.scope)
     for pod in np.flatnonzero(arrays.fixed).tolist():
         texts[pod] = _fixed(arrays.pods[pod])
+    given_up = outcome.choice.given_up
+    for pod, text in given_up.items():
+        texts[pod] = text
+    free &= ~_among(len(texts), given_up)
     for several, text in (
-        (_among(len(texts), outcome.choice.given_up), GIVEN_UP),
         ((wanted.at != arrays.current) & bool(outcome.stay_reason), outcome.stay_reason),
         (_among(len(texts), wanted.kept_on_node), KEPT_ON_NODE),
     ):

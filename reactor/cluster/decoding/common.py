@@ -11,7 +11,7 @@ from typing import Annotated, Generic, TypeVar
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from reactor.cluster.decoding.quantity import parse_quantity
+from reactor.cluster.decoding.quantity import parse_nanos, whole_amount
 from reactor.cluster.records import Owner
 
 V = TypeVar("V")
@@ -121,18 +121,27 @@ def decode_strings(text: bytes) -> Mapping[str, str]:
     return {sys.intern(key): sys.intern(value) for key, value in found.items()}
 
 
-def decode_amounts(text: bytes) -> Mapping[str, float]:
-    """A resource list; negative amounts are refused, as by the API."""
+def decode_nanos(text: bytes) -> Mapping[str, int]:
+    """A resource list, exact, in billionths; negative amounts are refused, as by the API."""
     amounts = {}
     for name, quantity in (_AMOUNTS.decode(text) or {}).items():
         try:
-            amount = parse_quantity(quantity)
+            amount = parse_nanos(quantity)
         except ValueError as error:
             raise WrongField(name, str(error)) from error
         if amount < 0:
             raise WrongField(name, f"{quantity!r} must not be negative")
         amounts[sys.intern(name)] = amount
     return amounts
+
+
+def whole_amounts(nanos: Mapping[str, int]) -> Mapping[str, float]:
+    return {name: whole_amount(name, amount) for name, amount in nanos.items()}
+
+
+def decode_amounts(text: bytes) -> Mapping[str, float]:
+    """A resource list as kube-scheduler counts it."""
+    return whole_amounts(decode_nanos(text))
 
 
 class MetaDecoder:

@@ -104,6 +104,9 @@ class WireState(Struct, gc=False):
 
 class WireContainerStatus(Struct, rename="camel", gc=False):
     name: str
+    resources: Raw = Raw(b"")
+    """What the container runs with: differs from the spec while it is resized in place."""
+    allocated_resources: Raw = Raw(b"")
     restart_count: int = 0
     state: WireState | None = None
     started: bool | None = None
@@ -113,6 +116,7 @@ class WireContainerStatus(Struct, rename="camel", gc=False):
 class WireCondition(Struct, rename="camel", gc=False):
     type: str
     status: str
+    reason: str | None = None
     last_transition_time: Time | None = None
 
 
@@ -122,6 +126,10 @@ class WirePodStatus(Struct, rename="camel", gc=False):
     container_statuses: list[WireContainerStatus] | None = None
     init_container_statuses: list[WireContainerStatus] | None = None
     start_time: Time | None = None
+    nominated_node_name: str | None = None
+    resources: Raw = Raw(b"")
+    """As for a container, of the pod as a whole."""
+    allocated_resources: Raw = Raw(b"")
 
 
 class WirePod(Struct, gc=False):

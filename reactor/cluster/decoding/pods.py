@@ -61,6 +61,8 @@ class PodDecoder:
         ephemeral_pvcs = _ephemeral_pvcs(spec, meta.name)
         ready = _condition(status, "Ready")
         is_ready = ready is not None and ready.status == "True"
+        requests = self._requests.effective(spec, status)
+        nominated = status.nominated_node_name
         return Pod(
             uid=uid_of(meta),
             namespace=sys.intern(meta.namespace),
@@ -71,13 +73,15 @@ class PodDecoder:
             created=created(meta),
             scheduler_name=sys.intern(spec.scheduler_name or "default-scheduler"),
             node=sys.intern(spec.node_name) if spec.node_name else None,
+            nominated_node=sys.intern(nominated) if nominated and not spec.node_name else None,
             owner=self._metas.owner(meta),
             phase=sys.intern(status.phase or "Pending"),
             ready=is_ready and meta.deletion_timestamp is None,
             deleting=seconds(meta.deletion_timestamp),
             priority=spec.priority or 0,
             priority_class=sys.intern(spec.priority_class_name or ""),
-            requests=self._requests.effective(spec),
+            requests=requests.here,
+            infeasible_resize=requests.infeasible_resize,
             rules=constraints.rules,
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
             unsupported=self._shared((*_unsupported(spec), *_named(constraints.problem))),

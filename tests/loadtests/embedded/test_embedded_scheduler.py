@@ -48,7 +48,22 @@ def test_requests_count_init_containers_sidecars_and_overhead() -> None:
         {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}},
         {"name": "setup", "resources": {"requests": {"cpu": "2"}}},
     ]
-    assert pod_requests(pod) == {"cpu": pytest.approx(2.6), "memory": 2**30}
+    assert pod_requests(pod) == {"cpu": 2.6, "memory": 2**30}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "fits"),
+    [("100m", "1Gi", True), ("100001u", "1Gi", False), ("100m", "1073741825", False), ("0", "1Gi", True)],
+)
+def test_requests_are_compared_to_the_milli_core_and_the_byte(cpu: str, memory: str, fits: bool) -> None:
+    there = [_pod("100m", "1Gi", node="a"), _pod("100m", "1Gi", node="a")]
+    assert (choose_node(_pod(cpu, memory), [_node("a", "300m", "3Gi")], there) is not None) is fits
+
+
+def test_a_node_that_states_no_number_of_pods_takes_none() -> None:
+    silent = _node("a")
+    del silent["status"]["allocatable"]["pods"]
+    assert choose_node(_pod(), [silent], []) is None
 
 
 def test_least_allocated_and_balance_are_kube_schedulers() -> None:

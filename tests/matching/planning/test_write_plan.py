@@ -23,14 +23,14 @@ Planning = Callable[[Problem], Plan]
 def test_a_chain_of_moves_starts_where_there_is_room(pod: Make, node: Make, problem: Make) -> None:
     arrays = arrays_of(problem([pod("a", 8, node="n1"), pod("b", 8, node="n2")], [node("n1"), node("n2"), node("n3")]))
     ordered = order_moves(arrays, [0, 1], np.array([1, 2]))
-    assert (ordered.in_order, ordered.cyclic) == ((1, 0), ())
+    assert (ordered.in_order, ordered.stuck) == ((1, 0), ())
 
 
-def test_moves_that_wait_for_each_other_come_last(pod: Make, node: Make, problem: Make) -> None:
+def test_moves_that_wait_for_each_other_are_stuck(pod: Make, node: Make, problem: Make) -> None:
     pods = [pod("a", 8, node="n1"), pod("b", 8, node="n2"), pod("c", 1, node="n2")]
     arrays = arrays_of(problem(pods, [node("n1"), node("n2"), node("n3")]))
     ordered = order_moves(arrays, [0, 1, 2], np.array([1, 0, 2]))
-    assert (ordered.in_order, ordered.cyclic) == ((2,), (0, 1))
+    assert (ordered.in_order, ordered.stuck) == ((2,), (0, 1))
 
 
 def test_rejected_nodes_are_listed_best_first_and_the_rest_counted(

@@ -128,7 +128,8 @@ def _problem(seed: int) -> Problem:
         problem = problem_with_pod_rules(seed, pods=8, nodes=4)
         problem = with_volumes(problem, seed) if pick.random() < 0.5 else problem
         scope = pick.choice(list(Scope))
-        return replace(problem, options=replace(problem.options, scope=scope, headroom=0.0))
+        replicas = tuple(replace(pod, workload=pod.labels.get("app", "")) for pod in problem.pods)
+        return replace(problem, pods=replicas, options=replace(problem.options, scope=scope, headroom=0.0))
     return _varied(random_problem(seed, pick.randint(1, 9), pick.randint(1, 5)), seed)
 
 

@@ -317,3 +317,17 @@ def test_options_that_exclude_each_other_are_refused(rematch: Command, arguments
 
     assert (result.code, result.out) == (2, "")
     assert "Error:" in result.err
+
+
+@pytest.mark.timeout(30)
+def test_balance_ends_where_it_repeated_its_moves_for_ever(rematch: Command) -> None:
+    """15 pods on 7 nodes of three sizes: two moves that gain alone and not together."""
+    clusters = Path(__file__).parents[2] / "data" / "clusters"
+    files = [clusters / f"balance-never-ends.{part}.json.gz" for part in ("dump", "metrics")]
+
+    result = rematch("plan", "-f", files[0], "-f", files[1], "--planner", "balance", "-o", "json")
+
+    assert (result.code, result.err) == (0, "")
+    plan = json.loads(result.out)
+    assert plan["certificate"]["feasible"]
+    assert plan["after"]["spread"] < plan["before"]["spread"] / 2

@@ -136,12 +136,89 @@ def test_containers_and_sidecars_with_their_probes_and_restarts() -> None:
         ),
         ({"containers": [container(resources={"limits": {"cpu": "2"}})]}, {"cpu": 2}),
         ({"containers": [container(resources={"limits": {"cpu": "2"}, "requests": {"cpu": 1}})]}, {"cpu": 1}),
+        (
+            {"containers": [requesting(cpu="1")], "resources": {"limits": {"cpu": "5", "memory": "1k"}}},
+            {"cpu": 1, "memory": 1000},
+        ),
+        (
+            {"containers": [requesting(cpu="100500u", memory="0.6"), requesting(cpu="100500u", memory="0.6")]},
+            {"cpu": 0.201, "memory": 2},
+        ),
+        ({"containers": [requesting(cpu="100m")] * 3}, {"cpu": 0.3}),
         ({"containers": [container()]}, {}),
         ({"containers": [container(resources=None)]}, {}),
     ],
 )
 def test_effective_requests_as_kube_scheduler_counts(spec: dict[str, Any], expected: dict[str, float]) -> None:
-    assert decode(spec=spec).requests == pytest.approx(expected)
+    """Containers are added up exactly, and the sum is rounded up."""
+    assert decode(spec=spec).requests == expected
+
+
+def resizing(asks: str, has: str, promised: str, infeasible: bool = False, sidecar: bool = False) -> Pod:
+    """A pod whose one resized container has these CPUs in its spec, in its status and allocated."""
+    resized = requesting(cpu=asks) | ({"restartPolicy": "Always"} if sidecar else {})
+    spec = {"initContainers": [resized], "containers": []} if sidecar else {"containers": [resized]}
+    found = {
+        "name": resized["name"],
+        "resources": {"requests": {"cpu": has}},
+        "allocatedResources": {"cpu": promised},
+    }
+    pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible" if infeasible else "Deferred"}
+    statuses = {"initContainerStatuses" if sidecar else "containerStatuses": [found]}
+    return decode(spec=spec, status={**statuses, "conditions": [pending]})
+
+
+@pytest.mark.parametrize("sidecar", [False, True])
+@pytest.mark.parametrize(
+    ("asks", "has", "promised", "infeasible", "counted", "replacement"),
+    [
+        ("1", "2", "1", False, 2, 2),
+        ("1", "1", "3", False, 3, 3),
+        ("4", "2", "3", False, 4, 4),
+        ("4", "2", "3", True, 3, 4),
+        ("1", "2", "1", True, 2, 2),
+    ],
+)
+def test_a_resize_in_flight_counts_as_for_kube_scheduler(
+    asks: str, has: str, promised: str, infeasible: bool, counted: float, replacement: float, sidecar: bool
+) -> None:
+    """The largest of spec, actual and allocated; without the spec where the node can never make the resize. The
+    replacement may ask for the spec all the same."""
+    pod = resizing(asks, has, promised, infeasible, sidecar)
+    assert pod.requests == {"cpu": counted}
+    assert pod.replacement_requests == {"cpu": replacement}
+
+
+def test_a_resize_of_the_whole_pod_counts_for_what_the_pod_requests() -> None:
+    spec = {"containers": [requesting(cpu="1", memory="1k")], "resources": {"requests": {"cpu": "3"}}}
+    status = {"resources": {"requests": {"cpu": "5", "memory": "9k"}}, "allocatedResources": {"cpu": "4"}}
+    assert decode(spec=spec, status=status).requests == {"cpu": 5, "memory": 1000}
+    plain = {"containers": [requesting(cpu="1")]}
+    assert decode(spec=plain, status=status).requests == {"cpu": 1}
+
+
+def test_an_init_container_is_counted_by_its_spec_alone() -> None:
+    spec = {"containers": [], "initContainers": [requesting(cpu="1")]}
+    name = spec["initContainers"][0]["name"]
+    status = {"initContainerStatuses": [{"name": name, "resources": {"requests": {"cpu": "7"}}}]}
+    assert decode(spec=spec, status=status).requests == {"cpu": 1}
+
+
+def test_pods_of_one_template_share_their_requests_unless_their_sizes_differ() -> None:
+    decoder = Decoder()
+    spec = {"containers": [requesting(cpu="1")]}
+    name = spec["containers"][0]["name"]
+    same, bigger = (
+        {"containerStatuses": [{"name": name, "resources": {"requests": {"cpu": cpu}}}]} for cpu in ("1", "2")
+    )
+    one, other, resized = (decode(decoder, spec=spec, status=status) for status in (same, same, bigger))
+    assert one.requests is other.requests
+    assert (one.requests, resized.requests) == ({"cpu": 1}, {"cpu": 2})
+
+
+@pytest.mark.parametrize(("spec", "expected"), [({}, "n7"), ({"nodeName": "n1"}, None)])
+def test_only_a_pending_pod_is_nominated(spec: dict[str, Any], expected: str | None) -> None:
+    assert decode(spec=spec, status={"nominatedNodeName": "n7"}).nominated_node == expected
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactor.cluster.decoding.quantity import parse_quantity
+from reactor.cluster.decoding.quantity import parse_nanos, parse_quantity, whole_amount
 
 SUFFIXES = {
     "": Fraction(1),
@@ -65,6 +66,27 @@ def test_malformed_quantities_are_named(text: str) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(0, 999), st.sampled_from(sorted(SUFFIXES)))
-def test_every_suffix_scales_exactly_to_a_rounding(whole: int, thousandths: int, suffix: str) -> None:
+def test_every_suffix_scales_exactly_to_a_billionth_rounded_up(whole: int, thousandths: int, suffix: str) -> None:
     exact = min((whole + Fraction(thousandths, 1000)) * SUFFIXES[suffix], Fraction(2**63 - 1))
-    assert parse_quantity(f"{whole}.{thousandths:03d}{suffix}") == pytest.approx(float(exact), rel=1e-15)
+    assert parse_nanos(f"{whole}.{thousandths:03d}{suffix}") == math.ceil(exact * 10**9)
+
+
+@pytest.mark.parametrize(("text", "nanos"), [("1e-999999", 1), ("0e999999", 0), ("-0.1n", -1), ("0.0000000001", 1)])
+def test_too_small_a_quantity_is_the_smallest_one(text: str, nanos: int) -> None:
+    assert parse_nanos(text) == nanos
+
+
+@pytest.mark.parametrize(
+    ("resource", "text", "counted"),
+    [
+        ("cpu", "100m", 0.1),
+        ("cpu", "100100u", 0.101),
+        ("cpu", "1n", 0.001),
+        ("memory", "1500m", 2.0),
+        ("memory", "0.3Ki", 308.0),
+        ("memory", "6597069766657", 6597069766657.0),
+        ("nvidia.com/gpu", "1", 1.0),
+    ],
+)
+def test_kube_scheduler_counts_whole_milli_cores_and_whole_units(resource: str, text: str, counted: float) -> None:
+    assert whole_amount(resource, parse_nanos(text)) == counted

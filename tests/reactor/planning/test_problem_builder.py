@@ -8,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from matching.planners.stable.planner import StablePlanner
-from matching.problem import Node, Pod, Problem, Scope, Strategy, Volume
+from matching.problem import Node, Pod, PodTerm, Problem, Requirement, Rules, Scope, Selector, Strategy, Volume
 from reactor.cluster.records import CsiNode, PersistentVolume, PersistentVolumeClaim
 from reactor.decision.decide import decide
+from reactor.planning.pending import fit_beside_nominated
 from reactor.planning.problem_builder import fits_now
 from reactor.planning.problems import placement_problem, rematch_problem
 from reactor.state.moves import Reservation
@@ -172,6 +173,94 @@ def test_a_node_without_capacity_takes_no_pods_and_does_not_break_the_plan() -> 
     assert [(move.pod, move.target) for move in moves] == [("shop/web-2", "n1")]
 
 
+def test_a_node_that_states_no_number_of_pods_takes_none() -> None:
+    silent = make_node("n2", allocatable={"cpu": 4.0, "memory": 8 * GIB})
+    pending = make_pending("web-2")
+    snapshot = make_snapshot([pending], [silent])
+
+    assert node_of(problem_of(snapshot), "n2").max_pods == 0
+    assert not fits_now(pending, "n2", snapshot, ())
+
+
+def test_a_pod_that_may_move_needs_room_for_a_resize_that_its_node_cannot_make() -> None:
+    """kube-scheduler does not count it where the pod is, so a pod that stays is counted without it."""
+    resizing = {"requests": {"cpu": 2.0, "memory": GIB}, "infeasible_resize": {"cpu": 5.0, "memory": GIB}}
+    moving, staying = make_pod("web-1", **resizing), make_pod("web-2", mirror=True, **resizing)
+    nodes = [make_node("n1"), make_node("n2"), make_node("n3", cpu=8.0)]
+    snapshot = make_snapshot([moving, staying], nodes, needs=Needs.REQUESTS)
+
+    problem = problem_of(snapshot)
+
+    assert (pod_of(problem, "web-1").request[0], pod_of(problem, "web-2").request[0]) == (5.0, 2.0)
+    assert not fits_now(moving, "n2", snapshot, ())
+    assert fits_now(moving, "n3", snapshot, ())
+    target = make_snapshot([staying, make_pod("db-1", node="n2")], [make_node("n1"), make_node("n2")])
+    assert fits_now(make_pod("db-1", node="n2", requests={"cpu": 2.0, "memory": GIB}), "n1", target, ())
+
+
+@pytest.mark.parametrize(("priority", "expected"), [(-1, True), (0, False), (1, False)])
+def test_a_nominated_pod_holds_its_room_from_pods_of_no_higher_priority(priority: int, expected: bool) -> None:
+    nominated = make_pending("db-1", nominated_node="n2", priority=priority, requests={"cpu": 3.0, "memory": GIB})
+    moving = make_pod("web-1", requests={"cpu": 2.0, "memory": GIB})
+    snapshot = make_snapshot([moving, nominated], [make_node("n1"), make_node("n2"), make_node("n3")])
+
+    assert fits_now(moving, "n2", snapshot, ()) is expected
+    assert fits_now(moving, "n3", snapshot, ())
+    assert fits_now(nominated, "n2", snapshot, ()), "it does not stand in its own way"
+
+
+def test_plans_leave_the_room_of_nominated_pods() -> None:
+    room = {"cpu": 3.0, "memory": GIB}
+    nominated = make_pending("db-1", nominated_node="n2", scheduler_name="default-scheduler", requests=room)
+    snapshot = make_snapshot([nominated, make_pending("web-1", requests=room)], [make_node("n2"), make_node("n3")])
+
+    for problem in (placement(snapshot, "uid-web-1"), problem_of(snapshot)):
+        held = pod_of(problem, "db-1")
+        assert (held.node, held.fixed) == ("n2", "pending, with room held on n2")
+        assert [(move.pod, move.target) for move in StablePlanner().plan(problem).moves] == [("shop/web-1", "n3")]
+    own = placement(snapshot, "uid-web-1", "uid-db-1")
+    assert {pod.uid: pod.node for pod in own.pods} == {"uid-web-1": None, "uid-db-1": None}
+
+
+def test_a_nominated_pod_is_not_counted_as_running() -> None:
+    nominated = make_pending("db-1", nominated_node="n1", scheduler_name="default-scheduler")
+    running = make_pod("web-1")
+    usage: dict[str, Any] = {"usage": {"web-1": (0.5, GIB)}, "node_usage": {"n1": (2.5, 3 * GIB)}}
+
+    with_it = problem_of(make_snapshot([running, nominated], [make_node("n1")], **usage))
+    without = problem_of(make_snapshot([running], [make_node("n1")], **usage))
+
+    assert node_of(with_it, "n1").background == node_of(without, "n1").background
+
+
+def test_a_nominated_replacement_and_its_reservation_count_once() -> None:
+    moved = make_pod("web-1", deleting=NOW, requests={"cpu": 1.5, "memory": GIB})
+    replacement = make_pending("web-9", nominated_node="n2", requests=moved.requests)
+    moves = active_moves({make_move(moved, "n2", "evicted", evicted=NOW, replacement=replacement.uid): moved})
+    other = make_pod("db-1", requests={"cpu": 2.0, "memory": GIB})
+    snapshot = make_snapshot([moved, replacement, other], [make_node("n1"), make_node("n2")], moves=moves)
+
+    assert fits_now(other, "n2", snapshot, reservations(snapshot))
+
+
+def test_a_pod_must_fit_with_and_without_the_nominated_pods() -> None:
+    """It may not rely on the affinity to a pod that is not there yet, and that may end elsewhere."""
+    beside_db = PodTerm("kubernetes.io/hostname", Selector((Requirement("app", "In", ("db",)),)))
+    nominated = make_pending("db-1", nominated_node="n2", labels={"app": "db"}, scheduler_name="default-scheduler")
+    pending = make_pending("web-1", rules=Rules(pod_affinity=(beside_db,)))
+    snapshot = make_snapshot([nominated, pending], [make_node("n1"), make_node("n2")])
+
+    (planned,) = StablePlanner().plan(placement(snapshot, "uid-web-1")).moves
+
+    assert planned.target == "n2"
+    assert not fits_now(pending, "n2", snapshot, ())
+    assert fit_beside_nominated([planned], snapshot, ()) == ()
+    bound = make_snapshot(
+        [replace(nominated, node="n2", nominated_node=None), pending], [make_node("n1"), make_node("n2")]
+    )
+    assert fit_beside_nominated([planned], bound, ()) == (planned,)
+
+
 def test_a_move_in_flight_holds_room_on_its_target_until_the_reservation_expires() -> None:
     moved = make_pod("web-1", deleting=NOW, requests={"cpu": 3.0, "memory": GIB})
     other = make_pod("db-1", requests={"cpu": 2.0, "memory": GIB})
@@ -200,6 +289,7 @@ def test_a_reservation_holds_what_the_workload_needs_after_its_last_pod_is_gone(
     reservation = pod_of(placement(snapshot), f"reservation:{move.id}")
 
     assert reservation.node == "n2"
+    assert reservation.workload == pod_of(placement(snapshot), "web-2").workload
     assert reservation.peak == pytest.approx((3.0, 2 * GIB))
 
 

@@ -149,7 +149,7 @@ def test_the_whole_cluster_is_matched_when_only_that_helps(
     nodes = [node("n0", labels={"zone": "a"}), node("n1", labels={"zone": "a"}), node("n2")]
     found = plan(problem(pods, nodes, inertia=0.2))
     assert running_moves(found) == ["default/sad", "default/small"]
-    assert found.certificate.blocking_pairs == 0
+    assert [(pair.node, pair.cause) for pair in found.certificate.blocking] == [("n0", BlockingCause.MOVE_ORDER)]
 
 
 def test_of_two_matchings_the_one_whose_moves_pay_is_taken() -> None:

@@ -126,23 +126,6 @@ def test_pending_pods_are_placed_where_their_requests_fit(
             assert not any(_could_take(problem, where, pod, name) for name in _open_nodes(problem))
 
 
-@examples
-@given(data=st.data())
-def test_moves_come_in_an_order_in_which_each_fits(
-    data: st.DataObject, random_problems: Problems, matched: Planning
-) -> None:
-    problem = data.draw(random_problems(8, 4))
-    result = matched(problem)
-    ring = any("wait for each other" in note for note in result.notes)
-    where = {pod.key: pod.node for pod in problem.pods}
-    pods = {pod.key: pod for pod in problem.pods}
-    late = 0
-    for move in result.moves:
-        late += not _could_take(problem, where, pods[move.pod], move.target)
-        where[move.pod] = move.target
-    assert ring or late == 0
-
-
 def _open_nodes(problem: Problem) -> list[str]:
     return [node.name for node in problem.nodes if node.ready and not node.unschedulable and not node.taints]
 

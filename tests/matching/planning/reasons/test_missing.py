@@ -55,6 +55,14 @@ def test_enough_in_all_but_not_on_one_node(pod: Make, node: Make, problem: Make,
     assert "on all nodes enough is left in total, but not on one node: for default/wide m lacks 1 cpu" in note
 
 
+def test_the_nearest_node_lacks_the_least_share(pod: Make, node: Make, problem: Make, plan: Planning) -> None:
+    """A hundred bytes are less than one core."""
+    found = plan(problem([pod("wide", 4, GIB)], [node("a", 3, GIB), node("b", 4, GIB - 100)]))
+    assert found.unplaced[0].reason.endswith("nearest: b lacks 100 memory")
+    (note,) = [note for note in found.notes if "no node for" in note]
+    assert note.endswith("enough is left in total, but not on one node: for default/wide b lacks 100 memory")
+
+
 def test_no_such_node_at_all(pod: Make, node: Make, problem: Make, plan: Planning) -> None:
     found = plan(problem([pod("lost", rules=ZONE_A)], [node("n", labels={"zone": "b"})]))
     (note,) = [note for note in found.notes if "no node for" in note]
