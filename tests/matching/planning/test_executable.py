@@ -165,7 +165,8 @@ def test_nobody_arrives_where_a_ring_keeps_the_load(pod: Make, node: Make, probl
         pod("guest", 4, request=(1, 1), node="n2"),
     ]
     prepared = prepare(problem(pods, [node("n0"), node("n1"), node("n2")]))
-    found = executable(prepared, _outcome(prepared, [1, 0, 0]))
+    assert executable(prepared, _outcome(prepared, [1, 0, 0])).order == (2,)
+    found = executable(prepared, _outcome(prepared, [1, 0, 0], lambda _: (0.0,)))
     assert found.order == ()
     assert found.choice.given_up[2] == "kept here: n0 stays crowded, because pods that should leave it cannot"
 
