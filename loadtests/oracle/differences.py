@@ -115,9 +115,9 @@ def _says_no(text: str) -> Callable[[Difference, Facts], bool]:
 
 
 def _cordoned(difference: Difference, facts: Facts) -> bool:
-    cordoned = bool(facts.node(difference).get("spec", {}).get("unschedulable"))
-    running = bool(facts.pod(difference)["spec"].get("nodeName"))
-    return difference.danger is Danger.CAUTIOUS and cordoned and running
+    spec = facts.node(difference).get("spec", {})
+    tainted = any(taint["key"] == "node.kubernetes.io/unschedulable" for taint in spec.get("taints", ()))
+    return difference.danger is Danger.CAUTIOUS and (tainted or bool(spec.get("unschedulable")))
 
 
 def _not_ready(difference: Difference, facts: Facts) -> bool:
@@ -157,6 +157,11 @@ def _in_tree_volume(difference: Difference, facts: Facts) -> bool:
     return in_tree and _says_no("a volume cannot be reached")(difference, facts)
 
 
+def _ephemeral_zone(difference: Difference, facts: Facts) -> bool:
+    ephemeral = any("ephemeral" in volume for volume in facts.pod(difference)["spec"].get("volumes", ()))
+    return ephemeral and _says_no("a volume is in")(difference, facts)
+
+
 def _required_pod_terms(pod: Json) -> Iterator[Json]:
     for kind in ("podAffinity", "podAntiAffinity"):
         found = pod["spec"].get("affinity", {}).get(kind) or {}
@@ -176,7 +181,7 @@ INTENDED: tuple[Intended, ...] = (
     ),
     Intended(
         "cordoned",
-        "a running pod never goes to a cordoned node, whatever it tolerates: its operator drains it",
+        "neither a running pod nor its replacement goes to a cordoned node, whatever it tolerates: somebody drains it",
         _cordoned,
     ),
     Intended("not ready", "a node that is not Ready is no target, tainted yet or not", _not_ready),
@@ -197,6 +202,11 @@ INTENDED: tuple[Intended, ...] = (
         "a volume that a CSI driver took over needs the driver's zone label on every node; kube-scheduler asks for it"
         " only where the CSINode says so",
         _in_tree_volume,
+    ),
+    Intended(
+        "ephemeral zone",
+        "zone labels of the PV of an ephemeral volume count; kube-scheduler looks at those of other claims only",
+        _ephemeral_zone,
     ),
     Intended(
         "unsupported",
