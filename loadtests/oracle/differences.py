@@ -57,13 +57,35 @@ class Facts:
 
     def __init__(self, items: Sequence[Json]) -> None:
         self._pods: Mapping[str, Json] = {_uid(item): item for item in items if item["kind"] == "Pod"}
-        self._nodes: Mapping[str, Json] = {item["metadata"]["name"]: item for item in items if item["kind"] == "Node"}
+        self._pvs: Mapping[str, Json] = {_name(item): item for item in items if item["kind"] == "PersistentVolume"}
+        self._pvcs: Mapping[tuple[str, str], Json] = {
+            (item["metadata"]["namespace"], _name(item)): item
+            for item in items
+            if item["kind"] == "PersistentVolumeClaim"
+        }
+        self._nodes: Mapping[str, Json] = {_name(item): item for item in items if item["kind"] == "Node"}
 
     def pod(self, difference: Difference) -> Json:
         return self._pods[difference.question.uid]
 
     def node(self, difference: Difference) -> Json:
         return self._nodes[difference.question.node]
+
+    def pods_on(self, node: str) -> Iterator[Json]:
+        return (pod for pod in self._pods.values() if pod["spec"].get("nodeName") == node)
+
+    def claims(self, pod: Json) -> Iterator[Json]:
+        """The PVCs of the pod that exist."""
+        meta = pod["metadata"]
+        for volume in pod["spec"].get("volumes", ()):
+            named = (volume.get("persistentVolumeClaim") or {}).get("claimName", f"{meta['name']}-{volume['name']}")
+            if (meta["namespace"], named) in self._pvcs:
+                yield self._pvcs[meta["namespace"], named]
+
+    def volumes(self, pod: Json) -> Iterator[Json]:
+        """The PVs of the pod that exist."""
+        named = (claim["spec"].get("volumeName", "") for claim in self.claims(pod))
+        return (self._pvs[name] for name in named if name in self._pvs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +106,18 @@ def _uid(item: Json) -> str:
     return str(item["metadata"]["uid"])
 
 
+def _name(item: Json) -> str:
+    return str(item["metadata"]["name"])
+
+
 def _says_no(text: str) -> Callable[[Difference, Facts], bool]:
     return lambda difference, _: difference.danger is Danger.CAUTIOUS and text in difference.opinion.reason
 
 
 def _cordoned(difference: Difference, facts: Facts) -> bool:
-    cordoned = bool(facts.node(difference).get("spec", {}).get("unschedulable"))
-    running = bool(facts.pod(difference)["spec"].get("nodeName"))
-    return difference.danger is Danger.CAUTIOUS and cordoned and running
+    spec = facts.node(difference).get("spec", {})
+    tainted = any(taint["key"] == "node.kubernetes.io/unschedulable" for taint in spec.get("taints", ()))
+    return difference.danger is Danger.CAUTIOUS and (tainted or bool(spec.get("unschedulable")))
 
 
 def _not_ready(difference: Difference, facts: Facts) -> bool:
@@ -118,6 +144,24 @@ def _resized(difference: Difference, facts: Facts) -> bool:
     return in_flight and _says_no("requests")(difference, facts)
 
 
+def _volume_being_made(difference: Difference, facts: Facts) -> bool:
+    if difference.verdict.plugin != "NodeVolumeLimits":
+        return False
+    there = facts.pods_on(difference.question.node)
+    return any("volumeName" not in claim["spec"] for pod in there for claim in facts.claims(pod))
+
+
+def _in_tree_volume(difference: Difference, facts: Facts) -> bool:
+    sources = {source for volume in facts.volumes(facts.pod(difference)) for source in volume["spec"]}
+    in_tree = bool(sources & {"awsElasticBlockStore", "gcePersistentDisk", "cinder"})
+    return in_tree and _says_no("a volume cannot be reached")(difference, facts)
+
+
+def _ephemeral_zone(difference: Difference, facts: Facts) -> bool:
+    ephemeral = any("ephemeral" in volume for volume in facts.pod(difference)["spec"].get("volumes", ()))
+    return ephemeral and _says_no("a volume is in")(difference, facts)
+
+
 def _required_pod_terms(pod: Json) -> Iterator[Json]:
     for kind in ("podAffinity", "podAntiAffinity"):
         found = pod["spec"].get("affinity", {}).get(kind) or {}
@@ -137,7 +181,7 @@ INTENDED: tuple[Intended, ...] = (
     ),
     Intended(
         "cordoned",
-        "a running pod never goes to a cordoned node, whatever it tolerates: its operator drains it",
+        "neither a running pod nor its replacement goes to a cordoned node, whatever it tolerates: somebody drains it",
         _cordoned,
     ),
     Intended("not ready", "a node that is not Ready is no target, tainted yet or not", _not_ready),
@@ -146,6 +190,23 @@ INTENDED: tuple[Intended, ...] = (
         "kube-scheduler's plugin reads a namespaceSelector with NotIn or DoesNotExist without the namespace's labels;"
         " we keep the documented meaning",
         _namespace_selector,
+    ),
+    Intended(
+        "volume being made",
+        "a claim that is not bound yet does not count as a volume of its node: its driver is in the StorageClass, which"
+        " is not watched",
+        _volume_being_made,
+    ),
+    Intended(
+        "in-tree volume",
+        "a volume that a CSI driver took over needs the driver's zone label on every node; kube-scheduler asks for it"
+        " only where the CSINode says so",
+        _in_tree_volume,
+    ),
+    Intended(
+        "ephemeral zone",
+        "zone labels of the PV of an ephemeral volume count; kube-scheduler looks at those of other claims only",
+        _ephemeral_zone,
     ),
     Intended(
         "unsupported",

@@ -28,6 +28,7 @@ KINDS = frozenset(
         "CSINode",
         "CSIDriver",
         "CSIStorageCapacity",
+        "VolumeAttachment",
     }
 )
 """What kube-scheduler's filters depend on; other objects are not sent."""

@@ -108,5 +108,7 @@ class _Filling:
             self._cluster.add("StorageClass", _STORAGE_VERSION, storage_class)
         for claim in self._storage.claims:
             self._cluster.add("PersistentVolumeClaim", "v1", claim)
+        for attachment in self._storage.attachments():
+            self._cluster.add("VolumeAttachment", _STORAGE_VERSION, attachment)
         for volume in self._storage.volumes:
             self._cluster.add("PersistentVolume", "v1", volume)

@@ -9,6 +9,8 @@ from loadtests.same_plans.draw import EFFECTS, GIB, HOSTNAME, REGION, ZONE, Json
 from loadtests.same_plans.random_objects import metadata, timestamp
 
 DRIVERS = ("disk.example.com", "files.example.com")
+IN_TREE = {"pd.csi.storage.gke.io": "kubernetes.io/gce-pd", "ebs.csi.aws.com": "kubernetes.io/aws-ebs"}
+"""Drivers that have taken over the volumes of an in-tree plugin."""
 ODD_LABELS = ("4.5", "many", "007", "1_0", "1e3", "0x10", "9223372036854775808", "12")
 DECLARED = ("InPlacePodLevelResourcesVerticalScaling", "RestartAllContainersOnContainerExits")
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -21,6 +23,8 @@ def random_node(features: Features, name: str, at: int) -> Json:
         labels["cores"] = draw.choice(ODD_LABELS)
     if draw.chance(0.05):
         labels.pop(draw.choice([HOSTNAME, REGION, "disk", "cores"]), None)
+    if draw.chance(0.3) and ZONE in labels:
+        labels["topology.gke.io/zone"] = labels[ZONE]
     ready, cordoned = not draw.chance(0.04), features.chance(Feature.CORDONED, 0.3)
     resources = _allocatable(features)
     status: Json = {
@@ -79,9 +83,11 @@ def random_csi_nodes(features: Features, nodes: list[str]) -> Iterator[Json]:
             continue
         drivers = [
             {"name": name, "nodeID": node, "topologyKeys": [ZONE], **_limit(features)}
-            for name in draw.sample(DRIVERS, draw.choice([1, 2, 2]))
+            for name in draw.sample((*DRIVERS, *IN_TREE), draw.choice([1, 2, 3, 4]))
         ]
-        yield {"metadata": metadata(node), "spec": {"drivers": drivers}}
+        migrated = ",".join(IN_TREE.values())
+        annotations = {"storage.alpha.kubernetes.io/migrated-plugins": migrated} if draw.chance(0.8) else {}
+        yield {"metadata": {**metadata(node), "annotations": annotations}, "spec": {"drivers": drivers}}
 
 
 def _limit(features: Features) -> Json:

@@ -16,6 +16,12 @@ _FULL_CPU = ("250m", "500m", "1", "900m")
 _FULL_MEMORY = ("512Mi", "1Gi", "1073741825", "2Gi", "1073741823")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_RESTART_ALL = {
+    "restartPolicy": "Never",
+    "restartPolicyRules": [
+        {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}},
+    ],
+}
 _ODD_VALUES = (*ODD_LABELS, "0", "")
 """What the API server takes as a value of Gt or Lt; int() of Python and ParseInt of Go disagree about some."""
 
@@ -58,9 +64,7 @@ def _main_container(features: Features) -> Json:
         port = {"containerPort": 8080, "hostPort": draw.choice([80, 443]), "protocol": draw.choice(["TCP", "UDP"])}
         container["ports"] = [port | ({"hostIP": draw.choice(["10.1.0.1", "0.0.0.0"])} if draw.chance(0.4) else {})]
     if features.chance(Feature.DECLARED_FEATURES, 0.4):
-        container["restartPolicy"] = "Never"
-        rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
-        container["restartPolicyRules"] = [rule]
+        container |= _RESTART_ALL
     return container
 
 
@@ -102,6 +106,8 @@ def _helper(features: Features, at: int, *, sidecar: bool) -> Json:
         helper["restartPolicy"] = "Always"
         if features.chance(Feature.HOST_PORTS, 0.4):
             helper["ports"] = [{"containerPort": 9090, "hostPort": 443}]
+    elif features.chance(Feature.DECLARED_FEATURES, 0.3):
+        helper |= _RESTART_ALL
     return helper
 
 

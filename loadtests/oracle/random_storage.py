@@ -93,6 +93,9 @@ class Storage:
             "claimRef": {"namespace": claim["namespace"], "name": claim["name"], "uid": claim["uid"]},
             **self._source(name),
         }
+        if "gcePersistentDisk" in spec:
+            # Its zones have to be zones of Google's.
+            labels = {key: "us-central1-a__us-central1-b" if "__" in zone else zone for key, zone in labels.items()}
         if "local" in spec or draw.chance(0.35):
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": self._terms()}}
         meta = {**metadata(name), "labels": labels}
@@ -107,10 +110,33 @@ class Storage:
             meta = metadata(f"pv-{len(self.volumes)}")
             self.volumes.append({"metadata": meta, "spec": spec, "status": {"phase": "Available"}})
 
+    def attachments(self) -> list[Json]:
+        """Volumes that are attached to a node, with a pod there or without one (yet, or any more)."""
+        draw = self.features.draw
+        if Feature.VOLUME_LIMITS not in self.features.used:
+            return []
+        return [
+            {
+                "metadata": metadata(f"attached-{at}"),
+                "spec": {
+                    "attacher": volume["spec"]["csi"]["driver"],
+                    "nodeName": draw.choice(list(self.nodes)),
+                    "source": {"persistentVolumeName": volume["metadata"]["name"]},
+                },
+                "status": {"attached": True},
+            }
+            for at, volume in enumerate(self.volumes)
+            if "csi" in volume["spec"] and draw.chance(0.4)
+        ]
+
     def _source(self, name: str) -> Json:
         draw = self.features.draw
         if draw.chance(0.12):
             return {"local": {"path": "/disk"}}
+        if draw.chance(0.1):
+            return draw.choice(
+                [{"gcePersistentDisk": {"pdName": name}}, {"awsElasticBlockStore": {"volumeID": f"vol-{name}"}}]
+            )
         # Two volumes with one handle are one volume to the driver.
         handle = draw.choice([name, name, name, "shared-handle"])
         return {"csi": {"driver": draw.choice(DRIVERS), "volumeHandle": handle}}

@@ -23,7 +23,8 @@ def rules_of(pod: Pod, view: ClusterView) -> Rules:
     if not pod.pvcs:
         return pod.rules
     pvs = bound_pvs(pod, view)
-    affinity = tuple(pv.node_affinity for pv in pvs if pv.node_affinity is not None)
+    stated = (terms for pv in pvs for terms in (pv.node_affinity, pv.driver_affinity))
+    affinity = tuple(terms for terms in stated if terms is not None)
     zones = tuple(zone for pv in pvs for zone in pv.zones)
     if not affinity and not zones:
         return pod.rules

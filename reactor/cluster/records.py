@@ -197,6 +197,8 @@ class PersistentVolume(Struct, frozen=True, gc=False):
     uid: str
     resource_version: str
     node_affinity: tuple[Term, ...] | None = None
+    driver_affinity: tuple[Term, ...] | None = None
+    """Of an in-tree volume: the same with the zone label of the CSI driver that has taken it over."""
     local: bool = False
     zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Zone and region labels with the values that each allows."""

@@ -28,6 +28,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/storage/csinode"
 	"k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity"
 	"k8s.io/kubernetes/pkg/registry/storage/storageclass"
+	"k8s.io/kubernetes/pkg/registry/storage/volumeattachment"
 )
 
 type invalid struct {
@@ -48,6 +49,7 @@ var strategies = map[schema.GroupVersionKind]rest.RESTCreateStrategy{
 	storagev1.SchemeGroupVersion.WithKind("CSINode"):            csinode.Strategy,
 	storagev1.SchemeGroupVersion.WithKind("CSIDriver"):          csidriver.Strategy,
 	storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"): csistoragecapacity.Strategy,
+	storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"):   volumeattachment.Strategy,
 }
 
 // admit does what the API server does with an object that is created and whose status is then written.

@@ -162,6 +162,8 @@ func fill(factory informers.SharedInformerFactory, given []runtime.Object) error
 			informer = storage.CSIDrivers().Informer()
 		case *storagev1.CSIStorageCapacity:
 			informer = storage.CSIStorageCapacities().Informer()
+		case *storagev1.VolumeAttachment:
+			informer = storage.VolumeAttachments().Informer()
 		default:
 			return fmt.Errorf("no informer for %T", object)
 		}

@@ -90,7 +90,7 @@ class RequestsDecoder:
                 starting = _largest(starting, _added(self._in_spec(container, path), sidecars))
         needed = _largest(running, starting)
         if is_given(spec.resources):
-            needed = {**needed, **self._pod_level(spec, needed, sizes, count_spec)}
+            needed = {**needed, **self._pod_level(spec, sizes, count_spec)}
         if is_given(spec.overhead):
             needed = _added(needed, self._amounts.of(spec.overhead, "spec.overhead"))
         return needed
@@ -109,11 +109,16 @@ class RequestsDecoder:
             return _NO_AMOUNTS
         return self._containers.of(container.resources, f"{path}.resources")
 
-    def _pod_level(self, spec: WirePodSpec, containers: Nanos, sizes: _ActualSizes, count_spec: bool) -> Nanos:
+    def _pod_level(self, spec: WirePodSpec, sizes: _ActualSizes, count_spec: bool) -> Nanos:
         """Where the pod has only a limit, it is the request, too, unless containers request the resource: the API
         server's default."""
         requested = self._stated.of(spec.resources, "spec.resources")
         given = self._containers.of(spec.resources, "spec.resources")
+        containers = {
+            name
+            for container in (*spec.containers, *(spec.init_containers or ()))
+            for name in self._in_spec(container, f"spec of container {container.name}")
+        }
         stated = {
             name: amount
             for name, amount in given.items()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 import msgspec
 from msgspec import Raw, Struct
 
 from matching.feasibility import ZONE_LABELS, rules_problem
-from matching.problem import Rules, Term, Volume
+from matching.problem import Requirement, Rules, Term, Volume
 from reactor.cluster.decoding.common import WireMeta, WrongField, decode_strings, uid_of
 from reactor.cluster.decoding.constraints import WireNodeSelector, node_terms
 from reactor.cluster.records import CsiNode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
@@ -88,34 +89,67 @@ class _Pv(Struct, gc=False):
 _PV = msgspec.json.Decoder(_Pv)
 
 
+_IN_TREE_DRIVERS = {
+    "aws_elastic_block_store": "ebs.csi.aws.com",
+    "azure_disk": "disk.csi.azure.com",
+    "cinder": "cinder.csi.openstack.org",
+    "gce_persistent_disk": "pd.csi.storage.gke.io",
+    "portworx_volume": "pxd.portworx.com",
+}
+_TOPOLOGY_LABELS = {
+    "aws_elastic_block_store": "topology.ebs.csi.aws.com/zone",
+    "cinder": "topology.cinder.csi.openstack.org/zone",
+    "gce_persistent_disk": "topology.gke.io/zone",
+}
+"""The node labels of the drivers that name zones in their own way."""
+_ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+
+
 def decode_pv(text: bytes | Raw) -> PersistentVolume:
     wire = _PV.decode(text)
     meta, spec = wire.metadata, wire.spec or _PvSpec()
     affinity = spec.node_affinity.required if spec.node_affinity else None
+    terms = None if affinity is None else _node_affinity(affinity)
+    labels = decode_strings(bytes(meta.labels) or b"null")
+    in_tree = next((name for name in _IN_TREE_DRIVERS if getattr(spec, name) is not None), "")
     return PersistentVolume(
         name=meta.name,
         uid=uid_of(meta),
         resource_version=meta.resource_version,
-        node_affinity=None if affinity is None else _node_affinity(affinity),
+        node_affinity=terms,
+        driver_affinity=_driver_affinity(_TOPOLOGY_LABELS.get(in_tree, ""), terms or (), labels),
         local=spec.local is not None or spec.host_path is not None,
-        zones=_zones(decode_strings(bytes(meta.labels) or b"null")),
-        attachable=_attachable(spec),
+        zones=_zones(labels),
+        attachable=_attachable(spec, in_tree),
     )
 
 
-def _attachable(spec: _PvSpec) -> Volume | None:
+def _attachable(spec: _PvSpec, in_tree: str) -> Volume | None:
     """In-tree volumes belong to the CSI drivers that have taken them over."""
     found = spec.csi or _CsiSource()
-    for driver, source in (
-        ("ebs.csi.aws.com", spec.aws_elastic_block_store),
-        ("disk.csi.azure.com", spec.azure_disk),
-        ("cinder.csi.openstack.org", spec.cinder),
-        ("pd.csi.storage.gke.io", spec.gce_persistent_disk),
-        ("pxd.portworx.com", spec.portworx_volume),
-    ):
-        if source is not None:
-            found = _CsiSource(driver, source.volume_id or source.pd_name or source.disk_uri)
+    if in_tree:
+        source: _InTreeSource = getattr(spec, in_tree)
+        found = _CsiSource(_IN_TREE_DRIVERS[in_tree], source.volume_id or source.pd_name or source.disk_uri)
     return Volume(sys.intern(found.driver), found.volume_handle) if found.driver and found.volume_handle else None
+
+
+def _driver_affinity(label: str, terms: tuple[Term, ...], labels: Mapping[str, str]) -> tuple[Term, ...] | None:
+    """As kube-scheduler translates it: zones in the affinity, else in the PV's label, by the driver's own label."""
+    if not label:
+        return None
+    stated = {each.key for term in terms for each in term.expressions}
+    zone = next((key for key in _ZONES if key in stated), next((key for key in _ZONES if key in labels), ""))
+    if any(each.key == zone and each.values for term in terms for each in term.expressions):
+        return tuple(replace(term, expressions=_renamed(term.expressions, zone, label)) for term in terms)
+    zones = tuple(sorted({part.strip() for part in labels.get(zone, "").split("__")} - {""}))
+    if not zones:
+        return None
+    in_zone = Requirement(label, "In", zones)
+    return tuple(replace(term, expressions=(*term.expressions, in_zone)) for term in terms or (Term(),))
+
+
+def _renamed(expressions: tuple[Requirement, ...], zone: str, label: str) -> tuple[Requirement, ...]:
+    return tuple(replace(each, key=label) if each.key == zone else each for each in expressions)
 
 
 def _node_affinity(wire: WireNodeSelector) -> tuple[Term, ...]:

@@ -17,12 +17,10 @@ def refused(plugin: str = "NodeResourcesFit", message: str = "Insufficient cpu")
     return Verdict(fits=False, plugin=plugin, message=message)
 
 
-def cluster(*, cordoned: bool = False, ready: bool = True, running: bool = True, operator: str = "In") -> Facts:
+def cluster(*, cordoned: bool = False, ready: bool = True, operator: str = "In") -> Facts:
     selector = {"matchExpressions": [{"key": "team", "operator": operator, "values": ["one"]}]}
     term = {"topologyKey": "zone", "labelSelector": {}, "namespaceSelector": selector}
     spec: Json = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-    if running:
-        spec["nodeName"] = "worker-0"
     conditions = [{"type": "Ready", "status": str(ready)}]
     return Facts(
         [
@@ -79,9 +77,8 @@ def test_an_intended_difference_has_a_name_and_a_reason(difference: Difference, 
     assert next(each for each in INTENDED if each.name == name).reason
 
 
-def test_a_pending_pod_on_a_cordoned_node_is_not_excused() -> None:
-    difference = Difference(PAIR, ASKED, FITS, Opinion(fits=False, reason="cordoned"))
-    assert intended(difference, cluster(cordoned=True, running=False)) == ""
+def test_a_danger_on_a_cordoned_node_is_not_excused() -> None:
+    assert intended(Difference(PAIR, ASKED, refused("NodeUnschedulable"), YES), cluster(cordoned=True)) == ""
 
 
 def test_a_danger_of_another_plugin_is_not_excused_by_a_namespace_selector() -> None:

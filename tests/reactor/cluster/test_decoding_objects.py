@@ -135,6 +135,42 @@ def test_what_a_driver_attaches(spec: dict[str, Any], volume: Volume | None) -> 
     assert found.attachable == volume
 
 
+ZONE, EBS, GKE = "topology.kubernetes.io/zone", "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone"
+
+
+@pytest.mark.parametrize(
+    ("source", "labels", "affinity", "expected"),
+    [
+        ("awsElasticBlockStore", {ZONE: "a"}, None, [{EBS: ("a",)}]),
+        ("gcePersistentDisk", {"failure-domain.beta.kubernetes.io/zone": "a__b"}, None, [{GKE: ("a", "b")}]),
+        ("awsElasticBlockStore", {ZONE: "a"}, [{ZONE: ["b"], "disk": ["ssd"]}], [{EBS: ("b",), "disk": ("ssd",)}]),
+        ("awsElasticBlockStore", {ZONE: "a"}, [{"disk": ["ssd"]}], [{"disk": ("ssd",), EBS: ("a",)}]),
+        ("awsElasticBlockStore", {}, [{"disk": ["ssd"]}], None),
+        ("azureDisk", {ZONE: "a"}, None, None),
+        ("csi", {ZONE: "a"}, [{ZONE: ["b"]}], None),
+    ],
+)
+def test_a_volume_that_a_csi_driver_took_over_is_in_the_drivers_zone(
+    source: str,
+    labels: dict[str, str],
+    affinity: list[dict[str, list[str]]] | None,
+    expected: list[dict[str, tuple[str, ...]]] | None,
+) -> None:
+    """Found by the oracle: kube-scheduler asks the node for the driver's own label."""
+    spec: dict[str, Any] = {source: {}}
+    if affinity is not None:
+        terms = [
+            {"matchExpressions": [{"key": k, "operator": "In", "values": v} for k, v in t.items()]} for t in affinity
+        ]
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    found = decode(Kind.PVS, metadata={"name": "pv", "labels": labels}, spec=spec)
+    assert isinstance(found, PersistentVolume)
+    wanted = None
+    if expected is not None:
+        wanted = tuple(Term(tuple(Requirement(k, "In", v) for k, v in term.items())) for term in expected)
+    assert found.driver_affinity == wanted
+
+
 def test_limits_of_volumes_and_attachments() -> None:
     drivers = [
         {"name": "disk.csi", "nodeID": "n", "allocatable": {"count": 25}},

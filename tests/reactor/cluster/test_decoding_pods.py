@@ -189,6 +189,12 @@ def test_a_resize_in_flight_counts_as_for_kube_scheduler(
     assert pod.replacement_requests == {"cpu": replacement}
 
 
+def test_what_a_container_has_does_not_keep_a_limit_of_the_whole_pod_from_being_its_request() -> None:
+    spec = {"containers": [container()], "resources": {"limits": {"cpu": "6"}}}
+    status = {"containerStatuses": [{"name": container()["name"], "resources": {"requests": {"cpu": "1m"}}}]}
+    assert decode(spec=spec, status=status).requests == {"cpu": 6}
+
+
 def test_a_resize_of_the_whole_pod_counts_for_what_the_pod_requests() -> None:
     spec = {"containers": [requesting(cpu="1", memory="1k")], "resources": {"requests": {"cpu": "3"}}}
     status = {"resources": {"requests": {"cpu": "5", "memory": "9k"}}, "allocatedResources": {"cpu": "4"}}
