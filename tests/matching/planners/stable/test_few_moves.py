@@ -15,7 +15,7 @@ from matching.array_types import NOWHERE
 from matching.plan import BlockingCause, Plan
 from matching.planning.objective import Score, price
 from matching.planning.prepared import prepare
-from matching.preferences import MatchedLoads
+from matching.preferences import MatchedLoads, preferred_nodes
 from matching.problem import Node, Options, Pod, Problem, Rules, Scope
 
 Make = Callable[..., Any]
@@ -172,14 +172,16 @@ def test_what_is_found_for_all_pods_at_once_is_what_each_would_choose(
 ) -> None:
     prepared = prepare(data.draw(random_problems(8, 4)))
     matched, current = MatchedLoads(prepared.arrays), prepared.arrays.current
-    ranks = prepared.own_node_ranks(prepared.movable & ~prepared.arrays.unhappy)
+    asked = prepared.movable & ~prepared.arrays.unhappy
+    ranks = prepared.own_node_ranks(asked)
+    preferred = preferred_nodes(prepared.arrays, prepared.candidates.rows, prepared.preferences, asked)
     for pod in range(len(current)):
         if not prepared.movable[pod] or prepared.arrays.unhappy[pod]:
-            assert prepared.preferred_nodes[pod] == NOWHERE
+            assert preferred[pod] == NOWHERE
             continue
         allowed = prepared.candidates.of(pod)
         order = prepared.preferences.order(pod, allowed, matched).tolist()
-        assert prepared.preferred_nodes[pod] == (order[0] if order else NOWHERE)
+        assert preferred[pod] == (order[0] if order else NOWHERE)
         if current[pod] in order:
             assert ranks.rank[pod] == order.index(current[pod]) + 1
         if order and order[0] == current[pod]:
