@@ -32,6 +32,22 @@ async def test_overview_is_camel_case_and_counted(client: Client) -> None:
     assert body["nodes"][0]["pods"][0]["key"] == "shop/<b>web</b>"
 
 
+async def test_pods_are_listed_page_by_page(client: Client) -> None:
+    body = await (await client.get("/api/v1/pods?limit=5&page=1&search=web&node=n1")).json()
+    assert [pod["key"] for pod in body["pods"]] == ["shop/<b>web</b>"]
+    assert body["totals"] == {"pods": 1, "managed": 1, "unhappy": 1}
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [("pods?limit=501", "limit"), ("pods?page=0", "page"), ("pods?sort=name", "sort"), ("overview?page=x", "page")],
+)
+async def test_a_bad_parameter_is_named(client: Client, query: str, parameter: str) -> None:
+    answer = await client.get(f"/api/v1/{query}")
+    assert answer.status == 400
+    assert (await answer.json())["error"]["parameter"] == parameter
+
+
 async def test_unknown_numbers_are_null_not_nan(client: Client) -> None:
     body = await (await client.get("/api/v1/series")).json()
     assert body["latencyP95"] == [None]
