@@ -31,6 +31,7 @@ from loadtests.workloads.samples import percentile
 from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Event, NodeUsageSample, Pod, PodUsageSample
+from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
 from reactor.signals.measurements import MetricsSource
 from reactor.web.chart_samples import SAMPLES_KEPT, ChartSample
@@ -183,7 +184,7 @@ def _load(number: int) -> float:
 def _make_unhappy(live: LiveController) -> None:
     controller = live.controller
     pods = list(controller.state.mirror.freeze(controller.clock.now()).pods.values())
-    for number, pod in enumerate(pods[:: max(1, len(pods) // UNHAPPY)]):
+    for number, pod in enumerate(pods[:: len(pods) // UNHAPPY + 1]):
         controller.state.mirror.upsert(Kind.EVENTS, _unhealthy(pod, number, controller.clock.now()))
 
 
@@ -264,6 +265,7 @@ def _sampling(view: LiveView) -> Iterator[None]:
 
 
 def measure(pods: int, nodes: int) -> DashboardResult:
+    configure_logs(level="warning")
     return asyncio.run(measure_async(Shape(pods, nodes)))
 
 
@@ -277,6 +279,7 @@ def run(pods: int, nodes: int) -> list[DashboardResult]:
 
 async def show(shape: Shape, port: int) -> None:
     """The page, with measurements that stay fresh."""
+    configure_logs(level="warning")
     async with large_controller(shape) as live:
         view = live_view(live)
         await _fill_timeline(live, view)

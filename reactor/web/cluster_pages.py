@@ -18,7 +18,8 @@ from reactor.state.snapshot import MEASURED
 from reactor.web.query import OverviewQuery, PodsQuery
 from reactor.web.view import Gauge, NodeSummary, NodeView, Overview, PodChip, PodPage, PodTotals, Totals
 
-EXPANDED_CHIPS = 1000
+CHIPS, FEW_CHIPS, EXPANDED_CHIPS = 24, 8, 1000
+"""Pods of a node: where all nodes are shown, where not all are, and where a query asks for all."""
 LOAD_BANDS = 10
 _PENDING = ""
 """The name under which pods without a node are kept."""
@@ -39,12 +40,9 @@ class FrozenCluster:
         for each in self._pods:
             self._by_node[each.node or _PENDING].append(each)
         self._unmanaged = {self._pods[at].uid for at in eligibility.management.excluded(self._pods)}
-        self._unhappy = [
-            pod
-            for uid in self._snapshot.happiness
-            if (pod := self._snapshot.cluster.pods.get(uid)) and self._counts(pod)
-        ]
-        self._unhappy_on = Counter(pod.node for pod in self._unhappy)
+        unhappy = [pod for pod in self._failing() if self._snapshot.happiness[pod.uid].unhappy]
+        self._unhappy = {pod.uid for pod in unhappy}
+        self._unhappy_on = Counter(pod.node for pod in unhappy)
         self._loads = {name: _fullest(node_use(node, self._snapshot)) for name, node in nodes.items()}
         self._worst_first = sorted(nodes.values(), key=self._node_urgency)
         self._totals = self._count_all()
@@ -54,12 +52,16 @@ class FrozenCluster:
         """All nodes that match in the order of their names where they fit; else a page of them, the worst first."""
         found = self._found(query.search)
         matching = [node for node in self._worst_first if node.name in found]
+        if query.search:
+            matching.sort(key=lambda node: -self._counted(found[node.name]).unhappy)
         shown = matching[(query.page - 1) * query.nodes : query.page * query.nodes]
+        chips_each = query.chips or FEW_CHIPS
         if len(shown) == len(matching):
             shown.sort(key=lambda node: node.name)
-        limits = {node.name: EXPANDED_CHIPS if node.name in query.expand else query.chips for node in shown}
+            chips_each = query.chips or CHIPS
+        limits = {node.name: EXPANDED_CHIPS if node.name in query.expand else chips_each for node in shown}
         worst = {name: self._worst(found[name], limit) for name, limit in limits.items()}
-        waiting = self._worst(found.get(_PENDING, ()), query.chips)
+        waiting = self._worst(found.get(_PENDING, ()), query.chips or CHIPS)
         chips = self._chips([*waiting, *(pod for pods in worst.values() for pod in pods)])
         return replace(
             self._head,
@@ -90,10 +92,15 @@ class FrozenCluster:
                 found[name] = matching
         return found
 
-    def _counts(self, pod: Pod) -> bool:
-        """Whether an entry of the snapshot's happiness is an unhappy pod of these pages."""
-        known = not pod.finished and (pod.node is None or pod.node in self._snapshot.cluster.nodes)
-        return known and pod.uid not in self._unmanaged and self._snapshot.happiness[pod.uid].unhappy
+    def _failing(self) -> list[Pod]:
+        """The managed pods of these pages with failed probes."""
+        cluster = self._snapshot.cluster
+        failing = [pod for uid in self._snapshot.happiness if (pod := cluster.pods.get(uid)) is not None]
+        return [
+            pod
+            for pod in failing
+            if not pod.finished and pod.uid not in self._unmanaged and (pod.node is None or pod.node in cluster.nodes)
+        ]
 
     def _count_all(self) -> Totals:
         counts = self._counted(self._pods)
@@ -109,19 +116,13 @@ class FrozenCluster:
 
     def _counted(self, pods: Sequence[Pod]) -> PodTotals:
         unmanaged = sum(pod.uid in self._unmanaged for pod in pods) if self._unmanaged else 0
-        unhappy = {pod.uid for pod in self._unhappy}
-        return PodTotals(
-            pods=len(pods),
-            managed=len(pods) - unmanaged,
-            unhappy=sum(pod.uid in unhappy for pod in pods) if unhappy else 0,
-        )
+        unhappy = sum(pod.uid in self._unhappy for pod in pods) if self._unhappy else 0
+        return PodTotals(pods=len(pods), managed=len(pods) - unmanaged, unhappy=unhappy)
 
     def _lowest_happiness(self) -> float | None:
         """Of the managed pods on nodes whose happiness is known."""
-        failing = self._snapshot.happiness
-        known = (pod for uid in failing if (pod := self._snapshot.cluster.pods.get(uid)) is not None)
-        placed = (pod for pod in known if not pod.finished and pod.node in self._loads)
-        lowest = min((failing[pod.uid].probability for pod in placed if pod.uid not in self._unmanaged), default=None)
+        placed = (pod for pod in self._failing() if pod.node is not None)
+        lowest = min((self._snapshot.happiness[pod.uid].probability for pod in placed), default=None)
         if lowest is None and any(self._happiness(pod) is not None for pod in self._pods):
             return 1.0
         return lowest

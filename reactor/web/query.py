@@ -46,7 +46,8 @@ class OverviewQuery(NoQuery):
 
     nodes: Annotated[Whole, Field(ge=1, le=5000)] = 100
     page: Page = 1
-    chips: Annotated[Whole, Field(ge=1, le=1000)] = 24
+    chips: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    """Pods per node. By default fewer where not all nodes are shown."""
     search: Name = ""
     """A part of the name of a node, or of the namespace and name of a pod."""
     expand: Annotated[tuple[Name, ...], Field(max_length=20)] = ()

@@ -36,7 +36,7 @@ class SampleCluster:
             lowest_happiness=min(known, default=None),
         )
         shown = [
-            node if node.name in query.expand else replace(node, pods=node.pods[: query.chips])
+            node if node.name in query.expand else replace(node, pods=node.pods[: query.chips or 24])
             for node in matching[: query.nodes]
         ]
         return replace(view, nodes=tuple(shown), totals=totals)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactor.cluster.records import Pod
-from reactor.web.cluster_pages import EXPANDED_CHIPS, FrozenCluster
+from reactor.web.cluster_pages import CHIPS, EXPANDED_CHIPS, FEW_CHIPS, FrozenCluster
 from reactor.web.query import OverviewQuery, PodsQuery
 from reactor.web.view import Overview, SettingsView, Totals
 from tests.support.cluster import GIB, make_eligibility, make_node, make_owner, make_pod, make_settings, make_snapshot
@@ -86,6 +86,20 @@ def test_a_search_finds_nodes_by_name_and_by_pod_and_pods_without_a_node() -> No
     assert found.nodes[0].counts.pods == 1
     waiting = view.overview(OverviewQuery(search="p0004"))
     assert ([chip.key for chip in waiting.pending], waiting.nodes) == (["shop/p0004"], ())
+
+
+def test_nodes_whose_unhappy_pods_match_the_search_come_first() -> None:
+    pods = [pod(1, "a"), pod(2, "a"), pod(12, "a"), pod(3, "b"), pod(13, "c")]
+    view = pages(pods, "a", "b", "c", failures={"p0001": 9.0, "p0002": 9.0, "p0013": 9.0})
+    assert [shown.name for shown in view.overview(OverviewQuery(nodes=1, search="p001")).nodes] == ["c"]
+
+
+def test_cards_show_fewer_pods_where_not_all_nodes_are_shown() -> None:
+    view = pages([pod(number, "a") for number in range(60)], "a", "b")
+    assert len(view.overview(OverviewQuery()).nodes[0].pods) == CHIPS
+    view = pages([pod(number, "a") for number in range(60)], "a", "b")
+    assert len(view.overview(OverviewQuery(nodes=1)).nodes[0].pods) == FEW_CHIPS
+    assert len(view.overview(OverviewQuery(nodes=1, chips=30)).nodes[0].pods) == 30
 
 
 def test_what_a_node_requests_does_not_depend_on_the_search() -> None:
