@@ -37,6 +37,8 @@ from storage import StorageError
 
 SAMPLE_EVERY = 2.0
 LOOK_EVERY = 0.25
+PATIENCE = 0.1
+"""Seconds that a viewer waits for a cycle that is under way."""
 MOST_WAITING = 10
 """Snapshots of rematches for which no sample is taken yet."""
 POD_HISTORY = 50
@@ -75,7 +77,7 @@ class LiveView:
 
     async def cluster(self) -> ClusterPages:
         totals = await self._read_totals()
-        eligibility = self._eligibility(await self._state.snapshot_between_cycles())
+        eligibility = self._eligibility(await self._state.snapshot_between_cycles(PATIENCE))
         return await asyncio.to_thread(FrozenCluster, self._head(eligibility, totals), eligibility)
 
     def _head(self, eligibility: Eligibility, totals: HistoryTotals) -> Overview:
@@ -105,7 +107,7 @@ class LiveView:
         return await self._history.entries(limit, before, waits=waits)
 
     async def pod(self, namespace: str, name: str) -> PodView | None:
-        eligibility = self._eligibility(await self._state.snapshot_between_cycles())
+        eligibility = self._eligibility(await self._state.snapshot_between_cycles(PATIENCE))
         pod = eligibility.snapshot.cluster.pod_named(namespace, name)
         if pod is None:
             return None

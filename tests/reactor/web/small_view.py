@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from typing import ClassVar
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient
@@ -59,7 +61,11 @@ class HandClock:
 
 
 class SmallCluster:
+    threads: ClassVar[list[int]] = []
+    """In which overviews were made."""
+
     def overview(self, query: OverviewQuery) -> Overview:
+        self.threads.append(threading.get_ident())
         pod = PodChip(uid="u1", key="shop/<b>web</b>", happiness=0.5, threshold=0.8, happy=False)
         gauge = Gauge(used=2.0, capacity=4.0, unit="cores")
         return Overview(

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reactor.cluster.records import Pod
+from reactor.decision.eligibility import Eligibility
 from reactor.web.cluster_pages import CHIPS, EXPANDED_CHIPS, FEW_CHIPS, FrozenCluster
 from reactor.web.query import OverviewQuery, PodsQuery
 from reactor.web.view import Overview, SettingsView, Totals
@@ -100,6 +102,14 @@ def test_cards_show_fewer_pods_where_not_all_nodes_are_shown() -> None:
     view = pages([pod(number, "a") for number in range(60)], "a", "b")
     assert len(view.overview(OverviewQuery(nodes=1)).nodes[0].pods) == FEW_CHIPS
     assert len(view.overview(OverviewQuery(nodes=1, chips=30)).nodes[0].pods) == 30
+
+
+def test_only_pods_that_are_shown_are_judged() -> None:
+    view = pages([pod(number, f"n{number % 20}") for number in range(400)], *(f"n{number}" for number in range(20)))
+    with patch.object(Eligibility, "why_not_all", autospec=True, side_effect=Eligibility.why_not_all) as judged:
+        view.overview(OverviewQuery(nodes=3, chips=4))
+        view.pods(PodsQuery(limit=5))
+    assert [len(call.args[1]) for call in judged.call_args_list] == [12, 5]
 
 
 def test_what_a_node_requests_does_not_depend_on_the_search() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from reactor.errors import RematchError
 from reactor.web.view import Health
 from storage import StorageError
-from tests.reactor.web.small_view import Client, SmallHealth, SmallSource
+from tests.reactor.web.small_view import Client, SmallCluster, SmallHealth, SmallSource
 
 
 @pytest.mark.parametrize("path", ["/", "/pods/shop/web", "/pods/shop/%3Cimg%20src=x%3E"])
@@ -30,6 +32,12 @@ async def test_overview_is_camel_case_and_counted(client: Client) -> None:
     assert body["nodes"][0]["counts"] == {"pods": 1, "managed": 1, "unhappy": 1}
     assert body["nodes"][0]["memory"] is None
     assert body["nodes"][0]["pods"][0]["key"] == "shop/<b>web</b>"
+
+
+async def test_pages_are_made_outside_of_the_event_loop(client: Client) -> None:
+    await client.get("/api/v1/overview")
+    await client.get("/api/v1/pods")
+    assert threading.get_ident() not in SmallCluster.threads
 
 
 async def test_pods_are_listed_page_by_page(client: Client) -> None:
