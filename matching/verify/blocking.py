@@ -20,6 +20,8 @@ from matching.verify.preferences import Preferences
 
 _CELLS = 1 << 18
 """Pods times nodes that are looked at together."""
+_FEW = 4
+"""Pods for which work on arrays does not pay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +64,27 @@ class _Counter:
         size = max(1, _CELLS // len(self._placement.nodes))
         for start in range(rows.start, rows.stop, size):
             block = range(start, min(start + size, rows.stop))
-            for row, possible in zip(block, self._may_block(block), strict=True):
-                if possible:
-                    self._count(row)
-                for each in (self._preferences, self._room, self.pod_rules):
-                    each.advance(row)
+            done = block.start
+            for row in self._may_block(block):
+                self._advance(range(done, row))
+                self._count(row)
+                done = row
+            self._advance(range(done, block.stop))
 
-    def _may_block(self, rows: range) -> list[bool]:
+    def _may_block(self, rows: range) -> list[int]:
         if len(rows) == 1:
-            return [True]
-        possible: list[bool] = (self._preferences.may_prefer(rows) & self._room.fits_each(rows)).any(axis=1).tolist()
-        return possible
+            return [rows.start]
+        possible = (self._preferences.may_prefer(rows) & self._room.fits_each(rows)).any(axis=1)
+        return [rows.start + at for at in np.flatnonzero(possible).tolist()]
+
+    def _advance(self, rows: range) -> None:
+        """Those pods go to their ends."""
+        for each in (self._preferences, self._room, self.pod_rules):
+            if len(rows) > _FEW:
+                each.advance_all(rows)
+            else:
+                for row in rows:
+                    each.advance(row)
 
     def _count(self, row: int) -> None:
         blocks = self._preferences.preferred(row) & self._room.fits(row)

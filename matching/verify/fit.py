@@ -59,6 +59,17 @@ class Room:
             self.without_headroom[:, end] -= self._placement.peak[row]
             self.slots[end] -= 1
 
+    def advance_all(self, rows: range) -> None:
+        """One after the other."""
+        placement = self._placement
+        placed = rows.start + np.flatnonzero(placement.end[rows.start : rows.stop] != NO_NODE)
+        end, request, peak = placement.end[placed], placement.request[placed].T, placement.peak[placed].T
+        for axis, (need, most) in enumerate(zip(request, peak, strict=True)):
+            np.subtract.at(self.by_request[axis], end, need)
+            np.subtract.at(self.by_peak[axis], end, most)
+            np.subtract.at(self.without_headroom[axis], end, most)
+        np.subtract.at(self.slots, end, 1)
+
 
 class AllowedNodes:
     """Where a pod's own rules and fresh metrics let it run, evaluated once for all pods with the same rules."""

@@ -51,6 +51,10 @@ class PodRulesByNode:
             for counts in self._counts[int(self._kind[row])]:
                 counts.below[end] -= 1
 
+    def advance_all(self, rows: range) -> None:
+        for at in np.flatnonzero(self.involved[rows.start : rows.stop]).tolist():
+            self.advance(rows[at])
+
 
 @dataclass(frozen=True, slots=True)
 class Domains:

@@ -74,6 +74,13 @@ class Preferences:
             self.used[end] += placement.usage[row]
             self.room[:, end] = np.maximum(self.untouched[end] - self.used[end], 0.0)
 
+    def advance_all(self, rows: range) -> None:
+        """One after the other. Only pods that move change what the next ones see, unless room is what is left."""
+        some = slice(rows.start, rows.stop)
+        moved = self._placement.current[some] != self._placement.end[some]
+        for at in np.flatnonzero(moved | self.after).tolist():
+            self.advance(rows[at])
+
     def _distances(self, rows: range) -> Matrix:
         """By row and node, less the inertia of a happy pod on its current node."""
         placement, some = self._placement, slice(rows.start, rows.stop)

@@ -59,7 +59,7 @@ class _Turns:
 
     def in_numpy(self, ranked: Ints) -> None:
         """Most pods get the node they prefer among those with room now: rooms only shrink from turn to turn. So runs
-        of them are put at once. Unhappy pods and pods with inter-pod constraints look at what is there at their turn."""
+        of them are put at once. Unhappy pods and pods with inter-pod constraints see what is there at their turn."""
         arrays, preferred = self._prepared.arrays, self._preferred_nodes(ranked)
         separate = preferred == NOWHERE
         if arrays.inter_pod is not None:
