@@ -16,8 +16,8 @@ from reactor.web.view import Health, HealthSource, ViewSource
 
 T = TypeVar("T")
 
-PAUSE_FACTOR = 9.0
-"""After c seconds of computing pause for 9c: one view takes at most a tenth of a core."""
+PAUSE_FACTOR = 4.0
+"""After c seconds of computing pause for 4c: one view takes at most a fifth of a core, however many viewers it has."""
 LONGEST_PAUSE = 30.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
