@@ -19,7 +19,7 @@ CPU: they never displace a running pod.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -224,12 +224,12 @@ class OwnNodeRanks:
     """Of the current node among all that the pod may use, from 1."""
 
 
-def preferred_nodes(arrays: Arrays, candidates: Candidates, preferences: Preferences, asked: Mask) -> Ints:
-    """By pod the node that it prefers among those it may use, whatever is on them. NOWHERE when there is none or the
-    pod is not `asked`. `asked` pods must not be unhappy, and `availability` must be `before`."""
+def preferred_nodes(arrays: Arrays, allowed: Callable[[Ints], Mask], preferences: Preferences, asked: Mask) -> Ints:
+    """By pod the node that it prefers among those that are `allowed` (one row for each of some pods). NOWHERE when
+    there is none or the pod is not `asked`. `asked` pods must not be unhappy, and `availability` must be `before`."""
     nodes = np.full(len(arrays.pods), NOWHERE)
     for pods in _pod_blocks(arrays, asked):
-        costs = np.where(candidates.rows(pods), preferences.distances_of(pods), np.inf)
+        costs = np.where(allowed(pods), preferences.distances_of(pods), np.inf)
         running = np.flatnonzero(arrays.current[pods] != NOWHERE)
         current = arrays.current[pods[running]]
         costs[running, current] = np.round(costs[running, current] - arrays.options.inertia, DECIMALS)

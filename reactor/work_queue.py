@@ -34,11 +34,12 @@ class WorkQueue:
         if self._consumed:
             self._idle.clear()
 
-    async def yield_to_cycle(self) -> None:
-        """For bulk work between two batches: a cycle that is due runs first, if there are cycles at all."""
+    async def yield_to_cycle(self, seconds: float = MAX_YIELD) -> None:
+        """For bulk work between two batches: a cycle that is due runs first, if there are cycles at all. Waits no
+        longer than so many seconds."""
         await asyncio.sleep(0)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(MAX_YIELD):
+            async with asyncio.timeout(seconds):
                 await self._idle.wait()
 
     async def next(self, timeout: float) -> dict[str, float]:

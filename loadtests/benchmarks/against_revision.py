@@ -64,6 +64,7 @@ def _controller(version: Version) -> Figures:
         "event to eviction, p50, ms": found["reaction_p50_ms"],
         "event to eviction, p95, ms": found["reaction_p95_ms"],
         "event to replacement bound, p50, ms": found["bound_p50_ms"],
+        "CPU per reaction, ms": found["reaction_cpu_ms"],
         "idle CPU, % of a core": found["idle_cpu_share"] * 100,
         "idle memory, MiB": found["idle_resident_mib"],
     }

@@ -14,10 +14,12 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import msgspec
+from prometheus_client.parser import text_string_to_metric_families
 
 from loadtests.benchmarks.fake_pods import FakePodCluster, Size, fake_pod_cluster
 from loadtests.benchmarks.process import process_use
@@ -33,6 +35,7 @@ REACTION_BAR_MS = 200.0
 IDLE_CPU_BAR = 0.02
 IDLE_MEMORY_BAR_MIB = 150.0
 DEADLINE = 20.0
+STAGES = "rematch_cycle_stage_duration_seconds"
 
 SETTINGS = """\
 mode: act
@@ -52,6 +55,10 @@ class ReactionResult:
     reaction_max_ms: float
     bound_p50_ms: float
     bound_p95_ms: float
+    reaction_cpu_ms: float
+    """CPU time of the controller per move, until the replacement runs. Other work on the machine hardly changes it."""
+    stage_ms: Mapping[str, float]
+    """Per move, by stage of the cycle, as the controller's own metrics show it."""
     idle_cpu_share: float
     idle_resident_mib: float
 
@@ -88,7 +95,10 @@ async def measure(size: Size, moves: int, idle: float, program: str | None = Non
                 started = time.monotonic() - began
                 await _measured(controller)
                 cpu, resident = await _idle(controller, idle)
+                stages, cpu_before = await _stages(controller), process_use(controller.pid).cpu_seconds
                 reactions = [await _react(fake, number) for number in range(moves)]
+                used = process_use(controller.pid).cpu_seconds - cpu_before
+                spent = {name: after - stages.get(name, 0.0) for name, after in (await _stages(controller)).items()}
     evicted = sorted(one.evicted * 1000 for one in reactions)
     bound = sorted(one.bound * 1000 for one in reactions)
     return ReactionResult(
@@ -100,6 +110,8 @@ async def measure(size: Size, moves: int, idle: float, program: str | None = Non
         reaction_max_ms=evicted[-1],
         bound_p50_ms=percentile(bound, 0.5),
         bound_p95_ms=percentile(bound, 0.95),
+        reaction_cpu_ms=used * 1000 / moves,
+        stage_ms={name: seconds * 1000 / moves for name, seconds in spent.items()},
         idle_cpu_share=cpu,
         idle_resident_mib=resident,
     )
@@ -130,6 +142,13 @@ async def _idle(controller: RunningController, seconds: float) -> tuple[float, f
     await asyncio.sleep(seconds)
     after = process_use(controller.pid)
     return (after.cpu_seconds - before.cpu_seconds) / (time.monotonic() - began), after.resident_mib
+
+
+async def _stages(controller: RunningController) -> dict[str, float]:
+    """Seconds spent in each stage of all cycles so far."""
+    families = text_string_to_metric_families(await controller.metrics())
+    samples = [sample for family in families if family.name == STAGES for sample in family.samples]
+    return {sample.labels["stage"]: sample.value for sample in samples if sample.name == f"{STAGES}_sum"}
 
 
 async def _react(fake: FakePodCluster, number: int) -> Reaction:
@@ -174,6 +193,10 @@ def main() -> int:
         f" max {result.reaction_max_ms:.1f} ms (bar: p95 < {REACTION_BAR_MS:g} ms)"
     )
     print(f"event -> replacement bound: p50 {result.bound_p50_ms:.1f} ms, p95 {result.bound_p95_ms:.1f} ms")
+    stages = ", ".join(f"{name} {spent:.1f}" for name, spent in result.stage_ms.items())
+    print(
+        f"per move: {result.reaction_cpu_ms:.0f} ms of the controller's CPU; ms in the stages of its cycles: {stages}"
+    )
     print(
         f"idle: {result.idle_cpu_share:.2%} of a core (bar {IDLE_CPU_BAR:.0%}),"
         f" {result.idle_resident_mib:.0f} MiB resident (bar {IDLE_MEMORY_BAR_MIB:g} MiB)"

@@ -64,6 +64,11 @@ class RunningController:
         async with self._session.get(f"{self.url}/readyz") as response:
             return response.status == 200
 
+    async def metrics(self) -> str:
+        """As Prometheus reads them."""
+        async with self._session.get(f"{self.url}/metrics") as response:
+            return await response.text()
+
     async def ask(self, path: str, answer: type[T]) -> T:
         """A GET under /api/v1/."""
         async with self._session.get(f"{self.url}/api/v1/{path}") as response:

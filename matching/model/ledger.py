@@ -11,7 +11,8 @@ import numpy as np
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.constraints import resources
 from matching.constraints.inter_pod import InterPodState
-from matching.model.arrays import Arrays, Taken, share_of_room, taken
+from matching.model.arrays import Arrays, Taken, share_of_room, sum_by_node, taken
+from matching.problem import TOLERANCE
 
 _FEW = 100
 
@@ -90,6 +91,32 @@ class Ledger:
     def takes(self, pod: int, node: int) -> bool:
         """Whether one node has room by requests, pod count and peaks, with the full headroom."""
         return self.fits_on(pod, node) and self._peak_fits_on(pod, node, self.headroom(pod, node))
+
+    def takes_each(self, pods: Ints) -> Mask:
+        """`takes` for all nodes, one row per pod, whatever inter-pod constraints say."""
+        whole, spare = self.quota(0.0) - self.load, self.quota(self._full) - self.load
+        exempt = np.flatnonzero(self._arrays.headroom_exempt[pods])
+        current = self._arrays.current[pods[exempt]]
+        fitting: Mask = np.repeat(resources.fits_pod_count(self.slots)[None], len(pods), axis=0)
+        for axis in self._axes:
+            peak = self._least_spare[axis, pods]
+            roomy = spare[axis] > peak[:, None]
+            roomy[exempt, current] = whole[axis, current] > peak[exempt]
+            fitting &= roomy & (self.free[axis] >= self._least_free[axis, pods][:, None])
+        return fitting
+
+    def takes_all(self, pods: Ints, nodes: Ints) -> bool:
+        """Whether those nodes have room for all those pods, so that none is refused in whatever order they come. False
+        where it is a matter of rounding. Without inter-pod constraints."""
+        number = len(self.slots)
+        entered = np.bincount(nodes, minlength=number)
+        strict = ~self._arrays.headroom_exempt[pods] | (nodes != self._arrays.current[pods])
+        full = np.bincount(nodes[strict], minlength=number) > 0
+        quota = np.where(full, self.quota(self._full), self.quota(0.0))
+        free = self.free - sum_by_node(self._arrays.request[:, pods], nodes, number)
+        spare = quota - self.load - sum_by_node(self._arrays.peak[:, pods], nodes, number)
+        fitting = (self.slots >= entered) & (free >= 0).all(axis=0) & (spare > 2 * TOLERANCE).all(axis=0)
+        return bool(fitting[entered > 0].all())
 
     def headroom(self, pod: int, node: int) -> float:
         """The share of its room that the node has to leave free for this pod to come or to stay."""

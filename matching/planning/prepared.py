@@ -20,7 +20,7 @@ from matching.model.arrays import Arrays, arrays_of, movable
 from matching.model.candidates import Candidates
 from matching.plan import Stay
 from matching.planning.kernel_state import KernelInput, kernel_input
-from matching.preferences import OwnNodeRanks, Preferences, no_ranks, own_node_ranks, preferred_nodes, ranking
+from matching.preferences import OwnNodeRanks, Preferences, no_ranks, own_node_ranks, ranking
 from matching.problem import Pod, Problem, from_columns
 
 
@@ -97,12 +97,6 @@ class PreparedProblem:
         others = own_node_ranks(arrays, self.candidates, self.preferences, slow)
         by_inertia = np.where(slow, others.by_inertia, ranks.by_inertia)
         return OwnNodeRanks(by_inertia, np.where(slow, others.rank, ranks.rank))
-
-    @cached_property
-    def preferred_nodes(self) -> Ints:
-        """The node that each movable, not unhappy pod prefers, whatever is on it; else NOWHERE."""
-        asked = self.movable & ~self.arrays.unhappy
-        return preferred_nodes(self.arrays, self.candidates, self.preferences, asked)
 
     @cached_property
     def kernel_input(self) -> KernelInput:

@@ -18,6 +18,11 @@ from matching.verify.placement import NO_NODE, Ints, Placement
 from matching.verify.pod_rules_by_node import PodRulesByNode
 from matching.verify.preferences import Preferences
 
+_CELLS = 1 << 18
+"""Pods times nodes that are looked at together."""
+_FEW = 4
+"""Pods for which work on arrays does not pay."""
+
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
@@ -55,15 +60,39 @@ class _Counter:
         """By node the first pods that block with it."""
 
     def count_each(self, rows: range) -> None:
-        for row in rows:
-            blocks = self._preferences.preferred(row) & self._room.fits(row)
-            if blocks.any():
-                blocks &= self._allowed.by_node(row)
-                if self.pod_rules.involved[row] and blocks.any():
-                    blocks &= self.pod_rules.allowed(row)
-                self._add(row, np.flatnonzero(blocks))
-            for each in (self._preferences, self._room, self.pod_rules):
-                each.advance(row)
+        """Rooms only shrink from turn to turn, so most pods are ruled out by what the nodes have before the first."""
+        size = max(1, _CELLS // len(self._placement.nodes))
+        for start in range(rows.start, rows.stop, size):
+            block = range(start, min(start + size, rows.stop))
+            done = block.start
+            for row in self._may_block(block):
+                self._advance(range(done, row))
+                self._count(row)
+                done = row
+            self._advance(range(done, block.stop))
+
+    def _may_block(self, rows: range) -> list[int]:
+        if len(rows) == 1:
+            return [rows.start]
+        possible = (self._preferences.may_prefer(rows) & self._room.fits_each(rows)).any(axis=1)
+        return [rows.start + at for at in np.flatnonzero(possible).tolist()]
+
+    def _advance(self, rows: range) -> None:
+        """Those pods go to their ends."""
+        for each in (self._preferences, self._room, self.pod_rules):
+            if len(rows) > _FEW:
+                each.advance_all(rows)
+            else:
+                for row in rows:
+                    each.advance(row)
+
+    def _count(self, row: int) -> None:
+        blocks = self._preferences.preferred(row) & self._room.fits(row)
+        if blocks.any():
+            blocks &= self._allowed.by_node(row)
+            if self.pod_rules.involved[row] and blocks.any():
+                blocks &= self.pod_rules.allowed(row)
+            self._add(row, np.flatnonzero(blocks))
 
     def count_runs(self) -> None:
         """A run ends with a pod that rules between pods are about, or before one that is checked in numpy."""

@@ -39,6 +39,17 @@ class Room:
             fits[current] = fits_current and all(peak[peak > 0] < self.without_headroom[peak > 0, current])
         return fits
 
+    def fits_each(self, rows: range) -> Flags:
+        """`fits` by row and node, but true of each current node."""
+        placement, some = self._placement, slice(rows.start, rows.stop)
+        fits: Flags = np.repeat(self.slots[None] >= 1, len(rows), axis=0)
+        for axis, (need, peak) in enumerate(zip(placement.request[some].T, placement.peak[some].T, strict=True)):
+            fits &= (need[:, None] <= self.by_request[axis]) | (need <= 0)[:, None]
+            fits &= (peak[:, None] < self.by_peak[axis]) | (peak <= 0)[:, None]
+        running = np.flatnonzero(placement.current[some] != NO_NODE)
+        fits[running, placement.current[some][running]] = True
+        return fits
+
     def advance(self, row: int) -> None:
         """The pod goes to its end; the next one is checked."""
         end = self._placement.end[row]
@@ -47,6 +58,17 @@ class Room:
             self.by_peak[:, end] -= self._placement.peak[row]
             self.without_headroom[:, end] -= self._placement.peak[row]
             self.slots[end] -= 1
+
+    def advance_all(self, rows: range) -> None:
+        """One after the other."""
+        placement = self._placement
+        placed = rows.start + np.flatnonzero(placement.end[rows.start : rows.stop] != NO_NODE)
+        end, request, peak = placement.end[placed], placement.request[placed].T, placement.peak[placed].T
+        for axis, (need, most) in enumerate(zip(request, peak, strict=True)):
+            np.subtract.at(self.by_request[axis], end, need)
+            np.subtract.at(self.by_peak[axis], end, most)
+            np.subtract.at(self.without_headroom[axis], end, most)
+        np.subtract.at(self.slots, end, 1)
 
 
 class AllowedNodes:

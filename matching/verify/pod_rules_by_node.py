@@ -57,6 +57,10 @@ class PodRulesByNode:
         if self._volumes.involved[row]:
             self._volumes.advance(row)
 
+    def advance_all(self, rows: range) -> None:
+        for at in np.flatnonzero(self.involved[rows.start : rows.stop]).tolist():
+            self.advance(rows[at])
+
 
 @dataclass(frozen=True, slots=True)
 class Domains:

@@ -41,7 +41,7 @@ class Preferences:
     def preferred(self, row: int) -> Flags:
         """By node."""
         placement, end = self._placement, int(self._placement.end[row])
-        distance = self._distances(row)
+        distance = self._distances(range(row, row + 1))[0]
         group = self._groups(row) if placement.unhappy[row] else np.full(len(placement.nodes), _OTHER)
         if not self.may_stay[row]:
             preferred: Flags = np.ones(len(placement.nodes), dtype=bool)
@@ -52,6 +52,18 @@ class Preferences:
         if end != NO_NODE:
             preferred[end] = False
         return preferred
+
+    def may_prefer(self, rows: range) -> Flags:
+        """By row and node: at least what `preferred` says of happy pods, and every node for the others."""
+        placement = self._placement
+        if self.after:
+            return np.ones((len(rows), len(placement.nodes)), dtype=bool)
+        some = slice(rows.start, rows.stop)
+        distance, end = self._distances(rows), placement.end[some]
+        nearer: Flags = distance <= distance[np.arange(len(rows)), end][:, None]
+        nearer[np.arange(len(rows)), end] = False
+        nearer[placement.unhappy[some] | ~self.may_stay[some]] = True
+        return nearer
 
     def advance(self, row: int) -> None:
         """The pod goes to its end; the next one is checked."""
@@ -64,22 +76,30 @@ class Preferences:
             self.used[end] += placement.usage[row]
             self.room[:, end] = np.maximum(self.untouched[end] - self.used[end], 0.0)
 
-    def _distances(self, row: int) -> Matrix:
-        """Less the inertia of a happy pod on its current node."""
-        placement = self._placement
-        squares = np.zeros(len(placement.nodes))
-        for room, usage in zip(self.room, placement.usage[row], strict=True):
-            squares += np.square(room - usage)
+    def advance_all(self, rows: range) -> None:
+        """One after the other. Only pods that move change what the next ones see, unless room is what is left."""
+        some = slice(rows.start, rows.stop)
+        moved = self._placement.current[some] != self._placement.end[some]
+        for at in np.flatnonzero(moved | self.after).tolist():
+            self.advance(rows[at])
+
+    def _distances(self, rows: range) -> Matrix:
+        """By row and node, less the inertia of a happy pod on its current node."""
+        placement, some = self._placement, slice(rows.start, rows.stop)
+        squares = np.zeros((len(rows), len(placement.nodes)))
+        for room, usage in zip(self.room, placement.usage[some].T, strict=True):
+            squares += np.square(room - usage[:, None])
         distance = np.sqrt(squares)
-        if self.soft.any[row]:
-            distance += placement.options.soft_weight * self.soft.broken(row)
+        for row in np.flatnonzero(self.soft.any[some]).tolist():
+            distance[row] += placement.options.soft_weight * self.soft.broken(rows[row])
         rounded: Matrix = distance.round(DECIMALS)
-        if self.replicas.any[row]:
+        for at in np.flatnonzero(self.replicas.any[some]).tolist():
+            row = rows[at]
             broken = self.soft.broken(row) if self.soft.any[row] else np.zeros(len(placement.nodes))
-            return (rounded + self.replicas.added(row, broken)).round(DECIMALS)
-        current = placement.current[row]
-        if current != NO_NODE and not placement.unhappy[row]:
-            rounded[current] = np.round(rounded[current] - placement.options.inertia, DECIMALS)
+            rounded[at] = (rounded[at] + self.replicas.added(row, broken)).round(DECIMALS)
+        staying = np.flatnonzero((placement.current[some] != NO_NODE) & ~placement.unhappy[some])
+        current = placement.current[some][staying]
+        rounded[staying, current] = np.round(rounded[staying, current] - placement.options.inertia, DECIMALS)
         return rounded
 
     def _groups(self, row: int) -> Ints:

@@ -97,6 +97,12 @@ class Management:
     def covers(self, pod: Pod) -> bool:
         return not self.why_not(pod)
 
+    def excluded(self, pods: Sequence[Pod]) -> list[int]:
+        """The positions of the pods that it does not cover, fast enough for very many."""
+        if self.namespaces or self.requirements or self.scheduler_name is not None:
+            return [at for at, pod in enumerate(pods) if not self.covers(pod)]
+        return [at for at, pod in enumerate(pods) if pod.namespace == "kube-system"]
+
 
 @dataclass(frozen=True)
 class Eligibility:
@@ -152,10 +158,7 @@ def _not_managed(pod: Pod, context: Eligibility) -> Ineligible | None:
 
 
 def _maybe_not_managed(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    management = context.management
-    if management.namespaces or management.requirements or management.scheduler_name is not None:
-        return [at for at, pod in enumerate(pods) if not management.covers(pod)]
-    return [at for at, pod in enumerate(pods) if pod.namespace == "kube-system"]
+    return context.management.excluded(pods)
 
 
 def _ended(pod: Pod, _: Eligibility) -> Ineligible | None:

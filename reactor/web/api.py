@@ -10,15 +10,14 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
 from reactor.clock import Clock
-from reactor.web.bounds import counted, cut, cut_series
 from reactor.web.middleware import error_response, json_response, text_response
-from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, read_query
-from reactor.web.view import Decisions, Health, HealthSource, Overview, Series, ViewSource
+from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery, read_query
+from reactor.web.view import Decisions, Health, HealthSource, ViewSource
 
 T = TypeVar("T")
 
-PAUSE_FACTOR = 9.0
-"""After c seconds of computing pause for 9c: one view takes at most a tenth of a core."""
+PAUSE_FACTOR = 4.0
+"""After c seconds of computing pause for 4c: one view takes at most a fifth of a core, however many viewers it has."""
 LONGEST_PAUSE = 30.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -26,21 +25,28 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Api:
     def __init__(self, source: ViewSource, clock: Clock) -> None:
         self._source = source
-        self._overview = RateLimited(self._compute_overview, clock)
-        self._series = RateLimited(self._compute_series, clock)
+        self._cluster = RateLimited(source.cluster, self._version, clock)
+        self._series = RateLimited(source.series, self._version, clock)
 
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/api/v1/overview", self.overview),
             web.get("/api/v1/series", self.series),
             web.get("/api/v1/decisions", self.decisions),
+            web.get("/api/v1/pods", self.pods),
             web.get("/api/v1/pods/{namespace}/{name}", self.pod),
             web.get("/api/v1/find", self.find),
         ]
 
     async def overview(self, request: web.Request) -> web.Response:
         query = read_query(OverviewQuery, request.query)
-        return json_response(cut(await self._overview.get(), query))
+        cluster = await self._cluster.get()
+        return json_response(await asyncio.to_thread(cluster.overview, query))
+
+    async def pods(self, request: web.Request) -> web.Response:
+        query = read_query(PodsQuery, request.query)
+        cluster = await self._cluster.get()
+        return json_response(await asyncio.to_thread(cluster.pods, query))
 
     async def series(self, request: web.Request) -> web.Response:
         read_query(NoQuery, request.query)
@@ -62,22 +68,23 @@ class Api:
     async def find(self, request: web.Request) -> web.Response:
         return json_response(await self._source.find_pods(read_query(FindQuery, request.query)))
 
-    async def _compute_overview(self) -> Overview:
-        return counted(await self._source.overview())
-
-    async def _compute_series(self) -> Series:
-        return cut_series(await self._source.series())
+    async def _version(self) -> int:
+        return await self._source.wait_for_change(-1)
 
 
 class RateLimited(Generic[T]):
-    """A costly view that many viewers share.
+    """A costly view that many viewers share. It is computed again only when the version has changed.
 
-    Never returns a value whose computation began before the call: a page that fetches after a change sees the change.
+    Never returns a value that was computed before the last change: a page that fetches after a change sees the change.
     """
 
-    def __init__(self, compute: Callable[[], Awaitable[T]], clock: Clock) -> None:
+    def __init__(
+        self, compute: Callable[[], Awaitable[T]], version: Callable[[], Awaitable[int]], clock: Clock
+    ) -> None:
         self._compute = compute
+        self._version = version
         self._clock = clock
+        self._computed_version = -1
         self._lock = asyncio.Lock()
         self._begun = float("-inf")
         self._paused_until = float("-inf")
@@ -86,15 +93,15 @@ class RateLimited(Generic[T]):
     async def get(self) -> T:
         called = self._clock.monotonic()
         async with self._lock:
-            if self._value is not None and self._begun > called:
+            if self._value is not None and (self._begun > called or await self._version() == self._computed_version):
                 return self._value
             pause = self._paused_until - self._clock.monotonic()
             if pause > 0:
                 await self._clock.sleep(pause)
-            begun = self._clock.monotonic()
+            begun, version = self._clock.monotonic(), await self._version()
             value = await self._compute()
             ended = self._clock.monotonic()
-            self._value, self._begun = value, begun
+            self._value, self._begun, self._computed_version = value, begun, version
             self._paused_until = ended + min(PAUSE_FACTOR * (ended - begun), LONGEST_PAUSE)
             return value
 

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import suppress
-from statistics import fmean
 
 import msgspec
 from msgspec.structs import replace
 
+from matching.plan import Plan
 from matching.serialization import plan_from_json
+from reactor.background.metrics_collection import ServiceLevel
 from reactor.clock import Clock
-from reactor.cluster.records import Node, Pod
+from reactor.cluster.records import Pod
 from reactor.decision.causes import node_use
 from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.cycle_outcome import Outcome
 from reactor.record.history_reader import HistoryEntry, HistoryTotals
+from reactor.settings.model import Settings
 from reactor.state.snapshot import Snapshot
 from reactor.web.chart_samples import ChartSample, ChartSamples
+from reactor.web.cluster_pages import FrozenCluster
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods, found_pods
 from reactor.web.query import FindQuery
 from reactor.web.readers import Readers
 from reactor.web.view import (
+    ClusterPages,
     FoundPods,
-    Gauge,
     Health,
-    NodeView,
     Overview,
     PlacementView,
-    PodChip,
     PodView,
     Refusal,
     Series,
@@ -39,6 +41,10 @@ from storage import StorageError
 
 SAMPLE_EVERY = 2.0
 LOOK_EVERY = 0.25
+PATIENCE = 0.1
+"""Seconds that a viewer waits for a cycle that is under way."""
+MOST_WAITING = 10
+"""Snapshots of rematches for which no sample is taken yet."""
 POD_HISTORY = 50
 """Entries on the page of a pod."""
 
@@ -54,26 +60,32 @@ class LiveView:
         self._clock = clock
         self._title = title
         self._totals = HistoryTotals()
+        self._to_sample: deque[Snapshot] = deque(maxlen=MOST_WAITING)
         self.samples = ChartSamples()
 
     def cycle_recorded(self, _cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
-        """A rematch gets a sample of its own: a moment later the unhappy pod is replaced and the dip is gone."""
+        """A rematch gets a sample of its own: a moment later the unhappy pod is replaced and the dip is gone. The
+        sample is taken later: the cycle does not wait for it."""
         if outcome.rematch is not None:
-            self.samples.add(self._sample(snapshot))
+            self._to_sample.append(snapshot)
 
     async def keep_sampling(self) -> None:
         """Add samples for the charts until cancelled."""
         while True:
             if self._state.synced:
-                self.samples.add(self._sample(await self._state.snapshot_between_cycles()))
+                self._to_sample.append(await self._state.snapshot_between_cycles())
+            while self._to_sample:
+                snapshot, level = self._to_sample.popleft(), self._health.service_level()
+                self.samples.add(await asyncio.to_thread(_sample, snapshot, self._settings.get(), level))
             await self._clock.sleep(SAMPLE_EVERY)
 
-    async def overview(self) -> Overview:
+    async def cluster(self) -> ClusterPages:
         totals = await self._read_totals()
-        eligibility = self._eligibility()
+        eligibility = self._eligibility(await self._state.snapshot_between_cycles(PATIENCE))
+        return await asyncio.to_thread(FrozenCluster, self._head(eligibility, totals), eligibility)
+
+    def _head(self, eligibility: Eligibility, totals: HistoryTotals) -> Overview:
         snapshot, settings = eligibility.snapshot, eligibility.settings
-        nodes = sorted(snapshot.cluster.nodes.values(), key=lambda node: node.name)
-        pending = [pod for pod in snapshot.cluster.pods.values() if pod.node is None and not pod.finished]
         return Overview(
             title=self._title,
             mode=settings.mode,
@@ -87,18 +99,19 @@ class LiveView:
             moves=totals.moves,
             settings=self._settings_view(),
             problems=tuple(self._health.problems()),
-            nodes=tuple(_node_view(node, eligibility) for node in nodes),
-            pending=tuple(_chip(pod, eligibility) for pod in sorted(pending, key=lambda pod: pod.key)),
+            nodes=(),
+            pending=(),
         )
 
     async def series(self) -> Series:
-        return self.samples.series(await self._history.rematch_times(self.samples.since))
+        rematches = await self._history.rematch_times(self.samples.since)
+        return await asyncio.to_thread(self.samples.cut().series, rematches)
 
     async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
         return await self._history.entries(limit, before, waits=waits)
 
     async def pod(self, namespace: str, name: str) -> PodView | None:
-        eligibility = self._eligibility()
+        eligibility = self._eligibility(await self._state.snapshot_between_cycles(PATIENCE))
         pod = eligibility.snapshot.cluster.pod_named(namespace, name)
         if pod is None:
             return None
@@ -111,8 +124,8 @@ class LiveView:
 
     async def find_pods(self, wanted: FindQuery) -> FoundPods:
         """A pod that was moved is found by its old name, too: the pod that replaces it."""
-        eligibility = self._eligibility()
-        found = find_pods(wanted, eligibility)
+        eligibility = self._eligibility(await self._state.snapshot_between_cycles(PATIENCE))
+        found = await asyncio.to_thread(find_pods, wanted, eligibility)
         if found.pods or wanted.kind not in ("", "Pod"):
             return found
         pods = eligibility.snapshot.cluster.pods
@@ -127,7 +140,7 @@ class LiveView:
         row = await self._history.newest_plan()
         if row is None:
             return None
-        plan = plan_from_json(msgspec.json.decode(row.document))
+        plan = await asyncio.to_thread(_decoded, row.document)
         lineage = self._state.cooldowns().lineage.get(pod.uid)
         found = placement_in(plan, pod.uid, row.id, row.at)
         return found or (placement_in(plan, lineage.predecessor, row.id, row.at) if lineage else None)
@@ -149,34 +162,14 @@ class LiveView:
         """Grows with the state, the history and the samples of the charts."""
         return self._state.version + self._history.version + self.samples.version
 
-    def _eligibility(self) -> Eligibility:
-        return Eligibility(self._state.snapshot(), self._state.cooldowns(), self._settings.get())
+    def _eligibility(self, snapshot: Snapshot) -> Eligibility:
+        return Eligibility(snapshot, self._state.cooldowns(), self._settings.get())
 
     async def _read_totals(self) -> HistoryTotals:
         """The last known ones while the store does not answer: the other parts of the overview are worth showing."""
         with suppress(StorageError):
             self._totals = await self._history.totals()
         return self._totals
-
-    def _sample(self, snapshot: Snapshot) -> ChartSample:
-        level = self._health.service_level()
-        management = Management.of(self._settings.get())
-        failing = snapshot.happiness
-        happiness = [
-            failing[pod.uid].probability if pod.uid in failing else 1.0
-            for pod in snapshot.cluster.pods.values()
-            if pod.node is not None and pod.deleting is None and management.covers(pod)
-        ]
-        uses = {node.name: node_use(node, snapshot) for node in snapshot.cluster.nodes.values()}
-        return ChartSample(
-            at=snapshot.at,
-            availability=level.availability,
-            latency_p95=level.latency_p95,
-            happiness_min=min(happiness, default=None),
-            happiness_mean=fmean(happiness) if happiness else None,
-            cpu={name: use["cpu"] if use else None for name, use in uses.items()},
-            memory={name: use["memory"] if use else None for name, use in uses.items()},
-        )
 
     def _settings_view(self) -> SettingsView:
         current, refused = self._settings.source.current, self._settings.source.refused
@@ -186,36 +179,27 @@ class LiveView:
         )
 
 
-def _chip(pod: Pod, eligibility: Eligibility) -> PodChip:
-    snapshot = eligibility.snapshot
-    managed = eligibility.management.covers(pod)
-    ineligible = eligibility.why_not(pod) if managed else None
-    failing = snapshot.happiness.get(pod.uid)
-    probed = any(container.liveness for container in pod.containers)
-    return PodChip(
-        uid=pod.uid,
-        key=pod.key,
-        happiness=failing.probability if failing else 1.0 if managed and probed and pod.node else None,
-        threshold=failing.threshold.value if failing else eligibility.settings.happiness.threshold,
-        happy=failing is None or not failing.unhappy,
-        managed=managed,
-        ready=pod.ready,
-        phase="Terminating" if pod.deleting is not None else pod.phase,
-        cpu=snapshot.usage.usage(pod.uid).cpu.fresh,
-        fixed="" if ineligible is None else str(ineligible),
-    )
+def _decoded(document: str) -> Plan:
+    return plan_from_json(msgspec.json.decode(document))
 
 
-def _node_view(node: Node, eligibility: Eligibility) -> NodeView:
-    snapshot = eligibility.snapshot
-    pods = [pod for pod in snapshot.cluster.pods_on(node.name) if not pod.finished]
-    usage = snapshot.usage.node_usage(node.name)
-    requested = {axis: sum(pod.requests.get(axis, 0.0) for pod in pods) for axis in ("cpu", "memory")}
-    return NodeView(
-        name=node.name,
-        ready=node.ready,
-        unschedulable=node.unschedulable,
-        cpu=Gauge(usage.cpu.fresh, node.allocatable.get("cpu", 0.0), "cores", requested["cpu"]),
-        memory=Gauge(usage.memory.fresh, node.allocatable.get("memory", 0.0), "bytes", requested["memory"]),
-        pods=tuple(_chip(pod, eligibility) for pod in sorted(pods, key=lambda pod: pod.key)),
+def _sample(snapshot: Snapshot, settings: Settings, level: ServiceLevel) -> ChartSample:
+    """Pods without failed probes are happy, so only the others are looked at one by one."""
+    pods = [pod for pod in snapshot.cluster.pods.values() if pod.node is not None and pod.deleting is None]
+    excluded = {pods[at].uid for at in Management.of(settings).excluded(pods)}
+    running = len(pods) - len(excluded)
+    failing = [
+        snapshot.happiness[pod.uid].probability
+        for pod in pods
+        if pod.uid in snapshot.happiness and pod.uid not in excluded
+    ]
+    uses = {node.name: node_use(node, snapshot) for node in snapshot.cluster.nodes.values()}
+    return ChartSample(
+        at=snapshot.at,
+        availability=level.availability,
+        latency_p95=level.latency_p95,
+        happiness_min=min([*failing, *([1.0] if running > len(failing) else [])], default=None),
+        happiness_mean=(sum(failing) + running - len(failing)) / running if running else None,
+        cpu={name: use["cpu"] if use else None for name, use in uses.items()},
+        memory={name: use["memory"] if use else None for name, use in uses.items()},
     )

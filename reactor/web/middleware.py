@@ -64,7 +64,13 @@ ERROR_PAGE = (
 def json_response(value: object, status: int = 200) -> web.Response:
     body = _encoder.encode(value)
     headers = {"Cache-Control": "no-store"}
-    response = web.Response(body=body, content_type="application/json", status=status, headers=headers)
+    response = web.Response(
+        body=body,
+        content_type="application/json",
+        status=status,
+        headers=headers,
+        zlib_executor_size=WORTH_COMPRESSING,
+    )
     if len(body) > WORTH_COMPRESSING:
         response.enable_compression()
     return response

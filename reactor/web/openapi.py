@@ -18,8 +18,8 @@ from msgspec import NODEFAULT, Struct
 
 from reactor.web.api import METRICS_TYPE
 from reactor.web.middleware import STREAM_PATH, ErrorAnswer
-from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery
-from reactor.web.view import Decisions, FoundPods, Overview, PodView, Series
+from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery
+from reactor.web.view import Decisions, FoundPods, Overview, PodPage, PodView, Series
 
 Json = dict[str, Any]
 
@@ -57,6 +57,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/decisions", "Decisions, plans, moves and settings, newest first", Decisions, query=DecisionsQuery
     ),
+    Operation("/api/v1/pods", "Pods page by page, the worst first", PodPage, query=PodsQuery),
     Operation(
         "/api/v1/pods/{namespace}/{name}",
         "A pod: its happiness, the evidence, the decision, and why it is on its node",

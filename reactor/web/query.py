@@ -31,6 +31,8 @@ def _digits_only(value: object) -> object:
 
 Whole = Annotated[int, BeforeValidator(_digits_only)]
 Name = Annotated[str, StringConstraints(max_length=LONGEST_NAME)]
+Page = Annotated[Whole, Field(ge=1, le=100_000)]
+"""Pages are counted from 1."""
 
 
 class NoQuery(BaseModel):
@@ -43,9 +45,24 @@ class OverviewQuery(NoQuery):
     """How much of the overview to send; of the nodes in `expand` all pods, up to a bound."""
 
     nodes: Annotated[Whole, Field(ge=1, le=5000)] = 100
-    chips: Annotated[Whole, Field(ge=1, le=1000)] = 24
-    match: Name = ""
+    """Nodes per page."""
+    page: Page = 1
+    chips: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    """Pods per node. By default fewer where not all nodes are shown."""
+    search: Name = ""
+    """A part of the name of a node, or of the namespace and name of a pod."""
     expand: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
+    """Names of nodes of which all pods are sent."""
+
+
+class PodsQuery(NoQuery):
+    limit: Annotated[Whole, Field(ge=1, le=500)] = 50
+    """Pods per page."""
+    page: Page = 1
+    search: Name = ""
+    """A part of the namespace and name."""
+    node: Name = ""
+    """Only pods of this node."""
 
 
 class DecisionsQuery(NoQuery):

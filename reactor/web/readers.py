@@ -12,6 +12,7 @@ from reactor.decision.cooldowns import Cooldowns
 from reactor.record.history_reader import HistoryReader
 from reactor.signals.probes import ProbeEvidence
 from reactor.state.snapshot import Snapshot
+from reactor.work_queue import MAX_YIELD
 
 
 class StateReader:
@@ -31,13 +32,10 @@ class StateReader:
     def cycles(self) -> int:
         return self._controller.loop.cycles
 
-    def snapshot(self) -> Snapshot:
+    async def snapshot_between_cycles(self, seconds: float = MAX_YIELD) -> Snapshot:
+        """A cycle that is due goes first, if it takes no longer than so many seconds."""
+        await self._controller.work_queue.yield_to_cycle(seconds)
         return self._controller.state.freeze(self._controller.executor.active_moves())
-
-    async def snapshot_between_cycles(self) -> Snapshot:
-        """A cycle that is due goes first."""
-        await self._controller.work_queue.yield_to_cycle()
-        return self.snapshot()
 
     def cooldowns(self) -> Cooldowns:
         return self._controller.memory.cooldowns

@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from reactor.record.history_reader import HistoryEntry, HistoryKind
-from reactor.web.query import FindQuery
+from reactor.web.query import FindQuery, OverviewQuery, PodsQuery
 
 
 class Gauge(Struct, frozen=True, rename="camel"):
@@ -39,6 +39,7 @@ class PodChip(Struct, frozen=True, rename="camel"):
     """Cores in use."""
     fixed: str = ""
     """Why it may not be moved; empty when it may."""
+    node: str | None = None
 
 
 class PodTotals(Struct, frozen=True, rename="camel"):
@@ -50,7 +51,7 @@ class PodTotals(Struct, frozen=True, rename="camel"):
 
 
 class NodeView(Struct, frozen=True, rename="camel"):
-    """`counts` is filled in by the web layer."""
+    """`counts` are of all its pods, or of those that match the search; `pods` may be fewer."""
 
     name: str
     ready: bool
@@ -59,6 +60,17 @@ class NodeView(Struct, frozen=True, rename="camel"):
     memory: Gauge | None
     pods: tuple[PodChip, ...]
     counts: PodTotals | None = None
+
+
+class NodeSummary(Struct, frozen=True, rename="camel"):
+    """All nodes in a few numbers."""
+
+    not_ready: int
+    unschedulable: int
+    with_unhappy_pods: int
+    not_measured: int
+    load_bands: tuple[int, ...]
+    """Nodes by the share of CPU or memory in use, whichever is higher: below 10 %, below 20 % ... 90 % and more."""
 
 
 class Refusal(Struct, frozen=True, rename="camel"):
@@ -77,7 +89,7 @@ class SettingsView(Struct, frozen=True, rename="camel"):
 
 
 class Totals(Struct, frozen=True, rename="camel"):
-    """`matching_nodes` is the number of nodes that match the filter of the request."""
+    """`matching_nodes` is the number of nodes that match the search of the request."""
 
     nodes: int
     matching_nodes: int
@@ -89,7 +101,7 @@ class Totals(Struct, frozen=True, rename="camel"):
 
 
 class Overview(Struct, frozen=True, rename="camel"):
-    """`totals` is filled in by the web layer."""
+    """`nodes` and `pending` are what a query selects, the other numbers are of the whole cluster."""
 
     title: str
     mode: str
@@ -108,6 +120,15 @@ class Overview(Struct, frozen=True, rename="camel"):
     nodes: tuple[NodeView, ...]
     pending: tuple[PodChip, ...]
     totals: Totals | None = None
+    node_summary: NodeSummary | None = None
+
+
+class PodPage(Struct, frozen=True, rename="camel"):
+    """Pods that match a query, the worst first; `totals` counts all that match."""
+
+    at: float
+    pods: tuple[PodChip, ...]
+    totals: PodTotals
 
 
 class NodeSeries(Struct, frozen=True, rename="camel"):
@@ -130,7 +151,7 @@ class Series(Struct, frozen=True, rename="camel"):
     rematches: tuple[float, ...] = ()
     """Times of rematches: marks in the charts."""
     node_count: int | None = None
-    """Number of nodes before `nodes` is cut; filled in by the web layer."""
+    """Number of nodes before `nodes` is cut to the busiest ones."""
 
 
 class EvidenceCount(Struct, frozen=True, rename="camel"):
@@ -266,14 +287,24 @@ class HealthSource(Protocol):
     def ready(self) -> Health: ...
 
 
+class ClusterPages(Protocol):
+    """One frozen state of the cluster. Called in threads."""
+
+    def overview(self, query: OverviewQuery) -> Overview: ...
+
+    def pods(self, query: PodsQuery) -> PodPage: ...
+
+
 class ViewSource(Protocol):
     """Provides what pages show. Reads only."""
 
-    async def overview(self) -> Overview:
-        """All nodes and pods. The web layer bounds what it sends and how often it calls this."""
+    async def cluster(self) -> ClusterPages:
+        """The cluster as it is now. The web layer bounds how often it calls this."""
         ...
 
-    async def series(self) -> Series: ...
+    async def series(self) -> Series:
+        """Bounded: no more nodes and points than a chart can show."""
+        ...
 
     async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
         """Newest first, ids below `before`; without `waits` entries of kind wait are left out."""

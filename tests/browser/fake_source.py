@@ -3,14 +3,68 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from reactor.record.history_reader import HistoryEntry
-from reactor.web.query import FindQuery
-from reactor.web.view import FoundPods, Health, Overview, PodView, Series
+from reactor.web.query import FindQuery, OverviewQuery, PodsQuery
+from reactor.web.view import (
+    FoundPods,
+    Health,
+    NodeView,
+    Overview,
+    PodChip,
+    PodPage,
+    PodTotals,
+    PodView,
+    Series,
+    Totals,
+)
 from tests.browser.sample_cluster import overview, series
 from tests.browser.sample_decisions import decision, pod_view
+
+
+class SampleCluster:
+    """Cuts a sample as the controller does, but for pages and the order of nodes."""
+
+    def __init__(self, view: Overview) -> None:
+        self._view = view
+
+    def overview(self, query: OverviewQuery) -> Overview:
+        view, matching = self._view, [node for node in map(partial(_found, query), self._view.nodes) if node.pods]
+        chips = [*(pod for node in view.nodes for pod in node.pods), *view.pending]
+        known = [pod.happiness for pod in chips if pod.managed and pod.happiness is not None]
+        counts = _counted(chips)
+        totals = Totals(
+            nodes=len(view.nodes),
+            matching_nodes=len(matching),
+            pods=counts.pods,
+            managed=counts.managed,
+            unhappy=counts.unhappy,
+            pending=len(view.pending),
+            lowest_happiness=min(known, default=None),
+        )
+        shown = [
+            node if node.name in query.expand else replace(node, pods=node.pods[: query.chips or 24])
+            for node in matching[: query.nodes]
+        ]
+        return replace(view, nodes=tuple(shown), totals=totals)
+
+    def pods(self, query: PodsQuery) -> PodPage:
+        found = [pod for node in self._view.nodes for pod in node.pods if query.search in pod.key]
+        return PodPage(self._view.at, tuple(found[: query.limit]), _counted(found))
+
+
+def _found(query: OverviewQuery, node: NodeView) -> NodeView:
+    pods = tuple(pod for pod in node.pods if query.search in node.name or query.search in pod.key)
+    return replace(node, pods=pods, counts=_counted(pods))
+
+
+def _counted(pods: Sequence[PodChip]) -> PodTotals:
+    managed = [pod for pod in pods if pod.managed]
+    return PodTotals(len(pods), len(managed), sum(not pod.happy for pod in managed))
 
 
 class FakeSource:
@@ -35,8 +89,8 @@ class FakeSource:
         self.columns = series(count)
         await self.revise(replace(overview(count), mode=self.view.mode, halted=self.view.halted))
 
-    async def overview(self) -> Overview:
-        return self.view
+    async def cluster(self) -> SampleCluster:
+        return SampleCluster(self.view)
 
     async def series(self) -> Series:
         return self.columns

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from playwright.async_api import expect
 
 from reactor.record.history_reader import HistoryEntry, HistoryKind
-from reactor.web.view import Refusal, SettingsView
+from reactor.web.view import NodeSummary, Refusal, SettingsView
 from tests.browser.conftest import OpenPage
 from tests.browser.fake_source import FakeSource
 from tests.browser.sample_cluster import AT, HOSTILE, chip, overview, pod_name
@@ -121,6 +121,25 @@ async def test_an_empty_cluster_says_so(open_page: OpenPage, source: FakeSource)
     page = await open_page()
     await expect(page.locator("#nodes")).to_contain_text("No nodes yet")
     await expect(page.locator("#decisions-empty")).to_contain_text("No decisions yet")
+
+
+async def test_many_nodes_are_summarised(open_page: OpenPage, source: FakeSource) -> None:
+    page = await open_page()
+    await expect(page.locator("#nodes .node")).to_have_count(3)
+    await expect(page.locator("#node-summary")).to_be_empty()
+    first = source.view.nodes[0]
+    summary = NodeSummary(2, 1, 40, 0, (0, 0, 10, 200, 0, 0, 30, 0, 0, 60))
+    nodes = tuple(replace(first, name=f"node-{number:03d}") for number in range(300))
+    await source.revise(replace(source.view, nodes=nodes, node_summary=summary))
+    await expect(page.locator("#node-summary")).to_contain_text("300 nodes40 with unhappy pods2 NotReady1 cordoned")
+    await expect(page.get_by_role("img", name="Nodes by load")).to_have_accessible_name(
+        "Nodes by load, CPU or memory. 20 to 30 %: 10; 30 to 40 %: 200; 60 to 70 %: 30; 90 % and more: 60"
+    )
+    await expect(page.locator("#nodes .node")).to_have_count(12)
+    await page.get_by_role("button", name="Show more: 288 nodes not shown").click()
+    await expect(page.locator("#nodes .node")).to_have_count(60)
+    await page.get_by_role("searchbox").fill("node-123")
+    await expect(page.locator("#nodes h3")).to_have_text(["node-123"])
 
 
 async def test_many_pods_are_capped_and_expanded_on_demand(open_page: OpenPage, source: FakeSource) -> None:

@@ -7,6 +7,7 @@ import pytest
 from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
 from reactor.signals.measurements import MetricsSource
+from reactor.web.query import OverviewQuery
 from reactor.web.server import live_view
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually
@@ -40,7 +41,7 @@ async def test_what_cannot_be_read_keeps_the_controller_from_being_ready(
     async with running_as(account) as live:
         view = live_view(live)
         await eventually(lambda: any(named(permission) in reason for reason in view.ready().reasons), 30)
-        overview = await view.overview()
+        overview = (await view.cluster()).overview(OverviewQuery())
     assert any(named(permission) in problem for problem in overview.problems)
     assert sum("cannot" in problem for problem in overview.problems) == 1
 
@@ -84,7 +85,7 @@ async def test_without_events_the_move_is_made_in_silence_and_the_problem_is_sho
         await shop.fail("web")
         await eventually(lambda: shop.where("web") == ["n2"], 20)
         await eventually(lambda: named(("", "events", "create")) in live.controller.events.problem, 10)
-        problems = (await live_view(live).overview()).problems
+        problems = (await live_view(live).cluster()).overview(OverviewQuery()).problems
     assert any(named(("", "events", "create")) in problem for problem in problems)
     assert await shop.said() == []
 

@@ -15,7 +15,7 @@ from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.settings.model import Mode
-from reactor.web.query import FindQuery
+from reactor.web.query import FindQuery, OverviewQuery
 from reactor.web.server import live_view, serve
 from storage import StorageError
 from storage.rows import MoveRow
@@ -205,7 +205,7 @@ async def test_an_overview_before_the_first_list_says_that_nothing_is_known(shop
     kubeconfig = str(shop.cluster.kubeconfig(tmp_path / "kubeconfig"))
     async with open_controller(Options(tmp_path / "rematch.db", kubeconfig)) as live:
         view = live_view(live)
-        overview = await view.overview()
+        overview = (await view.cluster()).overview(OverviewQuery())
 
         assert not overview.synced
         assert not view.ready().ok

@@ -24,10 +24,12 @@ from matching.planning.kernel_state import KernelState
 from matching.planning.outcome import Choice
 from matching.planning.placement import nobody_left_out
 from matching.planning.prepared import PreparedProblem
-from matching.preferences import DECIMALS, MatchedLoads
+from matching.preferences import DECIMALS, MatchedLoads, preferred_nodes
 from matching.problem import Availability
 
 _UNRESTRICTED = np.zeros(0, dtype=bool)
+_FEW = 8
+"""Pods for which work on arrays does not pay."""
 
 
 def serial_choice(prepared: PreparedProblem, choosers: Mask, at: Ints) -> Choice:
@@ -36,7 +38,7 @@ def serial_choice(prepared: PreparedProblem, choosers: Mask, at: Ints) -> Choice
     ranked = prepared.ranking[choosers[prepared.ranking]]
     kernels = loading.kernels(len(ranked), len(prepared.arrays.nodes))
     if kernels is None or not prepared.arrays.nodes:
-        turns.one_by_one(ranked)
+        turns.in_numpy(ranked)
     else:
         turns.in_batches(kernels, ranked)
     return Choice(turns.at, choosers, turns.headroom)
@@ -56,18 +58,48 @@ class _Turns:
         self._ledger = Ledger(prepared.arrays, self.at)
         self._matched = MatchedLoads(prepared.arrays, np.where(choosers, prepared.arrays.current, at))
 
-    def one_by_one(self, ranked: Ints) -> None:
-        """Most pods get the node they prefer. Finding it for all pods at once pays when many choose. Pods that are
-        spread prefer another node after each replica."""
-        after = self._prepared.arrays.options.availability is Availability.AFTER
-        if after or 2 * len(ranked) < self._prepared.movable.sum():
-            preferred = np.full(len(ranked), NOWHERE)
+    def in_numpy(self, ranked: Ints) -> None:
+        """Most pods get the node they prefer among those with room now: rooms only shrink from turn to turn. So runs
+        of them are put at once. Unhappy pods, pods that are spread and pods with inter-pod constraints see what is
+        there at their turn."""
+        arrays, preferred = self._prepared.arrays, self._preferred_nodes(ranked)
+        separate = preferred == NOWHERE
+        if arrays.inter_pod is not None:
+            separate |= arrays.inter_pod.involved[ranked]
+        begin = 0
+        for stop in [*np.flatnonzero(separate).tolist(), len(ranked)]:
+            self._put_run(ranked[begin:stop], preferred[begin:stop])
+            for pod, node in zip(ranked[stop : stop + 1].tolist(), preferred[stop : stop + 1].tolist(), strict=True):
+                self._choose(pod, node)
+            begin = stop + 1
+
+    def _preferred_nodes(self, ranked: Ints) -> Ints:
+        """Of each of those pods; NOWHERE where it has to be found out at its turn."""
+        arrays = self._prepared.arrays
+        if arrays.options.availability is Availability.AFTER or len(ranked) <= _FEW:
+            return np.full(len(ranked), NOWHERE)
+        asked = np.zeros(len(arrays.pods), dtype=bool)
+        asked[ranked] = ~arrays.unhappy[ranked]
+        if arrays.default_spread is not None:
+            asked &= ~arrays.default_spread.applies
+        return preferred_nodes(arrays, self._roomy, self._prepared.preferences, asked)[ranked]
+
+    def _roomy(self, pods: Ints) -> Mask:
+        return self._prepared.candidates.rows(pods) & self._ledger.takes_each(pods)
+
+    def _put_run(self, pods: Ints, nodes: Ints) -> None:
+        """Halves of a run that does not fit as a whole are tried again."""
+        if len(pods) <= _FEW:
+            for pod, node in zip(pods.tolist(), nodes.tolist(), strict=True):
+                self._choose(pod, node)
+        elif self._ledger.takes_all(pods, nodes):
+            self.at[pods] = nodes
+            self._ledger.put_all(pods, nodes)
+            self._matched.put_all(pods, nodes)
         else:
-            preferred = self._prepared.preferred_nodes[ranked]
-        if (spread := self._prepared.arrays.default_spread) is not None:
-            preferred = np.where(spread.applies[ranked], NOWHERE, preferred)
-        for pod, preferred_node in zip(ranked.tolist(), preferred.tolist(), strict=True):
-            self._choose(pod, preferred_node)
+            half = len(pods) // 2
+            self._put_run(pods[:half], nodes[:half])
+            self._put_run(pods[half:], nodes[half:])
 
     def in_batches(self, kernels: ModuleType, ranked: Ints) -> None:
         """A batch ends with a pod that has inter-pod constraints, or before one that only numpy can handle."""

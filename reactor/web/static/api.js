@@ -20,9 +20,9 @@ async function fetchJson(path, parameters) {
   throw new ApiError(response.status, body?.error?.message ?? `the controller answered ${response.status}`);
 }
 
-export function fetchOverview({ match, expanded, nodes }) {
+export function fetchOverview({ search, expanded, nodes }) {
   const parameters = [["nodes", nodes], ...[...expanded].slice(0, 20).map((name) => ["expand", name])];
-  if (match) parameters.push(["match", match]);
+  if (search) parameters.push(["search", search]);
   return fetchJson("overview", parameters);
 }
 

@@ -8,6 +8,7 @@ import { announcement, merge, showDecisions } from "./decisions.js";
 import { show } from "./dom.js";
 import { overviewHref, route } from "./links.js";
 import { installNavigation } from "./navigation.js";
+import { showNodeSummary } from "./node-summary.js";
 import { showNodes, showPending } from "./nodes.js";
 import { showPod } from "./pod.js";
 import { follow } from "./stream.js";
@@ -23,12 +24,12 @@ const byId = (id) => document.getElementById(id);
 const page = {
   cluster: byId("cluster"), mode: byId("mode"), connection: byId("connection"), banners: byId("banners"),
   loading: byId("loading"), overview: byId("overview"), pod: byId("pod"), figures: byId("figures"), facts: byId("facts"),
-  nodes: byId("nodes"), pending: byId("pending"), charts: byId("charts"), chartsNote: byId("charts-note"),
+  nodeSummary: byId("node-summary"), nodes: byId("nodes"), pending: byId("pending"), charts: byId("charts"), chartsNote: byId("charts-note"),
   decisions: byId("decisions"), decisionsEmpty: byId("decisions-empty"), more: byId("more"), announcer: byId("announcer"),
 };
 const state = {
   overview: null, series: null, seriesAt: -Infinity, redraw: false, decisions: [], complete: false, waits: true, pod: null,
-  lost: false, trouble: "", match: "", expanded: new Set(), nodes: FIRST_NODES, announced: -Infinity, newest: null,
+  lost: false, trouble: "", search: "", expanded: new Set(), nodes: FIRST_NODES, announced: -Infinity, newest: null,
 };
 
 let rounds = null;
@@ -113,6 +114,7 @@ function renderPod({ namespace, name }) {
 function renderOverview() {
   const { unhappy } = state.overview.totals;
   document.title = `${unhappy ? `(${unhappy}) ` : ""}${state.overview.title} · Rematch`;
+  showNodeSummary(page.nodeSummary, state.overview, FIRST_NODES);
   showNodes(page.nodes, state.overview, state.expanded);
   showPending(page.pending, state.overview);
   showDecisions(page, state);
@@ -166,8 +168,8 @@ function install() {
   });
   page.nodes.addEventListener("click", expand);
   page.more.addEventListener("click", loadOlder);
-  byId("match").addEventListener("input", (event) => {
-    state.match = event.target.value.trim();
+  byId("search").addEventListener("input", (event) => {
+    state.search = event.target.value.trim();
     refresh();
   });
   byId("hide-waits").addEventListener("change", (event) => {

@@ -80,7 +80,7 @@ const bounded = (share) => (Math.min(1, Math.max(0, share)) * 100).toFixed(1);
 
 function empty({ nodes, totals }) {
   if (nodes.length) return null;
-  const text = totals.nodes ? "No node and no pod matches the filter." : "No nodes yet.";
+  const text = totals.nodes ? "No node and no pod matches the search." : "No nodes yet.";
   return el("p", { class: "empty", "data-key": "(empty)" }, text);
 }
 
@@ -88,5 +88,5 @@ function moreNodes({ nodes, totals }) {
   const hidden = totals.matchingNodes - nodes.length;
   if (hidden <= 0) return null;
   return el("button", { class: "wide", type: "button", "data-key": "(more)", "data-more-nodes": true },
-    `Show more: ${format.counted(hidden, "node")} not shown; nodes with unhappy pods come first`);
+    `Show more: ${format.counted(hidden, "node")} not shown; the worst come first`);
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from typing import ClassVar
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient
 
 from reactor.record.history_reader import HistoryEntry, HistoryKind
-from reactor.web.query import FindQuery
+from reactor.web.query import FindQuery, OverviewQuery, PodsQuery
 from reactor.web.view import (
     FoundPod,
     FoundPods,
@@ -17,9 +19,12 @@ from reactor.web.view import (
     NodeView,
     Overview,
     PodChip,
+    PodPage,
+    PodTotals,
     PodView,
     Series,
     SettingsView,
+    Totals,
 )
 
 Client = TestClient[web.Request, web.Application]
@@ -57,22 +62,12 @@ class HandClock:
         await self.settle()
 
 
-class SmallSource:
-    def __init__(self) -> None:
-        self.version = 1
-        self.changed = asyncio.Event()
-        self.queries: list[tuple[int, int | None, bool]] = []
-        self.searches: list[FindQuery] = []
-        self.failure: Exception | None = None
+class SmallCluster:
+    threads: ClassVar[list[int]] = []
+    """In which overviews were made."""
 
-    def change(self) -> None:
-        self.version += 1
-        self.changed.set()
-        self.changed = asyncio.Event()
-
-    async def overview(self) -> Overview:
-        if self.failure:
-            raise self.failure
+    def overview(self, query: OverviewQuery) -> Overview:
+        self.threads.append(threading.get_ident())
         pod = PodChip(uid="u1", key="shop/<b>web</b>", happiness=0.5, threshold=0.8, happy=False)
         gauge = Gauge(used=2.0, capacity=4.0, unit="cores")
         return Overview(
@@ -88,12 +83,35 @@ class SmallSource:
             moves=0,
             settings=SettingsView(digest="d1", source="file"),
             problems=(),
-            nodes=(NodeView("n1", True, False, gauge, None, (pod,)),),
+            nodes=(NodeView("n1", True, False, gauge, None, (pod,), PodTotals(1, 1, 1)),)[: query.nodes],
             pending=(),
+            totals=Totals(1, 1, 1, 1, 1, 0, 0.5),
         )
 
+    def pods(self, query: PodsQuery) -> PodPage:
+        return PodPage(1000.0, self.overview(OverviewQuery()).nodes[0].pods[: query.limit], PodTotals(1, 1, 1))
+
+
+class SmallSource:
+    def __init__(self) -> None:
+        self.version = 1
+        self.changed = asyncio.Event()
+        self.queries: list[tuple[int, int | None, bool]] = []
+        self.searches: list[FindQuery] = []
+        self.failure: Exception | None = None
+
+    def change(self) -> None:
+        self.version += 1
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def cluster(self) -> SmallCluster:
+        if self.failure:
+            raise self.failure
+        return SmallCluster()
+
     async def series(self) -> Series:
-        return Series((1.0,), (None,), (float("nan"),), (0.5,), (0.5,), ())
+        return Series((1.0,), (None,), (float("nan"),), (0.5,), (0.5,), (), node_count=0)
 
     async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
         self.queries.append((limit, before, waits))

@@ -9,6 +9,46 @@ from reactor.web.api import LONGEST_PAUSE, RateLimited
 from tests.reactor.web.small_view import HandClock
 
 
+class Versions:
+    """Every call finds a change, unless `fixed`."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.fixed = False
+
+    async def __call__(self) -> int:
+        self.now += not self.fixed
+        return self.now
+
+
+async def test_nothing_is_computed_again_while_nothing_changes(clock: HandClock) -> None:
+    computed: list[float] = []
+
+    async def compute() -> int:
+        computed.append(clock.monotonic())
+        return len(computed)
+
+    versions = Versions()
+    versions.fixed = True
+    view = RateLimited(compute, versions, clock)
+    assert [await view.get(), await view.get()] == [1, 1]
+    versions.now += 1
+    assert [await view.get(), await view.get()] == [2, 2]
+
+
+async def test_a_change_during_the_computation_is_seen_by_the_next_call(clock: HandClock) -> None:
+    versions = Versions()
+    versions.fixed = True
+
+    async def compute() -> int:
+        seen = versions.now
+        versions.now = 1
+        return seen
+
+    view = RateLimited(compute, versions, clock)
+    assert [await view.get(), await view.get()] == [0, 1]
+
+
 async def test_a_value_is_never_older_than_the_call(clock: HandClock) -> None:
     computed: list[float] = []
 
@@ -16,7 +56,7 @@ async def test_a_value_is_never_older_than_the_call(clock: HandClock) -> None:
         computed.append(clock.monotonic())
         return clock.monotonic()
 
-    view = RateLimited(compute, clock)
+    view = RateLimited(compute, Versions(), clock)
     assert await view.get() == 1000.0
     assert await view.get() == 1000.0
     assert len(computed) == 2
@@ -30,17 +70,17 @@ async def test_a_costly_view_pauses_and_is_shared(clock: HandClock) -> None:
         await clock.sleep(2.0)
         return len(begun)
 
-    view = RateLimited(compute, clock)
+    view = RateLimited(compute, Versions(), clock)
     first = asyncio.create_task(view.get())
     await clock.advance(2.0)
     assert await first == 1
     others = [asyncio.create_task(view.get()) for _ in range(5)]
-    await clock.advance(17.0)
+    await clock.advance(7.0)
     assert begun == [1000.0]
     await clock.advance(1.0)
     await clock.advance(2.0)
     assert await asyncio.gather(*others) == [2] * 5
-    assert begun == [1000.0, 1020.0]
+    assert begun == [1000.0, 1010.0]
 
 
 async def test_a_pause_is_bounded(clock: HandClock) -> None:
@@ -48,7 +88,7 @@ async def test_a_pause_is_bounded(clock: HandClock) -> None:
         await clock.sleep(100.0)
         return clock.monotonic()
 
-    view = RateLimited(compute, clock)
+    view = RateLimited(compute, Versions(), clock)
     first = asyncio.create_task(view.get())
     await clock.advance(100.0)
     await first
@@ -67,7 +107,7 @@ async def test_a_failure_is_raised_and_the_next_try_does_not_wait(clock: HandClo
             raise result
         return result
 
-    view = RateLimited(compute, clock)
+    view = RateLimited(compute, Versions(), clock)
     with pytest.raises(ValueError, match="broken"):
         await view.get()
     assert await view.get() == 5

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from reactor.errors import RematchError
 from reactor.web.view import Health
 from storage import StorageError
-from tests.reactor.web.small_view import Client, SmallHealth, SmallSource
+from tests.reactor.web.small_view import Client, SmallCluster, SmallHealth, SmallSource
 
 
 @pytest.mark.parametrize("path", ["/", "/pods/shop/web", "/pods/shop/%3Cimg%20src=x%3E"])
@@ -30,6 +32,28 @@ async def test_overview_is_camel_case_and_counted(client: Client) -> None:
     assert body["nodes"][0]["counts"] == {"pods": 1, "managed": 1, "unhappy": 1}
     assert body["nodes"][0]["memory"] is None
     assert body["nodes"][0]["pods"][0]["key"] == "shop/<b>web</b>"
+
+
+async def test_pages_are_made_outside_of_the_event_loop(client: Client) -> None:
+    await client.get("/api/v1/overview")
+    await client.get("/api/v1/pods")
+    assert threading.get_ident() not in SmallCluster.threads
+
+
+async def test_pods_are_listed_page_by_page(client: Client) -> None:
+    body = await (await client.get("/api/v1/pods?limit=5&page=1&search=web&node=n1")).json()
+    assert [pod["key"] for pod in body["pods"]] == ["shop/<b>web</b>"]
+    assert body["totals"] == {"pods": 1, "managed": 1, "unhappy": 1}
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [("pods?limit=501", "limit"), ("pods?page=0", "page"), ("pods?sort=name", "sort"), ("overview?page=x", "page")],
+)
+async def test_a_bad_parameter_is_named(client: Client, query: str, parameter: str) -> None:
+    answer = await client.get(f"/api/v1/{query}")
+    assert answer.status == 400
+    assert (await answer.json())["error"]["parameter"] == parameter
 
 
 async def test_unknown_numbers_are_null_not_nan(client: Client) -> None:

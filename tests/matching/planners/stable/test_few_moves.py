@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 
 from matching.array_types import NOWHERE
 from matching.plan import BlockingCause, Plan
+from matching.planners.stable.serial_choice import serial_choice
 from matching.planning.objective import Score, price
 from matching.planning.prepared import prepare
-from matching.preferences import MatchedLoads
+from matching.preferences import MatchedLoads, preferred_nodes
 from matching.problem import Node, Options, Pod, Problem, Rules, Scope
+from matching.verify.blocking import blocking_pairs
 
 Make = Callable[..., Any]
 Planning = Callable[[Problem], Plan]
@@ -172,16 +175,44 @@ def test_what_is_found_for_all_pods_at_once_is_what_each_would_choose(
 ) -> None:
     prepared = prepare(data.draw(random_problems(8, 4)))
     matched, current = MatchedLoads(prepared.arrays), prepared.arrays.current
-    ranks = prepared.own_node_ranks(prepared.movable & ~prepared.arrays.unhappy)
+    asked = prepared.movable & ~prepared.arrays.unhappy
+    ranks = prepared.own_node_ranks(asked)
+    preferred = preferred_nodes(prepared.arrays, prepared.candidates.rows, prepared.preferences, asked)
     for pod in range(len(current)):
         if not prepared.movable[pod] or prepared.arrays.unhappy[pod]:
-            assert prepared.preferred_nodes[pod] == NOWHERE
+            assert preferred[pod] == NOWHERE
             continue
         allowed = prepared.candidates.of(pod)
         order = prepared.preferences.order(pod, allowed, matched).tolist()
-        assert prepared.preferred_nodes[pod] == (order[0] if order else NOWHERE)
+        assert preferred[pod] == (order[0] if order else NOWHERE)
         if current[pod] in order:
             assert ranks.rank[pod] == order.index(current[pod]) + 1
         if order and order[0] == current[pod]:
             nearest = min(order, key=lambda node: (prepared.preferences.distances(pod)[node], node))
             assert ranks.by_inertia[pod] == (nearest != current[pod])
+
+
+def _crowd(pods: int) -> Problem:
+    """Node full is the nearest to what the pods use, but its fixed pod leaves no room there."""
+    names = [f"n{number}" for number in range(10)]
+    nodes = (Node("full", (10.0, 10.0)), *(Node(name, (10.0, 10.0)) for name in names))
+    needs = (0.3, 0.3)
+    running = [Pod(f"d/p{at:03}", f"{at}", needs, needs, needs, node=names[at % len(names)]) for at in range(pods)]
+    fixed = Pod("d/fixed", "fixed", (9.7, 9.7), (9.7, 9.7), (9.7, 9.7), node="full", fixed="settling")
+    return Problem(("cpu", "memory"), (*running, fixed), nodes, Options(inertia=0.5))
+
+
+def test_pods_that_would_prefer_a_full_node_are_matched_together() -> None:
+    """One by one they took most of the time of a reaction: after a move every pod prefers the node that was left."""
+    prepared = prepare(_crowd(200))
+    assert prepared.preferences.order(1, prepared.candidates.of(1), MatchedLoads(prepared.arrays))[0] == 0
+    with patch("matching.planners.stable.serial_choice._best_node", side_effect=AssertionError("one by one")):
+        choice = serial_choice(prepared, prepared.movable, prepared.arrays.current)
+    assert choice.at.tolist() == prepared.arrays.current.tolist()
+
+
+def test_only_pods_that_may_block_are_checked_one_by_one() -> None:
+    problem = _crowd(200)
+    ends = {pod.key: pod.node for pod in problem.pods}
+    with patch("matching.verify.fit.Room.fits", side_effect=AssertionError("one by one")):
+        assert blocking_pairs(problem, ends, 10).count == 0
