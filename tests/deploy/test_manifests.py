@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from reactor.cli.commands import run
-from reactor.cluster.kinds import CLUSTER_KINDS, Kind
+from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode
 
@@ -77,5 +77,5 @@ def test_the_deployment_uses_flags_that_exist(objects: dict[str, dict[str, Any]]
     assert container["args"][0] == "run"
     context = click.Context(run, help_option_names=["-h", "--help"])  # click remembers them with the command
     run.parse_args(context, list(container["args"][1:]))
-    assert context.params["configmap"] == "rematch/rematch"
+    assert context.params["configmap"] == ObjectName("rematch", "rematch")
     assert context.params["bind"] == "0.0.0.0"
