@@ -6,12 +6,14 @@ own objective (`Outcome.worth`), and the better one is taken:
 
 - *Redirect*: a pod of the ring goes to a third node with slack, and others take the room that it leaves. The least
   valuable pod is tried first. The third node has room for it now and at the end, keeps its headroom, and relieves the
-  pod if it is unhappy. Only where the planner has an objective: a node that a user's function, a published algorithm
-  or a latency probe did not choose is not their plan.
+  pod if it is unhappy.
 - *Give up*: the stuck pods stay. All other moves are possible without them.
 
-No pod moves twice. A pod also stays when its target stays crowded because other pods cannot leave it. A pending pod
-whose node is not freed goes to the least loaded node with room.
+With both, a pod stays, too, when its target stays crowded because other pods cannot leave it. No pod moves twice. A
+pending pod whose node is not freed goes to the least loaded node with room.
+
+Planners without an objective (a user's function, a published algorithm, latency probes) only give stuck moves up:
+anything else would not be their plan.
 
 Every loop ends: each pod is redirected at most once, every carried out move makes the stuck ones fewer, and each round
 of `_give_up` has fewer moves than the one before.
@@ -54,12 +56,12 @@ def executable(prepared: PreparedProblem, outcome: Outcome) -> Outcome:
     ordered = order_of_placement(prepared, wanted)
     if not ordered.stuck:
         return replace(outcome, order=ordered.in_order)
-    found = _give_up(prepared, wanted, ordered)
-    if outcome.worth is not None:
-        redirected = _Redirection(prepared, wanted, ordered).run()
-        other = _give_up(prepared, *redirected)
-        if outcome.worth(other.at) < outcome.worth(found.at):
-            found = other
+    if outcome.worth is None:
+        found = _give_up(prepared, wanted, ordered, crowding=True)
+    else:
+        stays = _give_up(prepared, wanted, ordered)
+        redirected = _give_up(prepared, *_Redirection(prepared, wanted, ordered).run())
+        found = redirected if outcome.worth(redirected.at) < outcome.worth(stays.at) else stays
     cause = outcome.cause
     if cause is BlockingCause.NO_STABLE_MATCHING:
         cause = BlockingCause.MOVE_ORDER
@@ -88,8 +90,8 @@ def _why_not(ends: Ledger, pod: int, node: int, name: str) -> str:
     return f"{name} stays crowded, because pods that should leave it cannot"
 
 
-def _give_up(prepared: PreparedProblem, at: Ints, ordered: MoveOrder) -> _Executable:
-    """The stuck pods stay where they are."""
+def _give_up(prepared: PreparedProblem, at: Ints, ordered: MoveOrder, *, crowding: bool = False) -> _Executable:
+    """The stuck pods stay where they are, and unless `crowding` is allowed, so do the pods that they would crowd."""
     arrays, waiting = prepared.arrays, list[int]()
     planned = Ledger(arrays, at).shares().max(axis=0, initial=0.0)
     order = ordered.in_order
@@ -97,7 +99,7 @@ def _give_up(prepared: PreparedProblem, at: Ints, ordered: MoveOrder) -> _Execut
         waiting += [pod for pod in ordered.stuck if arrays.pending[pod]]
         at = _staying(arrays, at, ordered.stuck)
         harmed = _on_crowded_nodes(arrays, at, planned)
-        if not len(harmed):
+        if crowding or not len(harmed):
             break
         at = _staying(arrays, at, harmed.tolist())
         gone = set(harmed.tolist())

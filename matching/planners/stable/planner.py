@@ -83,6 +83,8 @@ class _Candidate:
 
     scope: Scope
     outcome: Outcome
+    intended: Score
+    """If every move could be carried out."""
     after: Score
     moves: int
 
@@ -104,7 +106,7 @@ def _best(prepared: PreparedProblem, alone: Choice, before: Score) -> Outcome:
         if not _worth_it(prepared, found, before):
             if found.cut:
                 cause = BlockingCause.BUDGET
-            dropped += [*found.outcome.notes, _why_dropped(before, found)]
+            dropped += [*found.outcome.notes, _why_dropped(before, found, prepared.problem.options.relief)]
         elif best is None or _is_preferred(prepared, before, best, found):
             best = found if scope is prepared.problem.options.scope else _narrowed(found, best, dropped)
         if best is not None and _is_final(prepared, best):
@@ -119,9 +121,13 @@ def _evaluated(prepared: PreparedProblem, scope: Scope, choice: Choice, before: 
         after, moves = score(prepared.arrays, at), len(movers(prepared.arrays, at)) if _moves_cost(prepared) else 0
         return price(before, after, moves, prepared.problem.options.relief)
 
-    outcome = executable(prepared, replace(_within_budget(prepared, choice), worth=worth))
+    wanted = replace(_within_budget(prepared, choice), worth=worth)
+    outcome = executable(prepared, wanted)
     at = outcome.choice.at
-    return _Candidate(scope, outcome, score(prepared.arrays, at), len(movers(prepared.arrays, at)))
+    after = intended = score(prepared.arrays, at)
+    if at is not wanted.choice.at:
+        intended = score(prepared.arrays, wanted.choice.at)
+    return _Candidate(scope, outcome, intended, after, len(movers(prepared.arrays, at)))
 
 
 def _is_final(prepared: PreparedProblem, best: _Candidate) -> bool:
@@ -157,10 +163,12 @@ def _narrowed(found: _Candidate, wider: _Candidate | None, dropped: list[str]) -
     return replace(found, outcome=replace(found.outcome, cause=cause, notes=(*notes, *found.outcome.notes)))
 
 
-def _why_dropped(before: Score, found: _Candidate) -> str:
-    stuck = len(found.outcome.choice.given_up)
+def _why_dropped(before: Score, found: _Candidate, relief: float) -> str:
+    stuck, after = len(found.outcome.choice.given_up), found.after
     without = f"without {plural(stuck, 'move')} that cannot be carried out, " if stuck else ""
-    return f"matching of {_SCOPE_NAMES[found.scope]} dropped: {without}{why_not_better(before, found.after)}"
+    if not is_better(before, found.intended, relief):
+        without, after = "", found.intended
+    return f"matching of {_SCOPE_NAMES[found.scope]} dropped: {without}{why_not_better(before, after)}"
 
 
 def _matchings(prepared: PreparedProblem, dropped: list[str]) -> Iterator[tuple[Scope, Choice]]:
@@ -177,13 +185,14 @@ def _matchings(prepared: PreparedProblem, dropped: list[str]) -> Iterator[tuple[
 
 
 def _worth_it(prepared: PreparedProblem, found: _Candidate, before: Score) -> bool:
-    """A matching in which every running pod stays costs nothing. More unplaced pods are never worth it."""
+    """A matching in which every running pod stays costs nothing. More unplaced pods are never worth it. The part that
+    can be carried out of a matching that is not worth it is not worth it either: nobody chose that part."""
     options = prepared.problem.options
     if found.after.unplaced > before.unplaced:
         return False
     if len(movers(prepared.arrays, found.outcome.wanted.at)) == 0 or not options.only_if_better:
         return True
-    return is_better(before, found.after, options.relief)
+    return all(is_better(before, after, options.relief) for after in (found.intended, found.after))
 
 
 def _within_budget(prepared: PreparedProblem, choice: Choice) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,8 @@ def test_nobody_arrives_where_a_ring_keeps_the_load(pod: Make, node: Make, probl
         pod("guest", 4, request=(1, 1), node="n2"),
     ]
     prepared = prepare(problem(pods, [node("n0"), node("n1"), node("n2")]))
-    found = executable(prepared, _outcome(prepared, [1, 0, 0]))
+    assert executable(prepared, _outcome(prepared, [1, 0, 0])).order == (2,)
+    found = executable(prepared, _outcome(prepared, [1, 0, 0], lambda _: (0.0,)))
     assert found.order == ()
     assert found.choice.given_up[2] == "kept here: n0 stays crowded, because pods that should leave it cannot"
 
@@ -189,3 +191,10 @@ def test_the_verifier_refuses_a_ring(swap: Callable[..., Problem]) -> None:
         "default/sad: at its turn n1 has no room: requests of cpu add up to 15, allocatable is 10" in found.violations
     )
     assert list(_late_moves(problem, moves, [])) == ["default/sad"]
+
+
+def test_part_of_a_matching_that_is_not_worth_it_is_not_taken() -> None:
+    """Here the two moves that are possible would be better than nothing by accident: the matching adds overload."""
+    problem = full_problem(1453, 8)
+    found = _plan("stable", replace(problem, options=replace(problem.options, only_if_better=True)))
+    assert any(note.startswith("matching of the whole cluster dropped: it would add overload") for note in found.notes)
