@@ -12,7 +12,7 @@ from loadtests.oracle.ours import Opinion
 from loadtests.same_plans.draw import Json
 
 PAIR = "pair"
-_NUMBERS = re.compile(r"[\d.]+ ?[A-Za-z%]*|'[^']*'|\"[^\"]*\"")
+_NAMES_AND_AMOUNTS = re.compile(r"\"[^\"]*\"|\S*\d\S*")
 
 
 class Danger(StrEnum):
@@ -42,8 +42,8 @@ class Difference:
     def cause(self) -> str:
         """Equal for differences that are of a kind: whoever says no, and why, without names and amounts."""
         if self.danger is Danger.DANGEROUS:
-            return f"{self.verdict.plugin}: {_NUMBERS.sub('*', self.verdict.message)}"
-        return _NUMBERS.sub("*", self.opinion.reason)
+            return f"{self.verdict.plugin}: {_NAMES_AND_AMOUNTS.sub('*', self.verdict.message)}"
+        return _NAMES_AND_AMOUNTS.sub("*", self.opinion.reason)
 
     def __str__(self) -> str:
         ours = "yes" if self.opinion.fits else f"no ({self.opinion.reason})"

@@ -44,6 +44,10 @@ def _decode_stated_requests(text: bytes) -> Nanos:
     return _nanos(_RESOURCES.decode(text).requests, "requests")
 
 
+def _decode_limits(text: bytes) -> Nanos:
+    return _nanos(_RESOURCES.decode(text).limits, "limits")
+
+
 def _nanos(raw: Raw, path: str) -> Nanos:
     try:
         return decode_nanos(bytes(raw) or b"null")
@@ -55,6 +59,7 @@ class RequestsDecoder:
     def __init__(self) -> None:
         self._containers = Memo(_decode_requests)
         self._stated = Memo(_decode_stated_requests)
+        self._limits = Memo(_decode_limits)
         self._amounts = Memo(decode_nanos)
         self._shared: dict[tuple[bytes | str | bool, ...], Requests] = {}
 
@@ -74,6 +79,14 @@ class RequestsDecoder:
         return Requests(here, resized)
 
     def _total(self, spec: WirePodSpec, sizes: _ActualSizes, *, count_spec: bool) -> Nanos:
+        needed = self._of_containers(spec, sizes, count_spec)
+        if is_given(spec.resources):
+            needed = {**needed, **self._pod_level(spec, sizes, count_spec)}
+        if is_given(spec.overhead):
+            needed = _added(needed, self._amounts.of(spec.overhead, "spec.overhead"))
+        return needed
+
+    def _of_containers(self, spec: WirePodSpec, sizes: _ActualSizes, count_spec: bool) -> Nanos:
         running: Nanos = _NO_AMOUNTS
         for index, container in enumerate(spec.containers):
             running = _added(running, self._of(container, f"spec.containers[{index}]", sizes, count_spec))
@@ -88,12 +101,7 @@ class RequestsDecoder:
                 starting = _largest(starting, sidecars)
             else:
                 starting = _largest(starting, _added(self._in_spec(container, path), sidecars))
-        needed = _largest(running, starting)
-        if is_given(spec.resources):
-            needed = {**needed, **self._pod_level(spec, sizes, count_spec)}
-        if is_given(spec.overhead):
-            needed = _added(needed, self._amounts.of(spec.overhead, "spec.overhead"))
-        return needed
+        return _largest(running, starting)
 
     def _of(self, container: WireContainer, path: str, sizes: _ActualSizes, count_spec: bool) -> Nanos:
         """The largest of what the container asks for, has and was promised."""
@@ -110,26 +118,25 @@ class RequestsDecoder:
         return self._containers.of(container.resources, f"{path}.resources")
 
     def _pod_level(self, spec: WirePodSpec, sizes: _ActualSizes, count_spec: bool) -> Nanos:
-        """Where the pod has only a limit, it is the request, too, unless containers request the resource: the API
-        server's default."""
-        requested = self._stated.of(spec.resources, "spec.resources")
-        given = self._containers.of(spec.resources, "spec.resources")
-        containers = {
-            name
-            for container in (*spec.containers, *(spec.init_containers or ()))
-            for name in self._in_spec(container, f"spec of container {container.name}")
-        }
-        stated = {
-            name: amount
-            for name, amount in given.items()
-            if name.startswith(_POD_LEVEL)
-            and (name in requested or name not in containers or name.startswith(_HUGE_PAGES))
-        }
+        stated = self._pod_level_in_spec(spec)
         if not is_given(sizes.pod):
             return stated
         actual = self._actual(sizes.pod, sizes.pod_allocated, "status")
         counted = _largest(stated, actual) if count_spec else actual
         return {name: counted.get(name, 0) for name in stated}
+
+    def _pod_level_in_spec(self, spec: WirePodSpec) -> Nanos:
+        """With the API server's defaults: where the pod has a limit, its request of a resource is what its containers
+        request, and without any the limit. The huge pages of containers are a limit, too."""
+        requests = self._stated.of(spec.resources, "spec.resources")
+        limits = self._limits.of(spec.resources, "spec.resources")
+        containers = self._of_containers(spec, _ActualSizes(_NO_STATUS), count_spec=True)
+        huge_pages = {name: amount for name, amount in containers.items() if name.startswith(_HUGE_PAGES)}
+        if requests or limits:
+            limits = {**huge_pages, **limits}
+        if limits:
+            requests = {**limits, **_without(containers, huge_pages), **requests}
+        return {name: amount for name, amount in requests.items() if name.startswith(_POD_LEVEL)}
 
     def _actual(self, resources: Raw, allocated: Raw, path: str) -> Nanos:
         promised = self._amounts.of(allocated, f"{path}.allocatedResources")
@@ -166,6 +173,10 @@ def _resources_key(spec: WirePodSpec, status: WirePodStatus) -> tuple[bytes | st
             parts += (each.name, bytes(each.resources), bytes(each.allocated_resources))
     parts += (bytes(status.resources), bytes(status.allocated_resources))
     return tuple(parts)
+
+
+def _without(amounts: Nanos, names: Nanos) -> Nanos:
+    return {name: amount for name, amount in amounts.items() if name not in names}
 
 
 def _added(one: Nanos, other: Nanos) -> Nanos:

@@ -195,6 +195,16 @@ def test_what_a_container_has_does_not_keep_a_limit_of_the_whole_pod_from_being_
     assert decode(spec=spec, status=status).requests == {"cpu": 6}
 
 
+def test_requests_of_containers_become_those_of_a_pod_with_a_limit() -> None:
+    """Found by the oracle: so what the containers have while they are resized does not count."""
+    pages = {"limits": {"hugepages-2Mi": "4Mi"}}
+    spec = {"containers": [requesting(cpu="1"), container(resources=pages)], "resources": {"limits": {"cpu": "6"}}}
+    status = {"containerStatuses": [{"name": container()["name"], "resources": {"requests": {"cpu": "5"}}}]}
+    assert decode(spec=spec, status=status).requests == {"cpu": 1, "hugepages-2Mi": 4 * 2**20}
+    resized = {"resources": {"requests": {"cpu": "3"}}}
+    assert decode(spec=spec, status=resized).requests == {"cpu": 3, "hugepages-2Mi": 4 * 2**20}
+
+
 def test_a_resize_of_the_whole_pod_counts_for_what_the_pod_requests() -> None:
     spec = {"containers": [requesting(cpu="1", memory="1k")], "resources": {"requests": {"cpu": "3"}}}
     status = {"resources": {"requests": {"cpu": "5", "memory": "9k"}}, "allocatedResources": {"cpu": "4"}}
