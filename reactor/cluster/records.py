@@ -126,9 +126,9 @@ class Event(Struct, frozen=True, gc=False):
     reason: str
     type: str
     message: str
-    """Only of Events about probes (`decoding.events.PROBE_REASONS`)."""
-    involved_namespace: str
+    """Only of Events about probes (`decoding.events.PROBE_REASONS`), and only its beginning."""
     involved_name: str
+    """In the namespace of the Event: the API server refuses any other."""
     involved_uid: str
     field_path: str = ""
     count: int = 1
