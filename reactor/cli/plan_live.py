@@ -10,6 +10,7 @@ import click
 
 from reactor.app import LiveController, Options, open_controller
 from reactor.cli.compare import compare, render_comparison
+from reactor.cli.output import show
 from reactor.cli.plan_apply import StoreUse, apply_plan, refuse_beside_controller, use_of_store
 from reactor.cli.plan_output import render
 from reactor.cli.planning import PlanRequest, make_plan, requested_settings, settings_for
@@ -87,10 +88,10 @@ async def _plan(live: LiveController, request: PlanRequest, use: StoreUse) -> No
     needs = Needs(request.needs) if request.needs else Needs.METRICS
     snapshot = controller.state.freeze(controller.executor.active_moves(), needs=needs)
     if request.compare:
-        click.echo(render_comparison(compare(snapshot, settings()), request.output))
+        show(render_comparison(compare(snapshot, settings()), request.output))
         return
     planned = make_plan(snapshot, settings(), cooldowns=controller.memory.cooldowns)
-    click.echo(render(planned.shown, request.output))
+    show(render(planned.shown, request.output))
     if request.apply and (planned.plan.moves or planned.plan.dumped):
         to_stderr = request.output in ("json", "yaml")
         await apply_plan(controller, planned, settings, ask=not request.yes, to_stderr=to_stderr)
