@@ -128,7 +128,7 @@ def plan(**options: Any) -> None:
 
     \b
     From files, before anything is installed:
-      kubectl get nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,pdb,ns,pvc,pv,events \\
+      kubectl get nodes,pods,deploy,rs,sts,ds,jobs,pdb,ns,pvc,pv,csinodes,volumeattachments,events \\
           -A -o json > dump.json
       kubectl get pods.metrics.k8s.io,nodes.metrics.k8s.io -A -o json > metrics.json
       rematch plan -f dump.json -f metrics.json

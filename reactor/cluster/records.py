@@ -89,6 +89,11 @@ class Pod(Struct, frozen=True, gc=False):
         return self.requests if self.infeasible_resize is None else self.infeasible_resize
 
     @property
+    def status(self) -> str:
+        """As kubectl shows it: Terminating, else the phase."""
+        return self.phase if self.deleting is None else "Terminating"
+
+    @property
     def finished(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
 

@@ -86,7 +86,7 @@ def _found(pod: Pod, eligibility: Eligibility) -> FoundPod:
         namespace=pod.namespace,
         name=pod.name,
         node=pod.node,
-        phase="Terminating" if pod.deleting is not None else pod.phase,
+        phase=pod.status,
         ready=pod.ready,
         workload=f"{workload.kind} {workload.name}" if workload else "",
         happiness=failing.probability if failing else 1.0 if probed else None,
