@@ -60,8 +60,8 @@ def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
 def fit_beside_nominated(
     moves: Iterable[PlannedMove], snapshot: Snapshot, reservations: Sequence[Reservation]
 ) -> tuple[PlannedMove, ...]:
-    """A plan takes pods that are nominated to a node as running there. A pod whose rules depend on other pods may depend
-    on one of them, on this node or on another one of its zone, so it has to fit without them, too."""
+    """A plan takes pods that are nominated to a node as running there. A pod with rules about other pods may depend on
+    one of them, on its node or on another one of its zone, so it has to fit without them, too."""
     cluster = snapshot.cluster
     if not cluster.nominated:
         return tuple(moves)

@@ -142,9 +142,7 @@ class FrozenCluster:
         return -self._unhappy_on[node.name], node.ready, -(self._loads[node.name] or 0.0), node.name
 
     def _pod_urgency(self, pod: Pod) -> tuple[bool, bool, float, str]:
-        failing = self._snapshot.happiness.get(pod.uid)
-        happy, value = (True, 1.0) if failing is None else (not failing.unhappy, failing.probability)
-        return pod.uid in self._unmanaged, happy, value, pod.key
+        return pod.uid in self._unmanaged, *self._snapshot.happiness_rank(pod), pod.key
 
     def _worst(self, pods: Sequence[Pod], most: int) -> list[Pod]:
         """In the order of their names, so that they stay where they are."""
