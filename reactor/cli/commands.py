@@ -116,8 +116,8 @@ def run(**options: Any) -> None:
 @click.option(
     "--apply",
     is_flag=True,
-    help="Carry out the plan on the live cluster; asks first. Refuses beside a controller in mode act that runs as a pod"
-    " or uses the same store; another one outside of the cluster is not noticed.",
+    help="Carry out the plan on the live cluster; asks first. Refuses beside a controller in mode act that runs as a"
+    " pod or uses the same store; another one outside of the cluster is not noticed.",
 )
 @click.option("--yes", is_flag=True, help="With --apply: do not ask.")
 @click.option("--force", is_flag=True, help="With --apply: also while a controller in mode act is running.")
