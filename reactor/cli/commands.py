@@ -113,7 +113,12 @@ def run(**options: Any) -> None:
 @click.option("--scheduler-name", help="Plan as if we managed pods with this schedulerName (settings: schedulerName).")
 @click.option("--now", help="RFC 3339 time to plan for; default: the newest timestamp in the files.")
 @click.option("--needs", type=click.Choice(["metrics", "requests"]), help="Default: metrics where there are any.")
-@click.option("--apply", is_flag=True, help="Carry out the plan on the live cluster; asks first.")
+@click.option(
+    "--apply",
+    is_flag=True,
+    help="Carry out the plan on the live cluster; asks first. Refuses beside a controller in mode act that runs as a"
+    " pod or uses the same store; another one outside of the cluster is not noticed.",
+)
 @click.option("--yes", is_flag=True, help="With --apply: do not ask.")
 @click.option("--force", is_flag=True, help="With --apply: also while a controller in mode act is running.")
 @click.option(
@@ -128,8 +133,7 @@ def plan(**options: Any) -> None:
 
     \b
     From files, before anything is installed:
-      kubectl get nodes,pods,deploy,rs,sts,ds,jobs,pdb,ns,pvc,pv,csinodes,volumeattachments,events \\
-          -A -o json > dump.json
+      kubectl get nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,pdb,pv,pvc,csinodes,volumeattachments,namespaces,events -A -o json > dump.json
       kubectl get pods.metrics.k8s.io,nodes.metrics.k8s.io -A -o json > metrics.json
       rematch plan -f dump.json -f metrics.json
 
@@ -147,7 +151,7 @@ def plan(**options: Any) -> None:
     On the live cluster with the controller's settings; with --apply after a confirmation:
       rematch plan
       rematch plan --apply
-    """
+    """  # noqa: E501 (a command to copy)
     from reactor.cli.plan import plan_and_show
     from reactor.cli.planning import PlanRequest
 

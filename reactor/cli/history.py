@@ -72,7 +72,10 @@ def history_rows(request: HistoryRequest) -> list[HistoryRow]:
     limit, waits = request.limit, request.waits
     entries: Iterable[HistoryEntry]
     if request.store is None:
-        entries = _from_server(request.server, limit, waits=waits)
+        try:
+            entries = _from_server(request.server, limit, waits=waits)
+        except InputError as error:
+            raise InputError(f"{error}; --store FILE reads the store of one that has ended") from error
     else:
         entries = _read(request.store, lambda store: HistoryReader(store).entries(limit, waits=waits))
     return [

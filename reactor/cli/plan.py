@@ -46,6 +46,8 @@ def _check(request: PlanRequest) -> None:
         raise click.UsageError(
             "--scheduler-name is for trying out; --apply moves only pods that our binder binds again"
         )
+    if request.files and request.store is not None:
+        raise click.UsageError("--store has what a controller saw of the live cluster; leave it out with -f")
     if (request.yes or request.force) and not request.apply:
         raise click.UsageError(f"--{'yes' if request.yes else 'force'} goes with --apply")
     if request.configmap is not None and (request.files or request.settings_file is not None):

@@ -97,12 +97,15 @@ async def apply_plan(
     `to_stderr`: print the progress to standard error, because a program reads the plan from standard output.
     """
     if ask:
-        click.confirm(_confirmation(planned.plan), abort=True, err=True)
+        if not click.confirm(_confirmation(planned.plan), err=True):
+            click.echo("nothing was changed", err=True)
+            raise click.exceptions.Exit(1)
         await controller.clock.sleep(CATCH_UP)
     plan_id = secrets.token_hex(6)
     click.echo(f"plan {plan_id} is recorded in {controller.store.path}", err=True)
     rematch: Rematch | None = Rematch(plan_id, planned.plan, planned.problem)
     parts, executor = replace(controller.parts, settings=settings), controller.executor
+    failed = 0
     try:
         while rematch is not None or executor.busy:
             trigger = Trigger.FINISH if rematch is None else Trigger.DEMAND
@@ -110,11 +113,14 @@ async def apply_plan(
             rematch = None if outcome.rematch is not None else rematch
             for line in _progress(outcome):
                 click.echo(line, err=to_stderr)
+            failed += sum(move.state in (MoveState.FAILED, MoveState.SKIPPED) for move in outcome.moves)
             _refuse_to_go_on(controller, outcome)
             if rematch is not None or executor.busy:
                 await controller.work_queue.next(1.0)
     finally:
         await _leave(controller)
+    if failed:
+        raise ClusterError(f"{failed} of {len(planned.plan.moves)} planned moves were not carried out")
 
 
 def _refuse_to_go_on(controller: Controller, outcome: Outcome) -> None:

@@ -113,7 +113,9 @@ def followed(move: Move, view: ClusterView, now: float, settings: Execution, exc
     if pod.node is not None and move.bound is None:
         move = replace(move, bound=now, state=MoveState.BOUND if move.state is MoveState.EVICTED else move.state)
     if pod.node is not None and pod.ready:
-        where = "as planned" if pod.node == move.target else f"but another scheduler bound it to {pod.node}"
+        where = (
+            "as planned" if pod.node == move.target else f"but bound by another process, and planned for {move.target}"
+        )
         return ended(move, MoveState.DONE, now, f"{pod.key} is Ready on {pod.node}, {where}")
     return replace(move, state=MoveState.LATE) if _overdue(move, now, settings) else move
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from matching.explain import explain
 from matching.plan import Plan
+from matching.problem import Problem
 from reactor.cluster.records import Pod
 from reactor.decision.decide import Trigger, Wait, decide, decide_for
 from reactor.decision.eligibility import Eligibility
@@ -62,9 +65,18 @@ def placement_now(pod: Pod, eligibility: Eligibility) -> PlacementView | None:
     problem = rematch_problem(eligibility, decide(eligibility, Trigger.DEMAND))
     if all(other.uid != pod.uid for other in problem.pods):
         return None
+    happiness = eligibility.snapshot.happiness.get(pod.uid)
+    if happiness is not None and happiness.unhappy:
+        problem = _with_unhappy(problem, pod.uid)
     answer = explain(problem, pod.uid)
     there = tuple(WhyNot(no.node, no.reason) for no in answer.why_not)
     return PlacementView("now", eligibility.snapshot.at, eligibility.settings.planner.name, answer.why_here, there)
+
+
+def _with_unhappy(problem: Problem, uid: str) -> Problem:
+    """A pod for which the decision is to wait counts as happy in the problem, but that is not how to explain it."""
+    pods = tuple(replace(pod, happy=False) if pod.uid == uid else pod for pod in problem.pods)
+    return replace(problem, pods=pods)
 
 
 def placement_in(plan: Plan, uid: str, plan_id: str, at: float) -> PlacementView | None:

@@ -12,6 +12,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from matching.registry import known_planners, planner_class
+from reactor.cli.commands import plan
 from reactor.cli.main import cli
 from tests.support.command import command
 
@@ -164,3 +165,9 @@ def spaced(text: str) -> str:
     return "\n".join(
         re.sub(r"\b\d+ ms\b", "N ms", re.sub(r"\s+", " ", line)).strip() for line in text.strip().split("\n")
     )
+
+
+def test_the_help_of_plan_names_the_same_objects_as_the_readme() -> None:
+    """Who leaves some out gets a plan that does not know their constraints."""
+    wanted = re.compile(r"kubectl get (nodes,pods,\S+) -A -o json > dump.json")
+    assert wanted.findall(plan.help or "") == wanted.findall((ROOT / "README.md").read_text())

@@ -304,6 +304,7 @@ def test_wrong_settings_are_named_with_their_paths(rematch: Command, write: Any)
     [
         ["-f", "d.json", "--apply"],
         ["-f", "d.json", "--yes"],
+        ["-f", "d.json", "--store", "rematch.db"],
         ["--force"],
         ["-f", "d.json", "--configmap", "rematch/rematch"],
         ["--settings", "s.yaml", "--configmap", "rematch/rematch"],

@@ -21,7 +21,7 @@ from reactor.cli.planning import PlanRequest
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.reads import ClusterReader, Page
 from reactor.cluster.records import Pod
-from reactor.cluster.writes import ClusterWriter, EvictionAnswer
+from reactor.cluster.writes import ClusterWriter, Eviction, EvictionAnswer
 from reactor.errors import ClusterError, Forbidden, InputError, SettingsError
 from storage import StorageError
 from storage.rows import MoveRow, PlanRow
@@ -120,6 +120,36 @@ async def test_without_yes_it_needs_a_confirmation(
         await plan_live(request(kubeconfig, apply=True))
 
     assert "Evict 1 pod" in confirmations[0]
+    assert shop.where("web") == ["n1"]
+
+
+async def test_who_does_not_confirm_is_told_that_nothing_was_changed(
+    shop: Shop, kubeconfig: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.fail("web")
+    monkeypatch.setattr(click, "confirm", lambda *_texts, **_options: False)
+
+    with pytest.raises(click.exceptions.Exit) as stop:
+        await plan_live(request(kubeconfig, apply=True))
+
+    assert stop.value.exit_code == 1
+    assert capsys.readouterr().err.endswith("nothing was changed\n")
+    assert shop.where("web") == ["n1"]
+
+
+async def test_a_move_that_is_not_carried_out_is_an_error(
+    shop: Shop, kubeconfig: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.fail("web")
+
+    async def refuse(_writer: ClusterWriter, _pod: Pod) -> EvictionAnswer:
+        return EvictionAnswer(Eviction.FORBIDDEN, "not today")
+
+    monkeypatch.setattr(ClusterWriter, "evict", refuse)
+    with pytest.raises(ClusterError, match="1 of 1 planned moves were not carried out"):
+        await plan_live(request(kubeconfig, apply=True, yes=True))
+
+    assert "not today" in capsys.readouterr().err
     assert shop.where("web") == ["n1"]
 
 
