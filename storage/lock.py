@@ -9,12 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from storage import StorageError
+from storage.database import locate
 
 
 @contextmanager
 def locked(store: Path) -> Iterator[bool]:
-    """Hold the lock of a store; False if another process holds it. The lock ends with the process, however it ends."""
-    path = store.with_name(f"{store.name}.lock")
+    """Hold the lock of a store, by whatever path it is named; False if another process holds it. The lock ends with
+    the process, however it ends."""
+    database = locate(store).resolve()
+    path = database.with_name(f"{database.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

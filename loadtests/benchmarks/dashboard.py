@@ -191,7 +191,7 @@ def _make_unhappy(live: LiveController) -> None:
 def _unhealthy(pod: Pod, number: int, now: float) -> Event:
     message = "Liveness probe failed: HTTP probe failed with statuscode: 500"
     identity = (f"event-{number}", pod.namespace, f"{pod.name}.{number}", "1")
-    about = (pod.namespace, pod.name, pod.uid, "spec.containers{web}")
+    about = (pod.name, pod.uid, "spec.containers{web}")
     return Event(*identity, "Unhealthy", "Warning", message, *about, 3 + number % 9, now - 60, now, "kubelet")
 
 

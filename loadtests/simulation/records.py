@@ -65,7 +65,6 @@ def event_record(pod: SimulatedPod, namespace: str, reason: str, count: int, now
         reason=reason,
         type=kind,
         message=messages[reason],
-        involved_namespace=namespace,
         involved_name=pod.uid,
         involved_uid=pod.uid,
         field_path=f"spec.containers{{{CONTAINER}}}",

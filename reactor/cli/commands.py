@@ -179,11 +179,11 @@ def explain(pod: str, namespace: str | None, output: str, server: str, **options
     name of a pod that it moved.
     """
     from reactor.cli.explain import explain_from_files, explain_from_server, render, to_document, wanted_pods
-    from reactor.cli.output import to_json
+    from reactor.cli.output import show, to_json
 
     wanted = wanted_pods(pod, namespace)
     found = explain_from_files(wanted, **options) if options["files"] else explain_from_server(wanted, server)
-    click.echo(to_json(to_document(found)) if output == "json" else render(found))
+    show(to_json(to_document(found)) if output == "json" else render(found))
 
 
 @click.command(short_help="Show what happens now.")
@@ -191,9 +191,10 @@ def explain(pod: str, namespace: str | None, output: str, server: str, **options
 @_server_option
 def status(output: str, server: str) -> None:
     """Show the mode, the nodes with their usage, unhappy pods and problems."""
+    from reactor.cli.output import show
     from reactor.cli.status import show_status
 
-    click.echo(show_status(server, output))
+    show(show_status(server, output))
 
 
 @click.command(short_help="Show what happened: decisions, plans, moves, settings.")
@@ -209,5 +210,6 @@ def status(output: str, server: str) -> None:
 def history(**options: Any) -> None:
     """Show decisions, plans and moves, newest first."""
     from reactor.cli.history import HistoryRequest, show_history
+    from reactor.cli.output import show
 
-    click.echo(show_history(HistoryRequest(**options)))
+    show(show_history(HistoryRequest(**options)))

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
+import click
 import msgspec
 from tabulate import tabulate
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def show(text: str) -> None:
+    """Text may come from anyone who writes to the cluster, as in the message of an Event. A terminal would obey its
+    control characters; they are shown as in JSON."""
+    click.echo(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -10,6 +10,7 @@ import click
 
 from matching.problem import Problem
 from reactor.cli.compare import compare, compare_on, render_comparison
+from reactor.cli.output import show
 from reactor.cli.plan_output import ShownPlan, render
 from reactor.cli.planning import PlanRequest, make_plan, requested_settings, settings_for, solve
 from reactor.cluster.dump import read_dump, read_input
@@ -33,9 +34,9 @@ def plan_and_show(request: PlanRequest) -> None:
     if problems and len(data) > 1:
         raise click.UsageError("a problem file is whole by itself; leave out the other files")
     if problems:
-        click.echo(_from_problem(request, *read_problem(problems[0])))
+        show(_from_problem(request, *read_problem(problems[0])))
     else:
-        click.echo(_from_dump(request, data))
+        show(_from_dump(request, data))
 
 
 def _check(request: PlanRequest) -> None:

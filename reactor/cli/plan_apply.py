@@ -30,6 +30,7 @@ from storage.store import Store
 CONTROLLER_LABEL = ("app.kubernetes.io/name", "rematch")
 """Of the controller's pods, as `deploy/rematch.yaml` installs it."""
 ANSWER_DEADLINE = 10.0
+"""Seconds for one answer of the API server."""
 CATCH_UP = 1.0
 """Seconds for the watches to read what happened while the question was open."""
 

@@ -10,7 +10,8 @@ import click
 
 from reactor.app import LiveController, Options, open_controller
 from reactor.cli.compare import compare, render_comparison
-from reactor.cli.plan_apply import StoreUse, apply_plan, refuse_beside_controller, use_of_store
+from reactor.cli.output import show
+from reactor.cli.plan_apply import ANSWER_DEADLINE, StoreUse, apply_plan, refuse_beside_controller, use_of_store
 from reactor.cli.plan_output import render
 from reactor.cli.planning import PlanRequest, make_plan, requested_settings, settings_for
 from reactor.cluster.api import ApiRequest
@@ -25,8 +26,6 @@ CONFIG_MAP = ObjectName("rematch", "rematch")
 """The settings of the controller, as `deploy/rematch.yaml` installs it."""
 SYNC_DEADLINE = 60.0
 SYNC_POLL = 0.05
-ANSWER_DEADLINE = 10.0
-"""Report an API server that does not answer at once, not after the watches have tried for a minute."""
 
 
 async def plan_live(request: PlanRequest) -> None:
@@ -59,6 +58,7 @@ def _options(request: PlanRequest, store: Path, *, share_store: bool = False) ->
 async def _plan_on(options: Options, request: PlanRequest, use: StoreUse) -> None:
     """Watch the cluster as long as the command runs."""
     async with open_controller(options) as live:
+        # An API server that does not answer is reported now, not after the watches have tried for a minute.
         await live.connection.send(ApiRequest("GET", "/version", deadline=ANSWER_DEADLINE))
         connection = asyncio.create_task(live.connect())
         work = asyncio.create_task(_plan(live, request, use))
@@ -87,10 +87,10 @@ async def _plan(live: LiveController, request: PlanRequest, use: StoreUse) -> No
     needs = Needs(request.needs) if request.needs else Needs.METRICS
     snapshot = controller.state.freeze(controller.executor.active_moves(), needs=needs)
     if request.compare:
-        click.echo(render_comparison(compare(snapshot, settings()), request.output))
+        show(render_comparison(compare(snapshot, settings()), request.output))
         return
     planned = make_plan(snapshot, settings(), cooldowns=controller.memory.cooldowns)
-    click.echo(render(planned.shown, request.output))
+    show(render(planned.shown, request.output))
     if request.apply and (planned.plan.moves or planned.plan.dumped):
         to_stderr = request.output in ("json", "yaml")
         await apply_plan(controller, planned, settings, ask=not request.yes, to_stderr=to_stderr)

@@ -89,6 +89,11 @@ class Pod(Struct, frozen=True, gc=False):
         return self.requests if self.infeasible_resize is None else self.infeasible_resize
 
     @property
+    def status(self) -> str:
+        """As kubectl shows it: Terminating, else the phase."""
+        return self.phase if self.deleting is None else "Terminating"
+
+    @property
     def finished(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
 
@@ -126,9 +131,9 @@ class Event(Struct, frozen=True, gc=False):
     reason: str
     type: str
     message: str
-    """Only of Events about probes (`decoding.events.PROBE_REASONS`)."""
-    involved_namespace: str
+    """Only of Events about probes (`decoding.events.PROBE_REASONS`), and only its beginning."""
     involved_name: str
+    """In the namespace of the Event: the API server refuses any other."""
     involved_uid: str
     field_path: str = ""
     count: int = 1

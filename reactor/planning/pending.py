@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from matching.feasibility import has_inter_pod_rules
 from matching.plan import PlannedMove
 from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import Pod
@@ -59,13 +60,15 @@ def pending_pods(snapshot: Snapshot, settings: Settings) -> Pending:
 def fit_beside_nominated(
     moves: Iterable[PlannedMove], snapshot: Snapshot, reservations: Sequence[Reservation]
 ) -> tuple[PlannedMove, ...]:
-    """A plan takes pods that are nominated to a node as running there. A pod may depend on one of them, so before it is
-    bound beside one it has to fit without them, too."""
+    """A plan takes pods that are nominated to a node as running there. A pod with rules about other pods may depend on
+    one of them, on its node or on another one of its zone, so it has to fit without them, too."""
     cluster = snapshot.cluster
+    if not cluster.nominated:
+        return tuple(moves)
     return tuple(
         move
         for move in moves
-        if not cluster.nominated_to(move.target)
+        if not has_inter_pod_rules(cluster.pods[move.uid].rules)
         or fits_now(cluster.pods[move.uid], move.target, snapshot, reservations)
     )
 

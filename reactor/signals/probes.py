@@ -103,7 +103,7 @@ class ProbeHistory:
     def observe_event(self, event: Event, now: float, *, listed: bool) -> bool:
         """True when the event adds failures that were not known before."""
         entry = self._entries.get(event.involved_uid)
-        if entry is None or not concerns_probes(event):
+        if entry is None or not concerns_probes(event) or not _is_about(entry, event):
             return False
         outcome = probe_outcome(event)
         if outcome is ProbeOutcome.OTHER and event.type != "Warning":
@@ -213,7 +213,7 @@ class ProbeHistory:
         count = 1 if is_combined(event) else occurrences
         if outcome is ProbeOutcome.KILLED:
             return container.kill(count, span, self.half_life)
-        _keep_message(entry.probes, FailureMessage(span.last, container.name, event.message[:200]))
+        _keep_message(entry.probes, FailureMessage(span.last, container.name, event.message))
         weight = span.weight(count, container.at, self.half_life)
         if outcome is ProbeOutcome.ERRORED:
             container.error(count, weight)
@@ -234,6 +234,11 @@ class ProbeHistory:
         entry, counts = self._entries[uid], self.counts(uid, now)
         text = msgspec.json.encode(entry.probes).decode()
         return HappinessRow(uid, entry.namespace, entry.pod, counts.successes, counts.failures, now, text)
+
+
+def _is_about(entry: _Entry, event: Event) -> bool:
+    """Whoever may write Events in a namespace may write any UID into them; only its own pods are its concern."""
+    return (event.namespace, event.involved_name) == (entry.namespace, entry.pod)
 
 
 def _decode(text: str) -> _PodProbes | None:

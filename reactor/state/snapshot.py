@@ -36,3 +36,8 @@ class Snapshot:
     def unhappy_pods(self) -> list[Pod]:
         pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)
         return sorted((pod for pod in pods if pod is not None and pod.deleting is None), key=lambda pod: pod.key)
+
+    def happiness_rank(self, pod: Pod) -> tuple[bool, float]:
+        """Sorts the unhappiest pods first."""
+        failing = self.happiness.get(pod.uid)
+        return (True, 1.0) if failing is None else (not failing.unhappy, failing.probability)

@@ -19,6 +19,9 @@ T = TypeVar("T")
 PAUSE_FACTOR = 4.0
 """After c seconds of computing pause for 4c: one view takes at most a fifth of a core, however many viewers it has."""
 LONGEST_PAUSE = 30.0
+MOST_AT_ONCE = 2
+"""Requests that compute in threads at once. More would not be faster, because threads of Python take turns, but they
+would take the turns of the event loop and the threads of the planner: anyone who reaches the port may send requests."""
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -27,6 +30,7 @@ class Api:
         self._source = source
         self._cluster = RateLimited(source.cluster, self._version, clock)
         self._series = RateLimited(source.series, self._version, clock)
+        self._computing = asyncio.Semaphore(MOST_AT_ONCE)
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -41,12 +45,14 @@ class Api:
     async def overview(self, request: web.Request) -> web.Response:
         query = read_query(OverviewQuery, request.query)
         cluster = await self._cluster.get()
-        return json_response(await asyncio.to_thread(cluster.overview, query))
+        async with self._computing:
+            return json_response(await asyncio.to_thread(cluster.overview, query))
 
     async def pods(self, request: web.Request) -> web.Response:
         query = read_query(PodsQuery, request.query)
         cluster = await self._cluster.get()
-        return json_response(await asyncio.to_thread(cluster.pods, query))
+        async with self._computing:
+            return json_response(await asyncio.to_thread(cluster.pods, query))
 
     async def series(self, request: web.Request) -> web.Response:
         read_query(NoQuery, request.query)
@@ -60,13 +66,16 @@ class Api:
     async def pod(self, request: web.Request) -> web.Response:
         read_query(NoQuery, request.query)
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        view = await self._source.pod(namespace, name)
+        async with self._computing:
+            view = await self._source.pod(namespace, name)
         if view is None:
             return error_response(request, 404, f"there is no pod {namespace}/{name}"[:400])
         return json_response(view)
 
     async def find(self, request: web.Request) -> web.Response:
-        return json_response(await self._source.find_pods(read_query(FindQuery, request.query)))
+        query = read_query(FindQuery, request.query)
+        async with self._computing:
+            return json_response(await self._source.find_pods(query))
 
     async def _version(self) -> int:
         return await self._source.wait_for_change(-1)

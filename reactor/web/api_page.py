@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
@@ -20,10 +21,10 @@ def api_document_routes() -> list[web.RouteDef]:
     template = (STATIC / "api.html").read_text("utf-8")
 
     async def document(_request: web.Request) -> web.Response:
-        return json_response(openapi_document())
+        return json_response(await asyncio.to_thread(openapi_document))
 
     async def page(_request: web.Request) -> web.Response:
-        text = render_api_page(template, openapi_document())
+        text = render_api_page(template, await asyncio.to_thread(openapi_document))
         response = web.Response(text=text, content_type="text/html", headers={"Cache-Control": REVALIDATE})
         response.enable_compression()
         return response

@@ -40,7 +40,9 @@ class FrozenCluster:
         for each in self._pods:
             self._by_node[each.node or _PENDING].append(each)
         self._unmanaged = {self._pods[at].uid for at in eligibility.management.excluded(self._pods)}
-        unhappy = [pod for pod in self._failing() if self._snapshot.happiness[pod.uid].unhappy]
+        managed = (pod for pod in self._pods if pod.uid not in self._unmanaged)
+        self._failing = [pod for pod in managed if pod.uid in self._snapshot.happiness]
+        unhappy = [pod for pod in self._failing if self._snapshot.happiness[pod.uid].unhappy]
         self._unhappy = {pod.uid for pod in unhappy}
         self._unhappy_on = Counter(pod.node for pod in unhappy)
         self._loads = {name: _fullest(node_use(node, self._snapshot)) for name, node in nodes.items()}
@@ -92,16 +94,6 @@ class FrozenCluster:
                 found[name] = matching
         return found
 
-    def _failing(self) -> list[Pod]:
-        """The managed pods of these pages with failed probes."""
-        cluster = self._snapshot.cluster
-        failing = [pod for uid in self._snapshot.happiness if (pod := cluster.pods.get(uid)) is not None]
-        return [
-            pod
-            for pod in failing
-            if not pod.finished and pod.uid not in self._unmanaged and (pod.node is None or pod.node in cluster.nodes)
-        ]
-
     def _count_all(self) -> Totals:
         counts = self._counted(self._pods)
         return Totals(
@@ -121,7 +113,7 @@ class FrozenCluster:
 
     def _lowest_happiness(self) -> float | None:
         """Of the managed pods on nodes whose happiness is known."""
-        placed = (pod for pod in self._failing() if pod.node is not None)
+        placed = (pod for pod in self._failing if pod.node is not None)
         lowest = min((self._snapshot.happiness[pod.uid].probability for pod in placed), default=None)
         if lowest is None and any(self._happiness(pod) is not None for pod in self._pods):
             return 1.0
@@ -150,9 +142,7 @@ class FrozenCluster:
         return -self._unhappy_on[node.name], node.ready, -(self._loads[node.name] or 0.0), node.name
 
     def _pod_urgency(self, pod: Pod) -> tuple[bool, bool, float, str]:
-        failing = self._snapshot.happiness.get(pod.uid)
-        happy, value = (True, 1.0) if failing is None else (not failing.unhappy, failing.probability)
-        return pod.uid in self._unmanaged, happy, value, pod.key
+        return pod.uid in self._unmanaged, *self._snapshot.happiness_rank(pod), pod.key
 
     def _worst(self, pods: Sequence[Pod], most: int) -> list[Pod]:
         """In the order of their names, so that they stay where they are."""
@@ -175,7 +165,7 @@ class FrozenCluster:
             happy=failing is None or not failing.unhappy,
             managed=managed,
             ready=pod.ready,
-            phase="Terminating" if pod.deleting is not None else pod.phase,
+            phase=pod.status,
             cpu=self._snapshot.usage.usage(pod.uid).cpu.fresh,
             fixed=str(ineligible) if managed and ineligible is not None else "",
             node=pod.node,

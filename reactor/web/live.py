@@ -112,7 +112,7 @@ class LiveView:
 
     async def pod(self, namespace: str, name: str) -> PodView | None:
         eligibility = self._eligibility(await self._state.snapshot_between_cycles(PATIENCE))
-        pod = eligibility.snapshot.cluster.pod_named(namespace, name)
+        pod = await asyncio.to_thread(eligibility.snapshot.cluster.pod_named, namespace, name)
         if pod is None:
             return None
         placement = await self._planned(pod)
@@ -120,7 +120,7 @@ class LiveView:
             placement = await asyncio.to_thread(placement_now, pod, eligibility)
         evidence = self._state.evidence(pod.uid, eligibility.snapshot.at)
         history = await self._history.entries(POD_HISTORY, pod=pod.key)
-        return pod_view(pod, eligibility, evidence, placement, history)
+        return await asyncio.to_thread(pod_view, pod, eligibility, evidence, placement, history)
 
     async def find_pods(self, wanted: FindQuery) -> FoundPods:
         """A pod that was moved is found by its old name, too: the pod that replaces it."""
@@ -132,7 +132,7 @@ class LiveView:
         for uid, old in (await self._history.replacements_of(wanted.name, wanted.namespace)).items():
             if uid in pods:
                 note = f"{old} was moved; this is the pod that replaces it"
-                return replace(found_pods([pods[uid]], eligibility, 1), note=note)
+                return replace(await asyncio.to_thread(found_pods, [pods[uid]], eligibility, 1), note=note)
         return found
 
     async def _planned(self, pod: Pod) -> PlacementView | None:

@@ -91,6 +91,7 @@ OPERATIONS = (
 
 @cache
 def openapi_document() -> Json:
+    """The first call reads the sources of the types, which takes too long for the event loop."""
     answers = [operation.answer for operation in OPERATIONS if operation.answer is not None]
     _, schemas = msgspec.json.schema_components([*answers, ErrorAnswer], ref_template=_SCHEMA)
     return {

@@ -44,7 +44,7 @@ def pod_view(
         namespace=pod.namespace,
         name=pod.name,
         node=pod.node,
-        phase="Terminating" if pod.deleting is not None else pod.phase,
+        phase=pod.status,
         ready=pod.ready,
         restarts=sum(container.restarts for container in pod.containers),
         created=pod.created,

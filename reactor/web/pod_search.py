@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from heapq import nsmallest
 
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
@@ -21,13 +22,14 @@ def find_pods(wanted: FindQuery, eligibility: Eligibility) -> FoundPods:
     pods = [pod for pod in cluster.pods.values() if wanted.namespace in ("", pod.namespace)]
     found = _of_name(pods, wanted) or _of_workload(pods, wanted, cluster) or _of_prefix(pods, wanted)
     if not found:
-        return FoundPods((), 0, _near(pods, wanted, cluster) or _near(cluster.pods.values(), wanted, cluster))
+        elsewhere = cluster.pods.values() if wanted.namespace else ()
+        return FoundPods((), 0, _near(pods, wanted, cluster) or _near(elsewhere, wanted, cluster))
     return found_pods(found, eligibility, wanted.limit)
 
 
-def found_pods(pods: Iterable[Pod], eligibility: Eligibility, limit: int) -> FoundPods:
-    found = sorted((_found(pod, eligibility) for pod in pods), key=_unhappiness)
-    return FoundPods(tuple(found[:limit]), len(found), ())
+def found_pods(pods: Sequence[Pod], eligibility: Eligibility, limit: int) -> FoundPods:
+    first = nsmallest(limit, pods, key=lambda pod: (*eligibility.snapshot.happiness_rank(pod), pod.key))
+    return FoundPods(tuple(_found(pod, eligibility) for pod in first), len(pods), ())
 
 
 def _of_name(pods: Iterable[Pod], wanted: FindQuery) -> list[Pod]:
@@ -86,14 +88,10 @@ def _found(pod: Pod, eligibility: Eligibility) -> FoundPod:
         namespace=pod.namespace,
         name=pod.name,
         node=pod.node,
-        phase="Terminating" if pod.deleting is not None else pod.phase,
+        phase=pod.status,
         ready=pod.ready,
         workload=f"{workload.kind} {workload.name}" if workload else "",
         happiness=failing.probability if failing else 1.0 if probed else None,
         happy=failing is None or not failing.unhappy,
         fixed="" if ineligible is None else str(ineligible),
     )
-
-
-def _unhappiness(pod: FoundPod) -> tuple[bool, float, str, str]:
-    return pod.happy, 1.0 if pod.happiness is None else pod.happiness, pod.namespace, pod.name

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 
+import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
@@ -23,6 +24,8 @@ from reactor.web.static_files import StaticFiles, find_plotly
 from reactor.web.stream import ChangeStream, Pace
 from reactor.web.view import HealthSource, ViewSource
 
+log = structlog.get_logger(__name__)
+
 SHUTDOWN_SECONDS = 1.0
 
 
@@ -33,11 +36,18 @@ async def serve(live: LiveController, host: str, port: int) -> AsyncIterator[str
     app = build_app(view, view, controller.instruments.registry, controller.clock, loopback=is_loopback(host))
     async with listening(app, host, port) as url:
         sampling = asyncio.create_task(view.keep_sampling())
+        sampling.add_done_callback(_report_failure)
         try:
             yield url
         finally:
             sampling.cancel()
             await asyncio.gather(sampling, return_exceptions=True)
+
+
+def _report_failure(sampling: asyncio.Task[None]) -> None:
+    """The controller goes on without charts."""
+    if not sampling.cancelled():
+        log.error("the charts get no more samples", exc_info=sampling.exception())
 
 
 def live_view(live: LiveController) -> LiveView:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import structlog
 
 from loadtests.embedded.resources import CONFIGMAPS, PODDISRUPTIONBUDGETS
 from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.settings.model import Mode
+from reactor.web.live import LiveView
 from reactor.web.query import FindQuery, OverviewQuery
 from reactor.web.server import live_view, serve
 from storage import StorageError
@@ -191,6 +193,18 @@ async def test_the_samples_of_the_charts_have_equal_lengths(shop: Shop, tmp_path
     assert series.times
     assert {len(node.cpu) for node in series.nodes} == {len(series.times)}
     assert series.happiness_min == (1.0,) * len(series.times)
+
+
+async def test_charts_that_stop_are_reported(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_view: LiveView) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(LiveView, "keep_sampling", fail)
+    with structlog.testing.capture_logs() as logs:
+        async with controlled(shop, tmp_path) as live, serve(live, "127.0.0.1", 0):
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+    assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["the charts get no more samples"]
 
 
 async def test_a_port_that_is_taken_is_one_clear_line(shop: Shop, tmp_path: Path) -> None:

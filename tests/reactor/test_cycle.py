@@ -280,6 +280,22 @@ async def test_a_pod_is_not_bound_beside_one_that_is_only_nominated() -> None:
     assert rig.writer.bound == [("web-1", "n1")]
 
 
+async def test_a_pod_is_not_bound_into_the_zone_of_one_that_is_only_nominated() -> None:
+    near_db = PodTerm("zone", Selector((Requirement("app", "In", ("db",)),)))
+    full = make_pod("db-0", node="n1", requests={"cpu": 2.0, "memory": GIB}, labels={"app": "other"})
+    nominated = make_pending("db-1", nominated_node="n1", scheduler_name="default-scheduler")
+    pending = make_pending("web-1", rules=Rules(pod_affinity=(near_db,)), requests={"cpu": 2.0, "memory": GIB})
+    rig = Rig()
+    rig.sync(make_node("n1", labels={"zone": "a"}), make_node("n2", labels={"zone": "a"}), full, nominated, pending)
+
+    await rig.run_cycle()
+    assert rig.writer.bound == []
+
+    rig.run_pod(nominated, "n1")
+    await rig.run_cycle()
+    assert rig.writer.bound == [("web-1", "n2")]
+
+
 async def test_a_pod_is_not_bound_into_the_room_of_a_nominated_one() -> None:
     room = {"cpu": 3.0, "memory": GIB}
     rig = Rig()

@@ -94,6 +94,16 @@ def test_one_process_holds_the_lock_and_its_end_frees_it(database: Path) -> None
         assert again
 
 
+def test_a_store_has_one_lock_by_whatever_path_it_is_named(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(database.parent))
+    link = tmp_path / "link.db"
+    link.symlink_to(database)
+    with locked(database), locked(link) as by_link, locked(Path("~", database.name)) as by_home:
+        assert (by_link, by_home) == (False, False)
+
+
 def test_a_folder_that_takes_no_lock_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="cannot be opened"), locked(tmp_path / "file" / "rematch.db"):

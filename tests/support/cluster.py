@@ -112,7 +112,6 @@ def make_event(pod: Pod, count: int = 1, last: float = NOW, **fields: Any) -> Ev
         "reason": "Unhealthy",
         "type": "Warning",
         "message": "Liveness probe failed: HTTP probe failed with statuscode: 500",
-        "involved_namespace": pod.namespace,
         "involved_name": pod.name,
         "involved_uid": pod.uid,
         "field_path": "spec.containers{srv}",

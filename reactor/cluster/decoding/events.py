@@ -12,11 +12,13 @@ from reactor.cluster.records import Event
 
 PROBE_REASONS = frozenset({"Unhealthy", "Killing"})
 _REPORTERS = frozenset({"kubelet", ""})
+_LONGEST = 253
+"""Characters. No name is longer, and of a message no page shows more. Anyone may write Events of a megabyte each into
+a namespace of theirs, and the API server does not bound their fields."""
 
 
 class _Involved(Struct, rename="camel", gc=False):
     kind: str = ""
-    namespace: str = ""
     name: str = ""
     uid: str = ""
     field_path: str = ""
@@ -60,25 +62,23 @@ def decode_event(text: bytes | Raw) -> Event:
     involved = wire.involved_object or wire.regarding or _Involved()
     first, last = _times(wire)
     component = (wire.source.component if wire.source else None) or wire.reporting_component
-    reason = sys.intern(wire.reason or "")
-    message = wire.message or wire.note or ""
+    reason = _short(wire.reason)
     return Event(
         uid=uid_of(meta),
         namespace=sys.intern(meta.namespace),
         name=meta.name,
         resource_version=meta.resource_version,
         reason=reason,
-        type=sys.intern(wire.type or ""),
-        message=sys.intern(message) if reason in PROBE_REASONS else "",
-        involved_namespace=sys.intern(involved.namespace),
-        involved_name=involved.name,
-        involved_uid=involved.uid,
-        field_path=sys.intern(involved.field_path),
+        type=_short(wire.type),
+        message=_short(wire.message or wire.note) if reason in PROBE_REASONS else "",
+        involved_name=_short(involved.name),
+        involved_uid=_short(involved.uid),
+        field_path=_short(involved.field_path),
         count=_count(wire),
         first=first,
         last=last,
-        component=sys.intern(component or wire.reporting_controller or ""),
-        involved_kind=sys.intern(involved.kind),
+        component=_short(component or wire.reporting_controller),
+        involved_kind=_short(involved.kind),
     )
 
 
@@ -88,6 +88,10 @@ def concerns_probes(event: Event) -> bool:
     if event.involved_kind != "Pod" or event.component not in _REPORTERS:
         return False
     return event.type == "Warning" or event.reason in PROBE_REASONS
+
+
+def _short(text: str | None) -> str:
+    return sys.intern((text or "")[:_LONGEST])
 
 
 def _count(wire: _Event) -> int:

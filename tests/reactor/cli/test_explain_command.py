@@ -35,6 +35,17 @@ def test_the_counts_that_happiness_came_from_are_shown(explain: Any) -> None:
     assert "Deployment web" in result.out
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_terminal_does_not_obey_the_author_of_an_event(explain: Any, output: str) -> None:
+    message = "Liveness probe failed: \x1b[2J\x9b31m all is well"
+    forged = unhealthy("web-1") | {"metadata": {"name": "forged", "namespace": "shop"}, "message": message}
+    result = explain("shop/web-1", *shop(), *shop_metrics(), forged, options=("-o", output))
+
+    assert r"\u001b[2J\u009b31m all is well" in result.out
+    assert not {"\x1b", "\x9b"} & set(result.out)
+    assert output == "text" or json.loads(result.out)["happiness"]["messages"][-1]["text"] == message
+
+
 def test_a_happy_pod_is_explained_too(explain: Any) -> None:
     result = explain("db-1", options=("-n", "shop"))
 

@@ -272,6 +272,16 @@ def test_events_of_the_newer_api() -> None:
     assert event.last - event.first == 60
 
 
+def test_an_event_takes_little_memory_whatever_its_author_wrote() -> None:
+    long = "x" * 1_000_000
+    involved = {"kind": long, "name": long, "uid": long, "fieldPath": long}
+    for reason in ("Unhealthy", long):
+        event = decode(
+            Kind.EVENTS, involvedObject=involved, reason=reason, type=long, message=long, source={"component": long}
+        )
+        assert len(msgspec.json.encode(event)) < 3000
+
+
 def test_metrics_sum_the_containers() -> None:
     pod = {
         "metadata": {"name": "p", "namespace": "ns"},

@@ -77,7 +77,6 @@ def make_event() -> MakeEvent:
             reason=reason,
             type=event_type,
             message=message,
-            involved_namespace="default",
             involved_name="web-1",
             involved_uid=pod_uid,
             field_path="spec.containers{srv}",

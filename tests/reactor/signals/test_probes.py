@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.records import Event, Pod
@@ -99,6 +100,15 @@ def test_every_message_is_an_event_of_its_own_and_readiness_is_none(
     evidence = history.evidence("u1", 1013.0)
     assert evidence is not None
     assert len(evidence.messages) == 3
+
+
+def test_an_event_counts_only_in_the_namespace_and_for_the_name_of_its_pod(
+    history: ProbeHistory, make_event: MakeEvent
+) -> None:
+    forged = make_event(9, 1010.0)
+    for other in (replace(forged, namespace="attacker"), replace(forged, involved_name="web-2")):
+        assert not history.observe_event(other, 1010.0, listed=False)
+    assert failures(history, 1010.0) == 0
 
 
 def test_a_combined_event_counts_its_newest_occurrence_only(history: ProbeHistory, make_event: MakeEvent) -> None:

@@ -71,7 +71,6 @@ class Kubelet:
             reason=reason,
             type="Warning" if reason == "Unhealthy" else "Normal",
             message=message,
-            involved_namespace="default",
             involved_name="web-1",
             involved_uid="u1",
             field_path="spec.containers{srv}",

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from reactor.web.api import LONGEST_PAUSE, RateLimited
-from tests.reactor.web.small_view import HandClock
+from reactor.web.api import LONGEST_PAUSE, MOST_AT_ONCE, RateLimited
+from reactor.web.query import FindQuery
+from reactor.web.view import FoundPods
+from tests.reactor.web.small_view import Client, HandClock, SmallSource
 
 
 class Versions:
@@ -111,3 +113,25 @@ async def test_a_failure_is_raised_and_the_next_try_does_not_wait(clock: HandClo
     with pytest.raises(ValueError, match="broken"):
         await view.get()
     assert await view.get() == 5
+
+
+async def test_a_flood_of_costly_requests_computes_few_at_once_and_delays_no_probe(
+    client: Client, source: SmallSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computing: list[str] = []
+    done = asyncio.Event()
+
+    async def find_pods(wanted: FindQuery) -> FoundPods:
+        computing.append(wanted.name)
+        await done.wait()
+        return FoundPods((), 0, ())
+
+    monkeypatch.setattr(source, "find_pods", find_pods)
+    flood = [asyncio.create_task(client.get(f"/api/v1/find?name=web-{number}")) for number in range(10)]
+    while len(computing) < MOST_AT_ONCE:
+        await asyncio.sleep(0)
+    assert (await client.get("/healthz")).status == 200
+    assert len(computing) == MOST_AT_ONCE
+    done.set()
+    assert [answer.status for answer in await asyncio.gather(*flood)] == [200] * 10
+    assert len(computing) == 10
