@@ -10,7 +10,8 @@ own objective (`Outcome.worth`), and the better one is taken:
 - *Give up*: the stuck pods stay. All other moves are possible without them.
 
 With both, a pod stays, too, when its target stays crowded because other pods cannot leave it. No pod moves twice. A
-pending pod whose node is not freed goes to the least loaded node with room.
+pending pod whose node is not freed goes to the least loaded node with room. Pods that are spread keep away from their
+replicas.
 
 Planners without an objective (a user's function, a published algorithm, latency probes) only give stuck moves up:
 anything else would not be their plan.
@@ -134,15 +135,18 @@ def _with_pending(prepared: PreparedProblem, at: Ints, order: Sequence[int], wai
     for pod in waiting:
         possible = prepared.candidates.of(pod) & ledger.fits(pod)
         if possible.any():
-            at[pod] = _least_loaded(ledger, pod, possible)
+            at[pod] = _least_loaded(prepared.arrays, ledger, pod, possible, at)
             ledger.put(pod, int(at[pod]))
             placed.append(pod)
     return _Executable(at, (*order, *placed))
 
 
-def _least_loaded(ledger: Ledger, pod: int, among: Mask) -> int:
-    load = ledger.shares_with(pod).max(axis=0, initial=0.0).round(DECIMALS)
-    return int(np.where(among, load, np.inf).argmin())
+def _least_loaded(arrays: Arrays, ledger: Ledger, pod: int, among: Mask, at: Ints) -> int:
+    """A pod that is spread goes away from its replicas first, which are where `at` says."""
+    costs, spread = ledger.shares_with(pod).max(axis=0, initial=0.0), arrays.default_spread
+    if spread is not None and spread.applies[pod]:
+        costs = costs + spread.cost(pod, at[None])[0]
+    return int(np.where(among, costs.round(DECIMALS), np.inf).argmin())
 
 
 class _Redirection:
@@ -213,7 +217,7 @@ class _Redirection:
         if arrays.unhappy[pod]:
             load = self._end.shares_with(pod).max(axis=0, initial=0.0)
             possible &= load <= self._before[current] - arrays.options.relief + TOLERANCE
-        return _least_loaded(self._end, pod, possible) if possible.any() else None
+        return _least_loaded(arrays, self._end, pod, possible, self._at) if possible.any() else None
 
     def _lets_another_go(self, pod: int) -> bool:
         """Whether a stuck pod has room on this one's node once it has left."""
