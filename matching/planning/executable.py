@@ -30,11 +30,11 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.arrays import Arrays
-from matching.model.ledger import Ledger, without_dumped
+from matching.model.ledger import Ledger, peak_loads, without_dumped
 from matching.plan import BlockingCause
 from matching.planning.budget import Budget, movers
 from matching.planning.move_order import order_moves, order_of_placement
-from matching.planning.outcome import Choice, MoveOrder, Outcome
+from matching.planning.outcome import Choice, MoveOrder, Outcome, with_placement
 from matching.planning.prepared import PreparedProblem
 from matching.preferences import DECIMALS
 from matching.problem import TOLERANCE
@@ -79,8 +79,7 @@ def instead_of(prepared: PreparedProblem, wanted: Choice, at: Ints) -> Choice:
             redirected[pod] = f"not to {arrays.nodes[target].name}: moves there wait for each other's room"
         elif arrays.current[pod] != NOWHERE:
             given_up[pod] = f"kept here: {_why_not(ends, pod, target, arrays.nodes[target].name)}"
-    headroom = {pod: given for pod, given in wanted.headroom.items() if at[pod] == wanted.at[pod]}
-    return replace(wanted, at=at, headroom=headroom, given_up=given_up, redirected=redirected)
+    return replace(with_placement(wanted, at), given_up=given_up, redirected=redirected)
 
 
 def _why_not(ends: Ledger, pod: int, node: int, name: str) -> str:
@@ -94,7 +93,7 @@ def _why_not(ends: Ledger, pod: int, node: int, name: str) -> str:
 def _give_up(prepared: PreparedProblem, at: Ints, ordered: MoveOrder, *, crowding: bool = False) -> _Executable:
     """The stuck pods stay where they are, and unless `crowding` is allowed, so do the pods that they would crowd."""
     arrays, waiting = prepared.arrays, list[int]()
-    planned = Ledger(arrays, at).shares().max(axis=0, initial=0.0)
+    planned = peak_loads(arrays, at)
     order = ordered.in_order
     while True:
         waiting += [pod for pod in ordered.stuck if arrays.pending[pod]]
@@ -118,12 +117,12 @@ def _staying(arrays: Arrays, at: Ints, pods: Iterable[int]) -> Ints:
 def _on_crowded_nodes(arrays: Arrays, at: Ints, planned: Floats) -> Ints:
     """Running pods that moved to a node which ends overloaded, and more loaded than planned; not unhappy ones that it
     relieves all the same."""
-    load, options = Ledger(arrays, at).shares().max(axis=0, initial=0.0), arrays.options
+    load, options = peak_loads(arrays, at), arrays.options
     crowded = (load > 1 - options.headroom + TOLERANCE) & (load > planned + TOLERANCE)
     moved = movers(arrays, at)
     moved = moved[at[moved] != NOWHERE]
     moved = moved[crowded[at[moved]]]
-    before = Ledger(arrays, arrays.current).shares().max(axis=0, initial=0.0)
+    before = peak_loads(arrays, arrays.current)
     relieved = arrays.unhappy[moved] & (load[at[moved]] <= before[arrays.current[moved]] - options.relief + TOLERANCE)
     harmed: Ints = moved[~relieved]
     return harmed
@@ -163,7 +162,7 @@ class _Redirection:
         self._involved = [] if rules is None else [pod for pod in ordered.stuck if rules.involved[pod]]
         self._now = without_dumped(self._arrays, _staying(self._arrays, at, ordered.stuck))
         self._end = without_dumped(self._arrays, at)
-        self._before: Floats = Ledger(self._arrays, self._arrays.current).shares().max(axis=0, initial=0.0)
+        self._before = peak_loads(self._arrays, self._arrays.current)
         self._budget = Budget(self._arrays)
         if self._budget.limited:
             for pod in movers(self._arrays, at).tolist():
