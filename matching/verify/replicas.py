@@ -25,7 +25,7 @@ class Replicas:
         asked = [row for row, pod in enumerate(pods) if _is_spread(pod)]
         names = {pods[row].workload for row in asked}
         self._rows = _by_workload(names, enumerate(pods))
-        self._fixed = _by_workload(names, ((node, pod) for pod, node in placement.fixed_pods))
+        self._fixed = _by_workload(names, ((node, pod) for pod, node in placement.fixed_pods()))
         """By workload: the rows of its movable pods, the nodes of the others."""
         self.any: Flags = np.zeros(len(placement.pods), dtype=bool)
         """By row."""
@@ -71,5 +71,5 @@ def _found(by_workload: dict[tuple[str, str], Ints], pod: Pod) -> Ints:
 
 
 def _is_spread(pod: Pod) -> bool:
-    own = pod.rules.spread or pod.rules.preferred.spread
-    return bool(pod.workload) and not own and (pod.node is None or not pod.happy)
+    needs_node = pod.node is None or not pod.happy
+    return needs_node and bool(pod.workload) and not (pod.rules.spread or pod.rules.preferred.spread)
