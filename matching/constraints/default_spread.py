@@ -40,7 +40,7 @@ class DefaultSpread:
         zones: dict[str, int] = {}
         labels = [node.labels.get(ZONE) for node in nodes]
         self._zone_of = np.array(
-            [NOWHERE if zone is None else zones.setdefault(zone, len(zones)) for zone in labels], dtype=np.int64
+            [zones.setdefault(zone, len(zones)) if zone else NOWHERE for zone in labels], dtype=np.int64
         )
         self._zones = len(zones)
 
