@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loadtests.oracle.differences import PAIR, Danger, Difference, Facts, intended
-from loadtests.oracle.judge import KINDS, Loaded, Oracle, OracleFailed
+from loadtests.oracle.judge import KINDS, Loaded, Oracle, OracleFailed, Question, Verdict
 from loadtests.oracle.ours import Opinion, OurSide, PlannedSequence
 from loadtests.oracle.random_cluster import RandomCluster
 from loadtests.same_plans.draw import Json
@@ -124,9 +124,14 @@ async def _pairs(ours: OurSide, oracle: Oracle, result: ClusterResult) -> list[D
         result.fitting += verdict.fits
         result.refusals[verdict.plugin] += not verdict.fits
         if opinion.fits != verdict.fits:
-            why = opinion.reason or ("" if opinion.fits else ours.why_not(pair))
-            differences.append(Difference(PAIR, pair, verdict, Opinion(opinion.fits, why)))
+            differences.append(pair_difference(ours, pair, verdict, opinion))
     return differences
+
+
+def pair_difference(ours: OurSide, pair: Question, verdict: Verdict, opinion: Opinion) -> Difference:
+    """With our reason, if it is us who say no."""
+    why = opinion.reason or ("" if opinion.fits else ours.why_not(pair))
+    return Difference(PAIR, pair, verdict, Opinion(opinion.fits, why))
 
 
 async def _plans(ours: OurSide, seed: int, oracle: Oracle, result: ClusterResult) -> list[Difference]:

@@ -30,7 +30,7 @@ class Feature(StrEnum):
     RESIZE = "resize"
     NOMINATED = "nominated nodes"
     POD_RESOURCES = "pod-level resources"
-    HELPERS = "init containers"
+    INIT_CONTAINERS = "init containers"
     EXTENDED_RESOURCES = "extended resources"
     NO_POD_COUNT = "no pod count"
     HUGE_NODES = "huge nodes"

@@ -87,12 +87,12 @@ def _add_resources(features: Features, spec: Json) -> None:
     if features.chance(Feature.EXTENDED_RESOURCES, 0.4):
         kind, amount = draw.choice([("nvidia.com/gpu", "1"), ("nvidia.com/gpu", "2"), ("hugepages-2Mi", "64Mi")])
         main["resources"] = {"limits": {"cpu": "100m", "memory": "64Mi", kind: amount}}
-    if features.chance(Feature.HELPERS, 0.5):
-        helpers = [_helper(features, at, sidecar=draw.chance(0.5)) for at in range(draw.choice([1, 1, 2, 3]))]
-        spec["initContainers"] = helpers
-    if features.chance(Feature.HELPERS, 0.2):
+    if features.chance(Feature.INIT_CONTAINERS, 0.5):
+        number = draw.choice([1, 1, 2, 3])
+        spec["initContainers"] = [_init_container(features, at, sidecar=draw.chance(0.5)) for at in range(number)]
+    if features.chance(Feature.INIT_CONTAINERS, 0.2):
         spec["containers"].append({"name": "second", "image": "app", "resources": {"requests": _amounts(features)}})
-    if features.chance(Feature.HELPERS, 0.3):
+    if features.chance(Feature.INIT_CONTAINERS, 0.3):
         spec["overhead"] = {"cpu": draw.choice(["50m", "1m"]), "memory": draw.choice(["32Mi", "1"])}
     if features.chance(Feature.POD_RESOURCES, 0.5):
         whole = {"cpu": draw.choice(["6", "9"]), "memory": draw.choice(["8Gi", "9Gi"])}
@@ -100,15 +100,15 @@ def _add_resources(features: Features, spec: Json) -> None:
         spec["resources"] = {draw.choice(["requests", "limits"]): {name: whole[name] for name in kept}}
 
 
-def _helper(features: Features, at: int, *, sidecar: bool) -> Json:
-    helper: Json = {"name": f"helper-{at}", "image": "app", "resources": {"requests": _amounts(features)}}
+def _init_container(features: Features, at: int, *, sidecar: bool) -> Json:
+    container: Json = {"name": f"init-{at}", "image": "app", "resources": {"requests": _amounts(features)}}
     if sidecar:
-        helper["restartPolicy"] = "Always"
+        container["restartPolicy"] = "Always"
         if features.chance(Feature.HOST_PORTS, 0.4):
-            helper["ports"] = [{"containerPort": 9090, "hostPort": 443}]
+            container["ports"] = [{"containerPort": 9090, "hostPort": 443}]
     elif features.chance(Feature.DECLARED_FEATURES, 0.3):
-        helper |= _RESTART_ALL
-    return helper
+        container |= _RESTART_ALL
+    return container
 
 
 def _toleration(draw: Draw) -> Json:
@@ -297,10 +297,10 @@ def _resize(draw: Draw, spec: Json, status: Json) -> None:
     if "resources" in spec and draw.chance(0.6):
         status["allocatedResources"] = {name: _resized(draw, name) for name in ("cpu", "memory")}
         status["resources"] = {"requests": {name: _resized(draw, name) for name in ("cpu", "memory")}}
-    if draw.chance(0.2) and (helpers := _sidecars(spec)):
+    if draw.chance(0.2) and (sidecars := _sidecars(spec)):
         amounts = {"cpu": draw.choice(CPU), "memory": draw.choice(MEMORY)}
         waiting = {"image": "app", "imageID": "", "restartCount": 0, "ready": True, "allocatedResources": amounts}
-        status["initContainerStatuses"] = [{"name": name, **waiting} for name in helpers]
+        status["initContainerStatuses"] = [{"name": name, **waiting} for name in sidecars]
 
 
 def _resized(draw: Draw, name: str) -> str:
@@ -308,6 +308,6 @@ def _resized(draw: Draw, name: str) -> str:
 
 
 def _sidecars(spec: Mapping[str, object]) -> list[str]:
-    helpers = spec.get("initContainers", [])
-    assert isinstance(helpers, list)
-    return [each["name"] for each in helpers if each.get("restartPolicy") == "Always"]
+    init_containers = spec.get("initContainers", [])
+    assert isinstance(init_containers, list)
+    return [each["name"] for each in init_containers if each.get("restartPolicy") == "Always"]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadtests.oracle.comparison import Failure, Found, as_read, compare_items, in_turn
+from loadtests.oracle.comparison import Failure, Found, as_read, compare_items, in_turn, pair_difference
 from loadtests.oracle.differences import PAIR, Difference, Facts, intended
 from loadtests.oracle.judge import Oracle, Question
 from loadtests.oracle.minimise import Check, minimise
@@ -70,9 +70,7 @@ def _shows_pair(wanted: Difference, oracle: Oracle) -> Check:
         (opinion,) = ours.opinions([pair])
         if opinion.fits == verdict.fits or opinion.fits != wanted.opinion.fits:
             return False
-        if not opinion.fits and not opinion.reason:
-            opinion = type(opinion)(fits=False, reason=ours.why_not(pair))
-        shown = Difference(PAIR, pair, verdict, opinion)
+        shown = pair_difference(ours, pair, verdict, opinion)
         return shown.cause == wanted.cause and not intended(shown, Facts(items))
 
     return check

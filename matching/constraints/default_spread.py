@@ -40,7 +40,7 @@ class DefaultSpread:
         zones: dict[str, int] = {}
         labels = [node.labels.get(ZONE) for node in nodes]
         self._zone_of = np.array(
-            [NOWHERE if zone is None else zones.setdefault(zone, len(zones)) for zone in labels], dtype=np.int64
+            [zones.setdefault(zone, len(zones)) if zone else NOWHERE for zone in labels], dtype=np.int64
         )
         self._zones = len(zones)
 
@@ -58,14 +58,20 @@ class DefaultSpread:
     def replicas(self, pod: int, where: Ints) -> tuple[Ints, Ints]:
         """(placements, nodes): how many other replicas are on the node, and how many in its zone. A node without the
         label of a zone has none."""
-        nodes, rows = len(self._zone_of), np.arange(len(where))[:, None]
         others = self._replicas[pod]
         at = where[:, others[others != pod]]
-        on_node, in_zone = (np.zeros((len(where), number + 1), dtype=np.int64) for number in (nodes, self._zones))
-        np.add.at(on_node, (rows, at), 1)
-        np.add.at(in_zone, (rows, np.append(self._zone_of, NOWHERE)[at]), 1)
-        in_zone[:, NOWHERE] = 0
-        return on_node[:, :nodes], in_zone[:, self._zone_of]
+        on_node = _count_numbers(at, len(self._zone_of))
+        in_zone = _count_numbers(np.append(self._zone_of, NOWHERE)[at], self._zones)
+        return on_node[:, :NOWHERE], in_zone[:, self._zone_of]
+
+
+def _count_numbers(numbers: Ints, most: int) -> Ints:
+    """(rows, most + 1): how often each number is in the row. The last column is that of NOWHERE, and 0."""
+    size = most + 1
+    cells = np.arange(len(numbers))[:, None] * size + numbers % size
+    counts: Ints = np.bincount(cells.ravel(), minlength=len(numbers) * size).reshape(-1, size)
+    counts[:, NOWHERE] = 0
+    return counts
 
 
 def default_spread(

@@ -46,9 +46,7 @@ class InterPodConstraints:
         """By pod: whether its own rules depend on other pods."""
         self.selected: Mask = ((counted | checked) & ~own)[kinds.of_pod]
         """By pod: whether it has no such rules, but those of another pod select it."""
-        self.involved: Mask = self.has_rules | self.selected
-        if limits is not None:
-            self.involved = self.involved | limits.involved
+        self.involved: Mask = self.has_rules | self.selected | (limits is not None and limits.involved)
         """By pod. A pod that is not involved goes wherever it fits, and no check depends on where it is."""
 
 

@@ -57,8 +57,9 @@ class VolumeState:
         """`at` has the node of each pod, or NOWHERE."""
         self._limits = limits
         self._users: defaultdict[Volume, Counter[int]] = defaultdict(Counter)
+        """By volume and node: how many pods use it there."""
         self._number: Ints = np.zeros_like(limits.limits)
-        """By driver and node, without the pods."""
+        """By driver and node: how many volumes are there, with those that no pod uses."""
         for volume, nodes in limits.attached.items():
             if volume.driver in limits.drivers:
                 self._number[limits.drivers.index(volume.driver), list(nodes)] += 1

@@ -145,6 +145,12 @@ class Ledger:
         return all(quota[axis, node] - self.load[axis, node] > self._least_spare[axis, pod] for axis in self._axes)
 
 
+def peak_loads(arrays: Arrays, at: Ints) -> Floats:
+    """By node: the load at peak on its fullest axis, as a share of its room."""
+    loads: Floats = Ledger(arrays, at).shares().max(axis=0, initial=0.0)
+    return loads
+
+
 def before_the_moves(arrays: Arrays, at: Ints) -> Ledger:
     """All pods on their current nodes, without those that `at` dumps: they are gone before the first move."""
     return without_dumped(arrays, np.where(at == NOWHERE, NOWHERE, arrays.current))

@@ -10,7 +10,8 @@ own objective (`Outcome.worth`), and the better one is taken:
 - *Give up*: the stuck pods stay. All other moves are possible without them.
 
 With both, a pod stays, too, when its target stays crowded because other pods cannot leave it. No pod moves twice. A
-pending pod whose node is not freed goes to the least loaded node with room.
+pending pod whose node is not freed goes to the least loaded node with room. Pods that are spread keep away from their
+replicas.
 
 Planners without an objective (a user's function, a published algorithm, latency probes) only give stuck moves up:
 anything else would not be their plan.
@@ -29,11 +30,11 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.arrays import Arrays
-from matching.model.ledger import Ledger, without_dumped
+from matching.model.ledger import Ledger, peak_loads, without_dumped
 from matching.plan import BlockingCause
 from matching.planning.budget import Budget, movers
 from matching.planning.move_order import order_moves, order_of_placement
-from matching.planning.outcome import Choice, MoveOrder, Outcome
+from matching.planning.outcome import Choice, MoveOrder, Outcome, with_placement
 from matching.planning.prepared import PreparedProblem
 from matching.preferences import DECIMALS
 from matching.problem import TOLERANCE
@@ -78,8 +79,7 @@ def instead_of(prepared: PreparedProblem, wanted: Choice, at: Ints) -> Choice:
             redirected[pod] = f"not to {arrays.nodes[target].name}: moves there wait for each other's room"
         elif arrays.current[pod] != NOWHERE:
             given_up[pod] = f"kept here: {_why_not(ends, pod, target, arrays.nodes[target].name)}"
-    headroom = {pod: given for pod, given in wanted.headroom.items() if at[pod] == wanted.at[pod]}
-    return replace(wanted, at=at, headroom=headroom, given_up=given_up, redirected=redirected)
+    return replace(with_placement(wanted, at), given_up=given_up, redirected=redirected)
 
 
 def _why_not(ends: Ledger, pod: int, node: int, name: str) -> str:
@@ -93,7 +93,7 @@ def _why_not(ends: Ledger, pod: int, node: int, name: str) -> str:
 def _give_up(prepared: PreparedProblem, at: Ints, ordered: MoveOrder, *, crowding: bool = False) -> _Executable:
     """The stuck pods stay where they are, and unless `crowding` is allowed, so do the pods that they would crowd."""
     arrays, waiting = prepared.arrays, list[int]()
-    planned = Ledger(arrays, at).shares().max(axis=0, initial=0.0)
+    planned = peak_loads(arrays, at)
     order = ordered.in_order
     while True:
         waiting += [pod for pod in ordered.stuck if arrays.pending[pod]]
@@ -117,12 +117,12 @@ def _staying(arrays: Arrays, at: Ints, pods: Iterable[int]) -> Ints:
 def _on_crowded_nodes(arrays: Arrays, at: Ints, planned: Floats) -> Ints:
     """Running pods that moved to a node which ends overloaded, and more loaded than planned; not unhappy ones that it
     relieves all the same."""
-    load, options = Ledger(arrays, at).shares().max(axis=0, initial=0.0), arrays.options
+    load, options = peak_loads(arrays, at), arrays.options
     crowded = (load > 1 - options.headroom + TOLERANCE) & (load > planned + TOLERANCE)
     moved = movers(arrays, at)
     moved = moved[at[moved] != NOWHERE]
     moved = moved[crowded[at[moved]]]
-    before = Ledger(arrays, arrays.current).shares().max(axis=0, initial=0.0)
+    before = peak_loads(arrays, arrays.current)
     relieved = arrays.unhappy[moved] & (load[at[moved]] <= before[arrays.current[moved]] - options.relief + TOLERANCE)
     harmed: Ints = moved[~relieved]
     return harmed
@@ -134,15 +134,18 @@ def _with_pending(prepared: PreparedProblem, at: Ints, order: Sequence[int], wai
     for pod in waiting:
         possible = prepared.candidates.of(pod) & ledger.fits(pod)
         if possible.any():
-            at[pod] = _least_loaded(ledger, pod, possible)
+            at[pod] = _least_loaded(prepared.arrays, ledger, pod, possible, at)
             ledger.put(pod, int(at[pod]))
             placed.append(pod)
     return _Executable(at, (*order, *placed))
 
 
-def _least_loaded(ledger: Ledger, pod: int, among: Mask) -> int:
-    load = ledger.shares_with(pod).max(axis=0, initial=0.0).round(DECIMALS)
-    return int(np.where(among, load, np.inf).argmin())
+def _least_loaded(arrays: Arrays, ledger: Ledger, pod: int, among: Mask, at: Ints) -> int:
+    """A pod that is spread goes away from its replicas first, which are where `at` says."""
+    costs, spread = ledger.shares_with(pod).max(axis=0, initial=0.0), arrays.default_spread
+    if spread is not None and spread.applies[pod]:
+        costs = costs + spread.cost(pod, at[None])[0]
+    return int(np.where(among, costs.round(DECIMALS), np.inf).argmin())
 
 
 class _Redirection:
@@ -159,7 +162,7 @@ class _Redirection:
         self._involved = [] if rules is None else [pod for pod in ordered.stuck if rules.involved[pod]]
         self._now = without_dumped(self._arrays, _staying(self._arrays, at, ordered.stuck))
         self._end = without_dumped(self._arrays, at)
-        self._before: Floats = Ledger(self._arrays, self._arrays.current).shares().max(axis=0, initial=0.0)
+        self._before = peak_loads(self._arrays, self._arrays.current)
         self._budget = Budget(self._arrays)
         if self._budget.limited:
             for pod in movers(self._arrays, at).tolist():
@@ -213,7 +216,7 @@ class _Redirection:
         if arrays.unhappy[pod]:
             load = self._end.shares_with(pod).max(axis=0, initial=0.0)
             possible &= load <= self._before[current] - arrays.options.relief + TOLERANCE
-        return _least_loaded(self._end, pod, possible) if possible.any() else None
+        return _least_loaded(arrays, self._end, pod, possible, self._at) if possible.any() else None
 
     def _lets_another_go(self, pod: int) -> bool:
         """Whether a stuck pod has room on this one's node once it has left."""

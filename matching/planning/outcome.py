@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.arrays import Arrays
-from matching.model.ledger import Ledger
+from matching.model.ledger import peak_loads
 from matching.plan import BlockingCause, Measures
 from matching.problem import TOLERANCE
 
@@ -29,6 +29,12 @@ class Choice:
     redirected: Mapping[int, str] = field(default_factory=dict)
     """Pods that go to another node than the planner wanted, so that the moves do not wait for each other; each with the
     reason."""
+
+
+def with_placement(choice: Choice, at: Ints) -> Choice:
+    """What it says about headroom still holds for the pods that end where they chose."""
+    headroom = {pod: given for pod, given in choice.headroom.items() if at[pod] == choice.at[pod]}
+    return replace(choice, at=at, headroom=headroom)
 
 
 class PlannerReasons(Protocol):
@@ -82,7 +88,7 @@ class MoveOrder:
 def measure(arrays: Arrays, at: Ints) -> Measures:
     """`at` has the node of each pod. `pending` counts every pod without a node, also fixed ones, but not pods on nodes
     outside the problem."""
-    loads = Ledger(arrays, at).shares().max(axis=0, initial=0.0)
+    loads = peak_loads(arrays, at)
     by_name = {node.name: float(load) for node, load in zip(arrays.nodes, loads, strict=True)}
     ready = [by_name[node.name] for node in arrays.nodes if node.ready]
     limit = 1 - arrays.options.headroom + TOLERANCE

@@ -157,7 +157,7 @@ def _budgets(subject: _Subject, problem: Problem) -> None:
     running = [move for move in plan.moves if move.source is not None]
     counts: dict[str, Counter[str | None]] = {
         "max_moves": Counter("all" for _ in running),
-        "max_moves_per_workload": Counter(pods[move.pod].workload or move.pod for move in running),
+        "max_moves_per_workload": Counter(_workload(pods[move.pod]) for move in running),
         "max_moves_per_namespace": Counter(pods[move.pod].namespace for move in running),
         "max_moves_per_node": Counter(end for move in running for end in (move.source, move.target)),
     }
@@ -165,6 +165,10 @@ def _budgets(subject: _Subject, problem: Problem) -> None:
         limit = getattr(options, name)
         kept = limit is None or max(counted.values(), default=0) <= limit
         subject.require(kept, f"keeps {name}", problem)
+
+
+def _workload(pod: Pod) -> str:
+    return f"{pod.namespace}/{pod.workload}" if pod.workload else pod.key
 
 
 def _never_moves_what_may_not_move(subject: _Subject, problem: Problem) -> None:

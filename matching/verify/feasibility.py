@@ -39,7 +39,7 @@ def order_violations(
     pods, gone = {pod.key: pod for pod in problem.pods}, [left.pod for left in unplaced]
     yield from _without_room(problem, pods, moves, set(gone))
     yield from pod_rule_violations(problem, moves, gone)
-    yield from volume_limit_violations(problem, moves, [key for key in gone if key in pods])
+    yield from volume_limit_violations(problem, moves, gone)
 
 
 def _wrong_entries(
@@ -112,7 +112,7 @@ def _without_room(
     before and receives nothing is not the plan's fault."""
     nodes = {node.name: node for node in problem.nodes}
     there, requested = _requests_by_node(problem, {move.target for move in moves}, gone)
-    where = {move.pod: pods[move.pod].node for move in moves}
+    where = {move.pod: None if move.pod in gone else pods[move.pod].node for move in moves}
     for move in moves:
         pod, node, source = pods[move.pod], nodes[move.target], where[move.pod]
         request = thousandths(pod.request)

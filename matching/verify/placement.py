@@ -3,7 +3,7 @@ shares of the largest node. Requests, and what they may take, are in whole units
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress
 from operator import attrgetter, not_
@@ -80,10 +80,9 @@ class Placement:
     def fixed_count(self) -> Ints:
         return np.bincount(self._fixed_at[self._fixed_at != NO_NODE], minlength=len(self.nodes)).astype(int)
 
-    @cached_property
-    def fixed_pods(self) -> list[tuple[Pod, int]]:
+    def fixed_pods(self) -> Iterator[tuple[Pod, int]]:
         """The pods that cannot move, each with its node or NO_NODE."""
-        return list(zip(self._fixed, self._fixed_at.tolist(), strict=True))
+        return zip(self._fixed, self._fixed_at.tolist(), strict=True)
 
     @cached_property
     def no_execute(self) -> Flags:

@@ -197,7 +197,8 @@ class _Turn:
         return same and bool(pod.workload) and not pod.leaving
 
     def _replicas(self, node: Node) -> int:
-        """Four for each other replica on the node, two for each in its zone."""
+        """Four for each other replica on the node, two for each in its zone. In the scope affected a pod that is not
+        movable may have made room, so it counts where it ends."""
         where = self._now() | {pod.key: self.ends.get(pod.key) for pod in self.above}
         if self.problem.options.scope is Scope.AFFECTED:
             fixed = [pod for pod in self.problem.pods if not _movable(self.problem, pod)]

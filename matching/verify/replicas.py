@@ -7,6 +7,7 @@ Of a pending or unhappy pod without topology spread of its own, each other repli
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from matching.problem import Pod
 from matching.verify.placement import NO_NODE, Flags, Ints, Matrix, Placement
 
 _ZONE = "topology.kubernetes.io/zone"
+_NONE: Ints = np.zeros(0, dtype=int)
 
 
 class Replicas:
@@ -22,20 +24,13 @@ class Replicas:
         pods = placement.pods if placement.options.soft_weight else []
         asked = [row for row, pod in enumerate(pods) if _is_spread(pod)]
         names = {pods[row].workload for row in asked}
-        self._rows: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        self._fixed: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        self._rows = _by_workload(names, enumerate(pods))
+        self._fixed = _by_workload(names, ((node, pod) for pod, node in placement.fixed_pods()))
         """By workload: the rows of its movable pods, the nodes of the others."""
-        for row, pod in enumerate(pods if names else []):
-            if pod.workload in names and not pod.leaving:
-                self._rows[pod.namespace, pod.workload].append(row)
-        for pod, node in placement.fixed_pods if names else []:
-            if pod.workload in names and not pod.leaving:
-                self._fixed[pod.namespace, pod.workload].append(node)
         self.any: Flags = np.zeros(len(placement.pods), dtype=bool)
         """By row."""
         for row in asked:
-            key = (pods[row].namespace, pods[row].workload)
-            self.any[row] = len(self._rows[key]) + len(self._fixed[key]) > 1
+            self.any[row] = len(_found(self._rows, pods[row])) + len(_found(self._fixed, pods[row])) > 1
         zones = [node.labels.get(_ZONE, "") for node in placement.nodes]
         self._zone: Ints = np.unique(["", *zones], return_inverse=True)[1][1:]
         """By node; 0 without the label."""
@@ -54,13 +49,27 @@ class Replicas:
     def _others(self, row: int) -> Ints:
         """The nodes of the other replicas: of those that rank above where they end, of the rest where they were."""
         pod, placement = self._placement.pods[row], self._placement
-        rows = np.array([each for each in self._rows[pod.namespace, pod.workload] if each != row], dtype=int)
+        rows = _found(self._rows, pod)
+        rows = rows[rows != row]
         at = np.where(rows < row, placement.end[rows], placement.current[rows])
-        every: Ints = np.concatenate([at, np.array(self._fixed[pod.namespace, pod.workload], dtype=int)])
+        every: Ints = np.concatenate([at, _found(self._fixed, pod)])
         there: Ints = every[every != NO_NODE]
         return there
 
 
+def _by_workload(names: set[str], numbered: Iterable[tuple[int, Pod]]) -> dict[tuple[str, str], Ints]:
+    """The numbers of the pods that are not being deleted, of workloads with those names."""
+    numbers: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, pod in numbered if names else ():
+        if pod.workload in names and not pod.leaving:
+            numbers[pod.namespace, pod.workload].append(number)
+    return {key: np.array(each, dtype=int) for key, each in numbers.items()}
+
+
+def _found(by_workload: dict[tuple[str, str], Ints], pod: Pod) -> Ints:
+    return by_workload.get((pod.namespace, pod.workload), _NONE)
+
+
 def _is_spread(pod: Pod) -> bool:
-    own = pod.rules.spread or pod.rules.preferred.spread
-    return bool(pod.workload) and not own and (pod.node is None or not pod.happy)
+    needs_node = pod.node is None or not pod.happy
+    return needs_node and bool(pod.workload) and not (pod.rules.spread or pod.rules.preferred.spread)

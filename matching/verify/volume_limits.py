@@ -58,19 +58,22 @@ class VolumeLimitsByNode:
         ).reshape(len(drivers), len(nodes))
         self._attached: Ints = np.zeros_like(self._limits)
         """By driver and node."""
-        self._volumes = [{each for each in pod.volumes if each.driver in self._row} for pod in placement.pods]
-        self.involved: Flags = np.array([bool(each) for each in self._volumes], dtype=bool)
+        limited = ((row, pod.volumes) for row, pod in enumerate(placement.pods if drivers else ()) if pod.volumes)
+        self._volumes = {row: {each for each in volumes if each.driver in self._row} for row, volumes in limited}
+        """By row of a pod that has any."""
+        self.involved: Flags = np.zeros(len(placement.pods), dtype=bool)
         """By row."""
+        self.involved[[row for row, volumes in self._volumes.items() if volumes]] = True
         self._counted: defaultdict[Volume, set[int]] = defaultdict(set)
         """The nodes on which a volume is counted."""
         self._used: defaultdict[Volume, set[int]] = defaultdict(set)
         """The nodes on which a pod uses it."""
-        rows, index = {pod.key for pod in placement.pods}, {node.name: at for at, node in enumerate(nodes)}
         for at, node in enumerate(nodes):
             self._attach(node.attached, at)
-        for pod in placement.problem.pods:
+        index = {node.name: at for at, node in enumerate(nodes)}
+        for pod, _ in placement.fixed_pods() if drivers else ():
             end = index.get(ends.get(pod.key) or "", NO_NODE)
-            if pod.volumes and pod.key not in rows and end != NO_NODE:
+            if pod.volumes and end != NO_NODE:
                 self._use(pod.volumes, end)
 
     def allowed(self, row: int) -> Flags:

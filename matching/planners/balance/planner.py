@@ -94,7 +94,6 @@ class BalancePlanner:
 
 def _executable(state: BalanceState, costs: MoveCosts, start: Ints) -> Outcome:
     """What the search found, as far as it can be carried out and gains something. The state is left there."""
-
     arrays = state.prepared.arrays
 
     def worth(at: Ints) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from matching.model.arrays import share_of_room
 from matching.model.ledger import Ledger
 from matching.planning.executable import instead_of
 from matching.planning.move_order import order_of_placement
-from matching.planning.outcome import Choice
+from matching.planning.outcome import Choice, with_placement
 from matching.planning.prepared import PreparedProblem
 from matching.preferences import DECIMALS
 from matching.problem import TOLERANCE, Availability
@@ -114,8 +114,7 @@ def with_fewer_blocking_pairs(prepared: PreparedProblem, choosers: Mask, choice:
         return choice
     staying = np.flatnonzero(choosers & (at == prepared.arrays.current)).tolist()
     kept = frozenset(pod for pod in staying if _was_kept(prepared, choice, pod))
-    headroom = {pod: given for pod, given in choice.headroom.items() if at[pod] == choice.at[pod]}
-    found = instead_of(prepared, choice, at) if stuck else replace(choice, at=at, headroom=headroom)
+    found = instead_of(prepared, choice, at) if stuck else with_placement(choice, at)
     return replace(found, chose=choosers, kept_on_node=kept)
 
 

@@ -162,14 +162,10 @@ def explained_by_planner(
     for pod in by_value(arrays, prepared.ranking, np.flatnonzero((at != arrays.current) & (at != NOWHERE))):
         rejected = _rejected_nodes(prepared, ledger, pod, int(at[pod]), reasons) if len(moves) < MOST_EXPLAINED else ()
         target = arrays.nodes[int(at[pod])].name
-        rank, why = (
-            _redirected(prepared, pod, at, reasons)
-            if pod in choice.redirected
-            else (
-                reasons.rank(pod),
-                reasons.why_moved(pod),
-            )
-        )
+        if pod in choice.redirected:
+            rank, why = _redirected(prepared, pod, at, reasons)
+        else:
+            rank, why = reasons.rank(pod), reasons.why_moved(pod)
         moves[pod] = _planned(arrays.pods[pod], target, rank, why, rejected)
     without_node = np.flatnonzero((arrays.pending | (arrays.current != NOWHERE)) & (at == NOWHERE)).tolist()
     return moves, [no_node(prepared, ledger, pod) for pod in without_node]

@@ -30,11 +30,10 @@ KEPT_ON_NODE = "kept here: no other node had room for its requests"
 def stays(prepared: PreparedProblem, outcome: Outcome) -> tuple[Stay, ...]:
     """By name. Where only a few pods are in scope, all others stay for one reason and are written once."""
     arrays = prepared.arrays
-    out_of_scope = (
-        ~prepared.movable & ~arrays.fixed & (outcome.choice.at == arrays.current) & (arrays.current != NOWHERE)
-    )
-    others = (outcome.choice.at == arrays.current) & ~out_of_scope
-    pods = np.flatnonzero(others & ~arrays.without_node)
+    staying = outcome.choice.at == arrays.current
+    out_of_scope = staying & ~prepared.movable & ~arrays.fixed & (arrays.current != NOWHERE)
+    out_of_scope[list(outcome.choice.given_up)] = False
+    pods = np.flatnonzero(staying & ~out_of_scope & ~arrays.without_node)
     written = list(prepared.shared.staying(_out_of(prepared.problem.options.scope))) if out_of_scope.any() else []
     if not written:
         return tuple(_written(prepared, outcome, pods))

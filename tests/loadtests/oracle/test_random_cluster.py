@@ -28,7 +28,7 @@ MARKS = {
     Feature.RESIZE: "PodResizePending",
     Feature.NOMINATED: '"nominatedNodeName"',
     Feature.POD_RESOURCES: '"resources": {"requests": {"cpu": "6"',
-    Feature.HELPERS: '"overhead"',
+    Feature.INIT_CONTAINERS: '"overhead"',
     Feature.EXTENDED_RESOURCES: "hugepages-2Mi",
     Feature.HUGE_NODES: "6Ti",
     Feature.FULL_NODES: "1073741825",

@@ -82,6 +82,13 @@ def test_zones_come_before_fit_and_nodes_before_zones() -> None:
     assert ends == ["a1", "b1", "a2", "a3"]
 
 
+def test_nodes_with_an_empty_zone_share_none() -> None:
+    """For the certificate, too."""
+    nodes = [replace(_node(name, cpu), labels={ZONE: ""}) for name, cpu in (("a1", 4.0), ("a2", 5.0))]
+    pods = [_pod("web-1", node="a1"), _pod("web-2")]
+    assert _ends(pods, [*nodes, _node("b1", 16.0, "b")], scope=Scope.PENDING)[1] == "a2"
+
+
 def test_replicas_end_evenly_on_equal_nodes() -> None:
     nodes = [_node(f"n{at}", 16.0, "ab"[at % 2]) for at in range(4)]
     ends = _ends([_pod(f"web-{at}") for at in range(8)], nodes, scope=Scope.PENDING)

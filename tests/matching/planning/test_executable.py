@@ -19,7 +19,8 @@ from matching.planning.executable import executable
 from matching.planning.move_order import order_moves
 from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem, prepare
-from matching.problem import Node, Pod, Problem
+from matching.planning.reasons.stays import stays
+from matching.problem import Node, Pod, Problem, Scope
 from matching.registry import known_planners, load_planner
 from matching.testing import full_problem, problem_with_pod_rules, random_problem
 from matching.verify import certify
@@ -134,6 +135,14 @@ def test_a_ring_without_slack_is_given_up_and_said(swap: Callable[..., Problem],
     assert found.cause is BlockingCause.MOVE_ORDER
 
 
+def test_a_happy_pod_that_cannot_make_room_says_so(swap: Callable[..., Problem], node: Make) -> None:
+    """Also where only unhappy pods are in scope."""
+    problem = swap(node("n2", 2, 2))
+    prepared = prepare(replace(problem, options=replace(problem.options, scope=Scope.AFFECTED)))
+    reasons = {stay.pod: stay.reason for stay in stays(prepared, executable(prepared, _outcome(prepared, [0, 1, 0])))}
+    assert reasons["default/small"].startswith("kept here: n0 has no room for it")
+
+
 def test_without_an_objective_no_pod_goes_where_the_planner_did_not_send_it(
     swap: Callable[..., Problem], node: Make
 ) -> None:
@@ -156,6 +165,21 @@ def test_a_pending_pod_goes_elsewhere_when_its_node_is_not_freed(pod: Make, node
     prepared = prepare(problem(pods, [node("n0"), node("n1"), node("n2", 5, 5)]))
     found = executable(prepared, _outcome(prepared, [1, 0, 0]))
     assert (found.order, found.choice.at.tolist()) == ((2,), [0, 1, 2])
+
+
+def test_it_keeps_away_from_its_replicas(pod: Make, node: Make, problem: Make) -> None:
+    """n2 would be less loaded than n3."""
+    pods = [
+        pod("a", 8, node="n0"),
+        pod("b", 8, node="n1"),
+        pod("new", 5, workload="web"),
+        pod("old", 1, node="n2", workload="web"),
+        pod("other", 2, node="n3"),
+    ]
+    prepared = prepare(problem(pods, [node(f"n{at}") for at in range(4)]))
+    at = executable(prepared, _outcome(prepared, [1, 0, 0, 2, 3])).choice.at
+    names = {each.key: prepared.arrays.nodes[end].name for each, end in zip(prepared.arrays.pods, at, strict=True)}
+    assert names["default/new"] == "n3"
 
 
 def test_nobody_arrives_where_a_ring_keeps_the_load(pod: Make, node: Make, problem: Make) -> None:

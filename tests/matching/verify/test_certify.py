@@ -163,3 +163,12 @@ def test_all_pairs_are_counted_and_the_first_named(pod: Make, node: Make, proble
     assert len(found.blocking) == 100
     assert (found.blocking[0].pod, found.blocking[0].node) == ("default/p0", "n00")
     assert found.blocking[-1].node == "n09"
+
+
+def test_a_pod_that_both_moves_and_loses_its_node_frees_its_room_once(pod: Make, node: Make, problem: Make) -> None:
+    """It would make room for `b` if it left n twice."""
+    pods = [pod("a", 4, node="n"), pod("rock", 4, node="n"), pod("b", 8, node="m")]
+    case = problem(pods, [node("n"), node("m", 20, 20)])
+    moves, stays, unplaced = [_move("a", "n", "m"), _move("b", "m", "n")], [_stay("rock", "n")], [_unplaced("a")]
+    expected = "default/b: at its turn n has no room: requests of cpu add up to 12, allocatable is 10"
+    assert expected in certify(case, moves, stays, unplaced).violations
