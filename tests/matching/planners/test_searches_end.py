@@ -101,7 +101,8 @@ def test_every_search_ends(name: str, steps: _Steps) -> None:
     for seed in range(CLUSTERS):
         problem = _cluster(seed)
         steps.left = STEPS * len(problem.pods) * len(problem.nodes)
-        planner.plan(problem)
+        plan = planner.plan(problem)
+        assert len(plan.moves) + len(plan.stays) + len(plan.unplaced) == len(problem.pods)
 
 
 def test_a_search_that_does_not_end_is_noticed(steps: _Steps) -> None:
