@@ -63,7 +63,7 @@ def _path(path: str, operation: Json) -> str:
     return (
         f'<article class="panel" id="{escape(operation["operationId"])}">'
         f'<h3><span class="pill">GET</span> <code>{link}</code></h3><p>{_text(operation["summary"])}.</p>{described}'
-        f"{_table(('parameter', 'type', 'bounds', ''), parameters) if parameters else ''}"
+        f"{_table(('parameter', 'type', 'bounds', 'meaning'), parameters) if parameters else ''}"
         f"{_table(('status', 'when', 'answer'), answers)}</article>"
     )
 

@@ -47,6 +47,7 @@ class OverviewQuery(NoQuery):
     nodes: Annotated[Whole, Field(ge=1, le=5000)] = 100
     """Nodes per page."""
     page: Page = 1
+    """Which page, from 1."""
     chips: Annotated[Whole, Field(ge=1, le=1000)] | None = None
     """Pods per node. By default fewer where not all nodes are shown."""
     search: Name = ""
@@ -59,6 +60,7 @@ class PodsQuery(NoQuery):
     limit: Annotated[Whole, Field(ge=1, le=500)] = 50
     """Pods per page."""
     page: Page = 1
+    """Which page, from 1."""
     search: Name = ""
     """A part of the namespace and name."""
     node: Name = ""
