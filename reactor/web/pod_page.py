@@ -8,6 +8,7 @@ from matching.explain import explain
 from matching.plan import Plan
 from matching.problem import Problem
 from reactor.cluster.records import Pod
+from reactor.cluster.view import ClusterView
 from reactor.decision.decide import Trigger, Wait, decide, decide_for
 from reactor.decision.eligibility import Eligibility
 from reactor.planning.problems import rematch_problem
@@ -37,8 +38,6 @@ def pod_view(
     history: tuple[HistoryEntry, ...] = (),
 ) -> PodView:
     snapshot, settings = eligibility.snapshot, eligibility.settings
-    ineligible = eligibility.why_not(pod)
-    workload = snapshot.cluster.workload_of(pod)
     return PodView(
         uid=pod.uid,
         namespace=pod.namespace,
@@ -48,16 +47,28 @@ def pod_view(
         ready=pod.ready,
         restarts=sum(container.restarts for container in pod.containers),
         created=pod.created,
-        workload=f"{workload.kind} {workload.name}" if workload else "",
+        workload=workload_text(pod, snapshot.cluster),
         scheduler=pod.scheduler_name,
         managed=eligibility.management.covers(pod),
-        fixed="" if ineligible is None else str(ineligible),
+        fixed=fixed_text(pod, eligibility),
         happiness=_evidence(pod, snapshot, evidence, settings),
         resources=_resources(pod, snapshot),
         decision=_decision(pod, eligibility),
         placement=placement,
         history=history,
     )
+
+
+def workload_text(pod: Pod, cluster: ClusterView) -> str:
+    """Kind and name; empty without a workload."""
+    workload = cluster.workload_of(pod)
+    return f"{workload.kind} {workload.name}" if workload else ""
+
+
+def fixed_text(pod: Pod, eligibility: Eligibility) -> str:
+    """Why the pod may not be moved; empty when it may."""
+    ineligible = eligibility.why_not(pod)
+    return "" if ineligible is None else str(ineligible)
 
 
 def placement_now(pod: Pod, eligibility: Eligibility) -> PlacementView | None:

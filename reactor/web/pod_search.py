@@ -9,6 +9,7 @@ from heapq import nsmallest
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.decision.eligibility import Eligibility
+from reactor.web.pod_page import fixed_text, workload_text
 from reactor.web.query import FindQuery
 from reactor.web.view import FoundPod, FoundPods
 
@@ -81,8 +82,6 @@ def _found(pod: Pod, eligibility: Eligibility) -> FoundPod:
     snapshot = eligibility.snapshot
     failing = snapshot.happiness.get(pod.uid)
     probed = pod.node is not None and any(container.liveness for container in pod.containers)
-    ineligible = eligibility.why_not(pod)
-    workload = snapshot.cluster.workload_of(pod)
     return FoundPod(
         uid=pod.uid,
         namespace=pod.namespace,
@@ -90,8 +89,8 @@ def _found(pod: Pod, eligibility: Eligibility) -> FoundPod:
         node=pod.node,
         phase=pod.status,
         ready=pod.ready,
-        workload=f"{workload.kind} {workload.name}" if workload else "",
+        workload=workload_text(pod, snapshot.cluster),
         happiness=failing.probability if failing else 1.0 if probed else None,
         happy=failing is None or not failing.unhappy,
-        fixed="" if ineligible is None else str(ineligible),
+        fixed=fixed_text(pod, eligibility),
     )
