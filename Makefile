@@ -37,7 +37,7 @@ demo: $(READY) ## both arms without a person, as JSON (about 4 minutes)
 	@exec $(BIN)/rematch demo --headless --duration 120s -o json
 
 test: $(READY) ## the fast suite: no root, no Go, no network
-	$(BIN)/python -m pytest -m "not browser and not cluster and not nodes"
+	$(BIN)/python -m pytest -m "not browser and not cluster and not nodes" -n 2 --dist loadscope
 
 test-browser: $(READY) ## the dashboard in a real headless Chromium
 	$(BIN)/python -m pytest -m browser tests/browser

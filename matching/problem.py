@@ -146,6 +146,10 @@ class Strategy(StrEnum):
     """How a running pod is moved."""
 
     EVICT = "evict"
+    SCALE_SURGE = "scaleSurge"
+    """One replica more, then one less: the old pod runs until the new one is available."""
+    RELEASE_SURGE = "releaseSurge"
+    """Its ReplicaSet lets the old pod go and makes another one; the old pod runs until that one is available."""
 
 
 @dataclass(frozen=True, slots=True)

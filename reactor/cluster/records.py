@@ -143,6 +143,12 @@ class Event(Struct, frozen=True, gc=False):
     involved_kind: str = "Pod"
 
 
+class LabelSelector(Struct, frozen=True, gc=False):
+    """matchLabels and matchExpressions as requirements; without any it selects everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+
 class Workload(Struct, frozen=True, gc=False):
     """A ReplicaSet, Deployment, StatefulSet, DaemonSet or Job."""
 
@@ -153,12 +159,33 @@ class Workload(Struct, frozen=True, gc=False):
     resource_version: str
     owner: Owner | None = None
     replicas: int = 0
-
-
-class LabelSelector(Struct, frozen=True, gc=False):
-    """matchLabels and matchExpressions as requirements; without any it selects everything."""
-
-    requirements: tuple[Requirement, ...] = ()
+    generation: int = 0
+    observed_generation: int = 0
+    """Of the status. Below `generation` the controller has not seen the newest spec."""
+    existing: int = 0
+    """`status.replicas`, `readyReplicas`, `availableReplicas` and `updatedReplicas`."""
+    ready: int = 0
+    available: int = 0
+    updated: int = 0
+    terminating: int | None = None
+    """`status.terminatingReplicas`; None where the API server does not say."""
+    paused: bool = False
+    update_strategy: str = ""
+    """RollingUpdate, Recreate or OnDelete."""
+    max_surge: int = 0
+    """As a number of pods: a percentage is rounded up, that of `max_unavailable` down."""
+    max_unavailable: int = 0
+    min_ready_seconds: int = 0
+    current_revision: str = ""
+    """Of a StatefulSet, as is `update_revision`."""
+    update_revision: str = ""
+    replicas_managers: tuple[str, ...] = ()
+    """Who last wrote `spec.replicas`, by field manager, Rematch's own excluded."""
+    gitops: str = ""
+    """The label or annotation by which a GitOps tool tracks the object; empty without one."""
+    rules: Rules | None = None
+    """The template's, of a ReplicaSet or StatefulSet with replicas. A moved pod may carry a hint of ours in its own."""
+    selector: LabelSelector | None = None
 
 
 class PodDisruptionBudget(Struct, frozen=True, gc=False):
@@ -170,6 +197,32 @@ class PodDisruptionBudget(Struct, frozen=True, gc=False):
     resource_version: str
     selector: LabelSelector | None
     disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    never: bool = False
+    """`maxUnavailable: 0` or `minAvailable: 100%`: it allows no disruption in principle, not only now."""
+    always_allows_unhealthy: bool = False
+    """`unhealthyPodEvictionPolicy: AlwaysAllow`."""
+
+
+class HorizontalPodAutoscaler(Struct, frozen=True, gc=False):
+    uid: str
+    namespace: str
+    name: str
+    resource_version: str
+    target_kind: str
+    target_name: str
+
+
+class ResourceQuota(Struct, frozen=True, gc=False):
+    """`left` is hard less used, by the names of the quota (`pods`, `requests.cpu`); a quota with scopes is left out."""
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: str
+    left: Mapping[str, float] = {}
 
 
 class Namespace(Struct, frozen=True, gc=False):
@@ -270,4 +323,6 @@ Record = (
     | CsiNode
     | VolumeAttachment
     | ConfigMap
+    | HorizontalPodAutoscaler
+    | ResourceQuota
 )

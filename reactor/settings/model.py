@@ -63,6 +63,7 @@ class _Section(BaseModel):
 
 class Mode(StrEnum):
     OBSERVE = "observe"
+    BIND = "bind"
     ACT = "act"
 
 
@@ -75,6 +76,27 @@ class Managed(_Section):
     """As kubectl's -l: `app=web,tier in (a,b),!canary`; empty selects all."""
     scheduler_name: str | None = None
     """Only pods with this spec.schedulerName; unset means any."""
+    any_scheduler_namespaces: tuple[NamespaceName | Literal["*"], ...] = ()
+    """Namespaces in which pods of other schedulers are moved, too; `*` means every namespace. Elsewhere only pods with
+    `schedulerName` (below) are moved."""
+
+
+class SteeringMode(StrEnum):
+    AUTO = "auto"
+    POLICY = "policy"
+    BINDER = "binder"
+    NONE = "none"
+
+
+class Placement(_Section):
+    """How the replacement of a moved pod gets to the planned node."""
+
+    steering: SteeringMode = SteeringMode.AUTO
+    """`policy`: a PlacementHint and a MutatingAdmissionPolicy make the pod's own scheduler prefer the planned node.
+    `binder`: only pods with `schedulerName` (below) are moved, and Rematch binds them. `auto`: the policy if it works
+    here, else the binder. `none`: evict without steering and report where the replacement landed."""
+    pins_beside_autoscaler: bool = False
+    """Allow a hard hint (a nodeSelector for the pod's life) as the second try in clusters with a node autoscaler."""
 
 
 class Happiness(_Section):
@@ -142,7 +164,18 @@ class Planner(_Section):
     """Most moves in one namespace in one plan."""
 
 
+class StrategyName(StrEnum):
+    SCALE_SURGE = "scaleSurge"
+    RELEASE_SURGE = "releaseSurge"
+    EVICT = "evict"
+
+
 class Execution(_Section):
+    strategies: tuple[StrategyName, ...] = (StrategyName.SCALE_SURGE, StrategyName.RELEASE_SURGE, StrategyName.EVICT)
+    """The ways of moving a pod that are allowed, the preferred one first. A surge starts the replacement before the old
+    pod ends."""
+    evict_single_replicas: bool = False
+    """Evict the only ready pod of a workload where no surge is possible. Its requests fail meanwhile."""
     max_moves_in_flight: Annotated[int, Field(ge=1)] = 1
     """Moves in flight at once; never two of one workload."""
     ready_deadline: PositiveSeconds = 180.0
@@ -256,10 +289,12 @@ class Settings(_Section):
     api_version: Literal["rematch/v1alpha1"] = "rematch/v1alpha1"
     kind: Literal["Settings"] = "Settings"
     mode: Mode = Mode.OBSERVE
-    """`observe` plans, records and writes Events, and evicts and binds nothing; `act` carries the plans out."""
+    """`observe` plans, records and writes Events, and evicts and binds nothing. `bind` also binds pending pods, and
+    evicts nothing: the emergency stop. `act` carries the plans out."""
     scheduler_name: str = "rematch"
     """Rematch binds pods with this spec.schedulerName, and for now moves only them."""
     managed: Managed = Managed()
+    placement: Placement = Placement()
     happiness: Happiness = Happiness()
     triggers: Triggers = Triggers()
     decision: Decision = Decision()

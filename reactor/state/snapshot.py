@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reactor.cluster.records import Pod
@@ -11,6 +11,7 @@ from reactor.cluster.view import ClusterView
 from reactor.signals.usage import UsageView
 from reactor.state.happiness import PodHappiness
 from reactor.state.moves import ActiveMoves
+from reactor.state.steering import SteeringStatus
 
 MEASURED = ("cpu", "memory")
 """The axes that are measured; all others are known by requests only."""
@@ -32,6 +33,7 @@ class Snapshot:
     """By pod UID. Only pods with failed probes can be unhappy, so only they are here."""
     moves: ActiveMoves
     needs: Needs = Needs.METRICS
+    steering: SteeringStatus = field(default_factory=SteeringStatus)
 
     def unhappy_pods(self) -> list[Pod]:
         pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)
