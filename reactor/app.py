@@ -32,6 +32,7 @@ from reactor.record.recorder import Recorder, WatchRecorder
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner import make_planner
 from reactor.settings.source import watch_file
+from reactor.signals.prometheus import PrometheusAccess
 from reactor.state.live_state import State
 from reactor.work_queue import WorkQueue
 from storage import StorageError
@@ -59,6 +60,9 @@ class Options:
     """Read happiness and past moves from this store instead, and leave it as it is."""
     share_store: bool = False
     """Use the store even if another process holds its lock."""
+    prometheus: PrometheusAccess = field(default_factory=PrometheusAccess)
+    planner_function: str = ""
+    """`package.module:function` of the planner `function`."""
     own_process: bool = False
     """The controller is alone in this process, so it may configure the garbage collector."""
 
@@ -178,7 +182,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
     """Opened in the order of their dependencies, closed in the reverse order. Writes no row before it runs."""
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
-        settings = ActiveSettings(options.settings_file, options.mode, clock)
+        settings = ActiveSettings(options.settings_file, options.mode, clock, options.planner_function)
         alone = stack.enter_context(locked(options.store))
         if not alone and not options.share_store:
             raise StorageError(
@@ -210,7 +214,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             connection=connection,
             settings=settings,
             watch=ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock)),
-            metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments),
+            metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments, options.prometheus),
             maintenance=StoreMaintenance(state, store, controller.recorder, settings.get, clock, instruments),
             compilation=KernelCompilation(state, clock),
         )

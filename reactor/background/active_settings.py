@@ -33,15 +33,15 @@ class RevisionReport:
 
 
 class ActiveSettings:
-    def __init__(self, file: Path | None, mode: Mode | None, clock: Clock) -> None:
+    def __init__(self, file: Path | None, mode: Mode | None, clock: Clock, planner_function: str = "") -> None:
         """From the file, else the defaults until a ConfigMap comes. `mode` overrides every revision."""
         self._mode = mode
         self._report: RevisionReport | None = None
         self._config_map: ConfigMap | None = None
         if file is None:
-            self.source = SettingsSource.from_defaults(clock, self._accepted, self._refused)
+            self.source = SettingsSource.from_defaults(clock, self._accepted, self._refused, planner_function)
         else:
-            self.source = SettingsSource.from_file(file, clock, self._accepted, self._refused)
+            self.source = SettingsSource.from_file(file, clock, self._accepted, self._refused, planner_function)
         self._settings = self._with_mode(self.source.current.settings)
 
     def report_to(self, report: RevisionReport) -> None:

@@ -20,7 +20,7 @@ from reactor.record.metrics import Instruments
 from reactor.settings.model import Metrics, Settings
 from reactor.signals.measurements import MetricsSource
 from reactor.signals.metrics_api import MetricsApiSource
-from reactor.signals.prometheus import PrometheusSource
+from reactor.signals.prometheus import PrometheusAccess, PrometheusSource
 from reactor.state.live_state import State
 from reactor.work_queue import BATCH
 from storage.rows import SampleRow
@@ -49,13 +49,14 @@ class MetricsCollector:
         settings: Callable[[], Settings],
         clock: Clock,
         instruments: Instruments,
+        prometheus: PrometheusAccess | None = None,
     ) -> None:
         self._state = state
         self._store = store
         self._settings = settings
         self._clock = clock
         self._instruments = instruments
-        self._prometheus = PrometheusSource()
+        self._prometheus = PrometheusSource(prometheus)
         self._metrics_api = MetricsApiSource(reader, clock, state.yield_to_cycle)
         self.problems: dict[MetricsSource, str] = {}
         """The current problem of each source, as text."""

@@ -32,6 +32,19 @@ def _cluster_options(command: F) -> F:
     )(command)
 
 
+def _process_options(command: F) -> F:
+    """What settings may not name: files, credentials and code."""
+    file = click.Path(path_type=Path, dir_okay=False)
+    for name, kind, text in (
+        ("--planner-function", str, "package.module:function that the planner `function` calls."),
+        ("--prometheus-ca-file", file, "Certificate authority of an https Prometheus."),
+        ("--prometheus-token-host", str, "https://HOST[:PORT], the only server that gets the token."),
+        ("--prometheus-token-file", file, "Bearer token for Prometheus, read for every query."),
+    ):
+        command = click.option(name, type=kind, help=text)(command)
+    return command
+
+
 def _output_option(*formats: str) -> Callable[[F], F]:
     return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True)
 
@@ -71,6 +84,7 @@ _server_option = click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 @click.option("--log-format", type=click.Choice(["auto", "json", "console"]), default="auto", show_default=True)
+@_process_options
 @_cluster_options
 def run(**options: Any) -> None:
     """Run the controller: it watches, decides and plans, and with `mode: act` it moves pods.
@@ -127,6 +141,7 @@ def run(**options: Any) -> None:
     help="A controller's store: happiness and past moves are read from it. With --apply the plan and its moves are"
     f" recorded in it, by default in {DEFAULT_STORE}.",
 )
+@_process_options
 @_cluster_options
 def plan(**options: Any) -> None:
     """Make one plan: which pods should move to which nodes, and why.

@@ -20,6 +20,7 @@ from reactor.cluster.watch import WatchState
 from reactor.errors import ClusterError, InputError, SettingsError
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode, Settings
+from reactor.signals.prometheus import PrometheusAccess
 from reactor.state.snapshot import Needs
 
 CONFIG_MAP = ObjectName("rematch", "rematch")
@@ -52,6 +53,10 @@ def _options(request: PlanRequest, store: Path, *, share_store: bool = False) ->
         config_map=None if request.settings_file is not None else request.configmap or CONFIG_MAP,
         dry_run=not request.apply,
         mode=Mode.ACT if request.apply else Mode.OBSERVE,
+        prometheus=PrometheusAccess(
+            request.prometheus_token_file, request.prometheus_token_host or "", request.prometheus_ca_file
+        ),
+        planner_function=request.planner_function or "",
     )
 
 

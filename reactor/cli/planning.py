@@ -22,7 +22,7 @@ from reactor.settings.document import read_document, read_file
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode, Settings
 from reactor.settings.model import Planner as PlannerSettings
-from reactor.settings.planner import make_planner, planner_errors
+from reactor.settings.planner import FUNCTION, make_planner, planner_errors
 from reactor.state.snapshot import Snapshot
 
 
@@ -45,6 +45,10 @@ class PlanRequest:
     store: Path | None
     default_store: Path
     """Where --apply records without --store."""
+    prometheus_token_file: Path | None
+    prometheus_token_host: str | None
+    prometheus_ca_file: Path | None
+    planner_function: str | None
     kubeconfig: str | None
     context: str | None
 
@@ -77,6 +81,8 @@ def requested_settings(request: PlanRequest, settings: Settings, planner: Planne
     fields = before.model_dump() | {key: value for key, value in given.items() if value is not None}
     if fields["name"] != before.name:
         fields["parameters"] = {}
+    if fields["name"] == FUNCTION and request.planner_function:
+        fields["parameters"] = {"path": request.planner_function}
     fields["parameters"] = _with_parameters(fields["parameters"], request.parameters)
     update: dict[str, Any] = {"planner": PlannerSettings.model_validate(fields)}
     if request.scheduler_name:

@@ -14,6 +14,7 @@ from reactor.cli.stopping import until_stopped
 from reactor.cluster.kinds import ObjectName
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
+from reactor.signals.prometheus import PrometheusAccess
 from reactor.web.server import serve
 
 log = structlog.get_logger(__name__)
@@ -29,6 +30,10 @@ class RunOptions:
     port: int
     log_level: str
     log_format: str
+    prometheus_token_file: Path | None
+    prometheus_token_host: str | None
+    prometheus_ca_file: Path | None
+    planner_function: str | None
     kubeconfig: str | None
     context: str | None
 
@@ -49,6 +54,10 @@ async def _run(options: RunOptions) -> None:
         config_map=options.configmap,
         dry_run=options.dry_run,
         mode=Mode.OBSERVE if options.dry_run else None,
+        prometheus=PrometheusAccess(
+            options.prometheus_token_file, options.prometheus_token_host or "", options.prometheus_ca_file
+        ),
+        planner_function=options.planner_function or "",
         own_process=True,
     )
     async with open_controller(start) as live, serve(live, options.bind, options.port) as url:

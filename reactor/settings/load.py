@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from reactor.errors import FieldError, SettingsError
 from reactor.settings.document import Writer, nearest, path_of, read_document
 from reactor.settings.model import Settings
-from reactor.settings.planner import planner_errors
+from reactor.settings.planner import FUNCTION, planner_errors, with_function
 
 CONFIG_MAP_KEY = "settings.yaml"
 
@@ -26,14 +26,22 @@ _NOUNS = {
     "array": "a list",
     "object": "a mapping of keys to values",
 }
+_FLAGS = {
+    "metrics.prometheus.tokenFile": "--prometheus-token-file FILE --prometheus-token-host https://HOST",
+    "metrics.prometheus.caFile": "--prometheus-ca-file FILE",
+}
+"""Keys of earlier versions that are flags of the process now: settings name no file and no credential."""
 _KEY_STEP = "[key]"
 """pydantic's last step of a path when the error is in the key of a mapping, not in its value."""
 
 
-def parse_settings(text: str, source: str) -> Settings:
-    """A settings document or the manifest of a ConfigMap with one, in YAML or JSON. `source` is for error messages."""
+def parse_settings(text: str, source: str, planner_function: str | None = None) -> Settings:
+    """A settings document or the manifest of a ConfigMap with one, in YAML or JSON. `source` is for error messages.
+
+    `planner_function` is the flag of the process, empty without one; None where another process will use the settings.
+    """
     try:
-        return _validated(_settings_tree(text))
+        return _validated(_settings_tree(text), planner_function)
     except SettingsError as error:
         raise SettingsError(error.problems, source) from None
 
@@ -68,13 +76,15 @@ def _mapping(tree: Any) -> dict[str, Any]:
     return tree
 
 
-def _validated(tree: dict[str, Any]) -> Settings:
+def _validated(tree: dict[str, Any], planner_function: str | None) -> Settings:
     # As JSON, because pydantic is strict about types there without refusing lists for tuples and text for enums.
     text = json.dumps(_without_unset(tree, Settings))
     try:
         settings = Settings.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         raise SettingsError([*field_errors(error), *_planner_errors_of_the_rest(tree, error)]) from None
+    if settings.planner.name == FUNCTION:
+        return with_function(settings, planner_function)
     if problems := planner_errors(settings):
         raise SettingsError(problems)
     return settings
@@ -121,6 +131,8 @@ def _field_error(details: ErrorDetails, schema: dict[str, Any]) -> FieldError:
 
 def _message(details: ErrorDetails, steps: list[str | int], schema: dict[str, Any]) -> str:
     kind = details["type"]
+    if kind == "extra_forbidden" and (flag := _FLAGS.get(path_of(steps))):
+        return f"is a flag of the process now; start it with {flag}"
     if kind == "extra_forbidden":
         return f"unknown key; {nearest(str(steps[-1]), list(_find(schema, steps[:-1])['properties']))}"
     if kind == "value_error":

@@ -30,7 +30,8 @@ def _name(text: str) -> str:
 
 
 def _url(text: str) -> str:
-    if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+    """Without user and password: settings hold no credentials."""
+    if text and not re.fullmatch(r"https?://([\w.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?(/\S*)?", text, re.ASCII):
         raise ValueError(f"{text!r} is not a URL; write http://HOST:PORT or https://HOST:PORT")
     return text
 
@@ -247,15 +248,12 @@ class Queries(_Section):
 
 class Prometheus(_Section):
     url: Annotated[str, AfterValidator(_url)] = ""
-    """Empty: Prometheus is not used."""
+    """Empty: Prometheus is not used. Redirects are not followed. A bearer token and a certificate authority are flags
+    of the process: `--prometheus-token-file`, `--prometheus-token-host`, `--prometheus-ca-file`."""
     timeout: PositiveSeconds = 10.0
     """Deadline of one query, including connection, retries and body."""
     interval: PositiveSeconds = 15.0
     """Pause between two rounds of queries."""
-    token_file: str = ""
-    """File with a bearer token; it is read for every query."""
-    ca_file: str = ""
-    """File with the certificate authority of an https URL, if it is not a public one."""
     series_per_query: Annotated[int, Field(ge=100)] = 20000
     """Above this many pods a per-pod query is split by namespace."""
     queries: Queries = Queries()

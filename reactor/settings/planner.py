@@ -22,9 +22,12 @@ from matching.parameters import ParameterError
 from matching.plan import Planner, Promise
 from matching.problem import ProblemError
 from matching.registry import known_planners, parameter_fields, planner_class
-from reactor.errors import FieldError
+from reactor.errors import FieldError, SettingsError
 from reactor.settings.document import nearest, path_of
 from reactor.settings.model import Mode, Settings
+
+FUNCTION = "function"
+"""The planner that runs a user's function. Settings may choose it, but only a flag says which function that is."""
 
 _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True, protected_namespaces=())
 _EXPECTED = {
@@ -71,6 +74,24 @@ def planner_errors(settings: Settings) -> list[FieldError]:
             " choose another planner, `mode: observe`, or set planner.allowUnsafe to true",
         )
     ]
+
+
+def with_function(settings: Settings, function: str | None) -> Settings:
+    """Settings of the planner `function`, with the function that the process was started with; None leaves it open."""
+    if settings.planner.parameters:
+        path = f"planner.parameters.{next(iter(settings.planner.parameters))}"
+        what = "names code, which settings may not; start the process with --planner-function package.module:function"
+        raise SettingsError([FieldError(path, what)])
+    if function is None:
+        return settings
+    if not function:
+        what = "needs a function; start the process with --planner-function package.module:function"
+        raise SettingsError([FieldError("planner.name", f"{FUNCTION} {what}")])
+    planner = settings.planner.model_copy(update={"parameters": {"path": function}})
+    found = settings.model_copy(update={"planner": planner})
+    if problems := planner_errors(found):
+        raise SettingsError(problems)
+    return found
 
 
 _planner_class = lru_cache(maxsize=32)(planner_class)

@@ -48,23 +48,36 @@ OnRefused = Callable[[RefusedRevision], None]
 class SettingsSource:
     """`current` is always complete and valid. `refused` is the last revision if it was refused."""
 
-    def __init__(self, first: SettingsRevision, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> None:
+    def __init__(
+        self,
+        first: SettingsRevision,
+        clock: Clock,
+        on_accepted: OnAccepted,
+        on_refused: OnRefused,
+        planner_function: str = "",
+    ) -> None:
         self._current = first
+        self._planner_function = planner_function
         self._refused: RefusedRevision | None = None
         self._clock = clock
         self._on_accepted = on_accepted
         self._on_refused = on_refused
 
     @classmethod
-    def from_file(cls, path: Path, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> Self:
+    def from_file(
+        cls, path: Path, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused, planner_function: str = ""
+    ) -> Self:
         """Raises SettingsError when the file is invalid: nothing must run with other settings than the given ones."""
-        first = _revision(read_file(path), str(path), clock.now())
-        return cls(first, clock, on_accepted, on_refused)
+        first = _revision(read_file(path), str(path), clock.now(), planner_function)
+        return cls(first, clock, on_accepted, on_refused, planner_function)
 
     @classmethod
-    def from_defaults(cls, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused) -> Self:
+    def from_defaults(
+        cls, clock: Clock, on_accepted: OnAccepted, on_refused: OnRefused, planner_function: str = ""
+    ) -> Self:
         """For a ConfigMap, which may be created later. The defaults only observe."""
-        return cls(_revision("", "defaults", clock.now()), clock, on_accepted, on_refused)
+        first = _revision("", "defaults", clock.now(), planner_function)
+        return cls(first, clock, on_accepted, on_refused, planner_function)
 
     @property
     def current(self) -> SettingsRevision:
@@ -83,7 +96,7 @@ class SettingsSource:
         if self._refused is not None and self._refused.digest == digest:
             return False
         try:
-            accepted = _revision(text, source, self._clock.now())
+            accepted = _revision(text, source, self._clock.now(), self._planner_function)
         except SettingsError as error:
             self._refuse(RefusedRevision(tuple(error.problems), digest, source, self._clock.now(), text))
             return False
@@ -102,8 +115,8 @@ class SettingsSource:
         self._on_refused(revision)
 
 
-def _revision(text: str, source: str, at: float) -> SettingsRevision:
-    return SettingsRevision(parse_settings(text, source), _digest(text), source, at, text)
+def _revision(text: str, source: str, at: float, planner_function: str) -> SettingsRevision:
+    return SettingsRevision(parse_settings(text, source, planner_function), _digest(text), source, at, text)
 
 
 def _digest(text: str) -> str:

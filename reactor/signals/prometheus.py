@@ -11,13 +11,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import requests
 from prometheus_api_client import PrometheusApiClientException, PrometheusConnect
 from urllib3.util.retry import Retry
 
 from reactor.cluster.records import NodeUsageSample, PodUsageSample
-from reactor.errors import MetricsError
+from reactor.errors import InputError, MetricsError
 from reactor.settings.model import Prometheus
 from reactor.signals.blocking_calls import BoundedThreads, CallSockets, Exhausted, SocketTrackingAdapter
 from reactor.signals.measurements import LinkSample, NetworkSample, ProbeCounter, ThrottleSample
@@ -61,8 +62,41 @@ class PrometheusRound:
     problems: tuple[MetricsError, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PrometheusAccess:
+    """Flags of the process. Whoever may edit the settings may choose any URL, but not where the token is sent."""
+
+    token_file: Path | None = None
+    token_host: str = ""
+    """`https://HOST[:PORT]`: the only server that gets the token."""
+    ca_file: Path | None = None
+    """The certificate authority of https URLs, if it is not a public one."""
+
+    def __post_init__(self) -> None:
+        if (self.token_file is None) != (not self.token_host):
+            raise InputError("--prometheus-token-file and --prometheus-token-host need each other; give both")
+        if self.token_host and _https_server(self.token_host) is None:
+            raise InputError(f"--prometheus-token-host: {self.token_host!r} is not https://HOST or https://HOST:PORT")
+
+    def sends_token_to(self, url: str) -> bool:
+        return self.token_file is not None and _https_server(url) == _https_server(self.token_host)
+
+
+def _https_server(url: str) -> tuple[str, int] | None:
+    """Host and port; None for what is not a plain https URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 443
+    except ValueError:
+        return None
+    if parts.scheme != "https" or not parts.hostname or parts.username is not None:
+        return None
+    return parts.hostname, port
+
+
 class PrometheusSource:
-    def __init__(self) -> None:
+    def __init__(self, access: PrometheusAccess | None = None) -> None:
+        self._access = access or PrometheusAccess()
         self._threads = BoundedThreads(_THREADS)
 
     @property
@@ -117,7 +151,7 @@ class PrometheusSource:
         sockets = CallSockets()
         try:
             answer = await self._threads.run(
-                lambda: _ask(settings, promql, sockets), sockets.shut_down, settings.timeout
+                lambda: _ask(settings, self._access, promql, sockets), sockets.shut_down, settings.timeout
             )
         except (TimeoutError, requests.Timeout):
             what = f"no complete response within {settings.timeout:g} s; raise timeout or lower seriesPerQuery"
@@ -130,6 +164,8 @@ class PrometheusSource:
             raise _problem(name, settings, _explain_refusal(str(error))) from error
         except requests.exceptions.JSONDecodeError as error:
             raise _problem(name, settings, "the response is not JSON; is this the address of Prometheus?") from error
+        except requests.TooManyRedirects as error:
+            raise _problem(name, settings, "it redirects, which is not followed; set the URL it leads to") from error
         except (requests.RequestException, OSError) as error:
             raise _problem(name, settings, f"not reachable: {str(error)[:_SHOWN]}") from error
         except (KeyError, TypeError, ValueError) as error:
@@ -145,7 +181,7 @@ def _explain_refusal(text: str) -> str:
     """The client's message has the status and the body; the hint names the setting to check."""
     hint = ""
     if "Code 401" in text or "Code 403" in text:
-        hint = "; check tokenFile"
+        hint = "; check --prometheus-token-file and --prometheus-token-host"
     elif "Code 400" in text or "Code 422" in text:
         hint = "; check the query"
     elif "Code 404" in text:
@@ -153,12 +189,14 @@ def _explain_refusal(text: str) -> str:
     return text[:_SHOWN] + hint
 
 
-def _ask(settings: Prometheus, promql: str, sockets: CallSockets) -> object:
+def _ask(settings: Prometheus, access: PrometheusAccess, promql: str, sockets: CallSockets) -> object:
     """Runs in a thread. The token is read each time, so that a rotated one is used at once."""
-    headers = {"Authorization": f"Bearer {_token(settings.token_file)}"} if settings.token_file else {}
     url = settings.url.rstrip("/")
+    headers = {"Authorization": f"Bearer {_token(access)}"} if access.sends_token_to(url) else {}
     with requests.Session() as session:
-        session.verify = settings.ca_file or True
+        session.trust_env = False  # a .netrc has credentials, too
+        session.max_redirects = 0
+        session.verify = str(access.ca_file) if access.ca_file is not None else True
         client = PrometheusConnect(
             url=url, headers=headers, session=session, timeout=settings.timeout, retry=Retry(total=0)
         )
@@ -166,11 +204,11 @@ def _ask(settings: Prometheus, promql: str, sockets: CallSockets) -> object:
         return client.custom_query(promql, params={"timeout": f"{settings.timeout:g}s"})
 
 
-def _token(path: str) -> str:
+def _token(access: PrometheusAccess) -> str:
     try:
-        return Path(path).read_text().strip()
+        return (access.token_file or Path()).read_text().strip()
     except (OSError, ValueError) as error:
-        raise MetricsError(f"tokenFile cannot be read: {error}") from error
+        raise MetricsError(f"--prometheus-token-file cannot be read: {error}") from error
 
 
 def namespace_matchers(pods: Mapping[str, int], limit: int) -> list[str]:

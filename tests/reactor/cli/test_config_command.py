@@ -35,7 +35,7 @@ def test_every_error_of_every_file_is_printed(good: str, bad: str, tmp_path: Pat
     result = CliRunner().invoke(cli, ["config", "check", bad, good, str(tmp_path / "none.yaml"), "-"], input=b"\xff")
     assert result.exit_code == 2
     assert result.output.splitlines() == [
-        f'{bad}: mode: must be one of observe, act (got "maybe")',
+        f'{bad}: mode: must be one of observe, bind, act (got "maybe")',
         f"{bad}: happiness.threshold: must be between 0 and 1 (got 3)",
         f"{good}: ok",
         f"{tmp_path}/none.yaml: cannot be read: No such file or directory",
@@ -52,7 +52,7 @@ def test_the_result_can_be_read_by_a_program(good: str, bad: str) -> None:
             "file": bad,
             "ok": False,
             "errors": [
-                {"path": "mode", "message": 'must be one of observe, act (got "maybe")'},
+                {"path": "mode", "message": 'must be one of observe, bind, act (got "maybe")'},
                 {"path": "happiness.threshold", "message": "must be between 0 and 1 (got 3)"},
             ],
         },

@@ -86,7 +86,7 @@ history: 7
 """
     assert problems(text) == {
         "apiVersion": 'must be rematch/v1alpha1 (got "rematch/v2")',
-        "mode": "must be one of observe, act (got true)",
+        "mode": "must be one of observe, bind, act (got true)",
         "happiness.threshold": "must be between 0 and 1 (got 3)",
         "happiness.goodwill": "must be a number of at least 0 (got NaN)",
         "happiness.halfLife": "must be a duration such as 30s or 1h30m, above 0 (got Infinity)",
@@ -211,7 +211,7 @@ some_settings = st.builds(
     execution=st.builds(Execution, max_moves_in_flight=st.integers(1, 100), allow_local_data=st.booleans()),
     metrics=st.builds(
         Metrics,
-        prometheus=st.builds(Prometheus, timeout=seconds, token_file=texts, queries=st.builds(Queries, pod_cpu=texts)),
+        prometheus=st.builds(Prometheus, timeout=seconds, queries=st.builds(Queries, pod_cpu=texts)),
         freshness=seconds,
     ),
 )
@@ -234,3 +234,30 @@ def test_any_text_is_settings_or_a_settings_error(text: str) -> None:
 def test_of_several_manifests_the_only_config_map_counts() -> None:
     shipped = Path(__file__).parents[3] / "deploy" / "rematch.yaml"
     assert parse_settings(shipped.read_text(), "deploy") == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "flag"),
+    [
+        ("metrics: {prometheus: {tokenFile: /token}}", "metrics.prometheus.tokenFile", "--prometheus-token-file"),
+        ("metrics: {prometheus: {caFile: /ca}}", "metrics.prometheus.caFile", "--prometheus-ca-file"),
+        ("planner: {name: function, parameters: {path: 'os:system'}}", "planner.parameters.path", "--planner-function"),
+    ],
+)
+def test_settings_name_no_file_and_no_code(text: str, path: str, flag: str) -> None:
+    found = problems(text)
+    assert list(found) == [path]
+    assert flag in found[path]
+
+
+@pytest.mark.parametrize("url", ["https://user:secret@prometheus", "https://a@b", "http://a\\@b", "http://a#@b"])
+def test_a_url_holds_no_credentials(url: str) -> None:
+    assert "is not a URL" in problems(json.dumps({"metrics": {"prometheus": {"url": url}}}))["metrics.prometheus.url"]
+
+
+def test_settings_choose_the_planner_function_and_a_flag_says_which_it_is() -> None:
+    text = "planner: {name: function}"
+    assert parse_settings(text, "s.yaml").planner.parameters == {}
+    assert parse_settings(text, "s.yaml", "mine:plan").planner.parameters == {"path": "mine:plan"}
+    with pytest.raises(SettingsError, match=r"planner\.name: function needs a function.*--planner-function"):
+        parse_settings(text, "s.yaml", "")

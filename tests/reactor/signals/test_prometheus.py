@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
+import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from aiohttp import web
 
 from reactor.cluster.records import PodUsageSample
-from reactor.errors import MetricsError
+from reactor.errors import InputError, MetricsError
 from reactor.settings.model import Prometheus, Queries
 from reactor.signals.blocking_calls import BoundedThreads, Exhausted
-from reactor.signals.prometheus import PrometheusSource
+from reactor.signals.prometheus import PrometheusAccess, PrometheusSource
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Serve = Callable[[Handler], Awaitable[str]]
+
+
+class Serve(Protocol):
+    async def __call__(self, handler: Handler, tls: ssl.SSLContext | None = None) -> str: ...
+
 
 NO_QUERIES = dict.fromkeys(Queries.model_fields, "")
 
@@ -37,15 +44,15 @@ def settings(url: str, **changes: object) -> Prometheus:
 async def serve() -> AsyncIterator[Serve]:
     runners: list[web.AppRunner] = []
 
-    async def start(handler: Handler) -> str:
+    async def start(handler: Handler, tls: ssl.SSLContext | None = None) -> str:
         app = web.Application()
         app.router.add_get("/api/v1/query", handler)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         runners.append(runner)
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
-        return f"http://127.0.0.1:{runner.addresses[0][1]}"
+        return f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
 
     yield start
     for runner in runners:
@@ -107,7 +114,7 @@ async def test_no_url_no_question() -> None:
         (lambda: web.json_response(vector(({}, "many"))), "not a number"),
         (lambda: web.json_response([]), "no data.result"),
         (lambda: web.Response(status=503, text="try later"), "503"),
-        (lambda: web.Response(status=401, text="who?"), "tokenFile"),
+        (lambda: web.Response(status=401, text="who?"), "--prometheus-token-file"),
         (lambda: web.json_response({"status": "error", "error": "parse error"}, status=400), "check the query"),
         (lambda: web.Response(status=404), "check url"),
     ],
@@ -223,18 +230,106 @@ async def test_queries_are_split_by_namespace(serve: Serve) -> None:
     assert len(result.problems) == 1
 
 
+def authority_of(folder: Path) -> ssl.SSLContext:
+    """A server's TLS with a certificate for 127.0.0.1 that is its own authority, in `folder`."""
+    names = ("-subj", "/CN=prometheus", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "1", "-nodes")
+    files = ("-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt"))
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", *names, *files]
+    subprocess.run(command, check=True, capture_output=True, timeout=20)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    return context
+
+
+class TokenTrap:
+    """Remembers the Authorization of every request that reaches a server."""
+
+    def __init__(self, response: Callable[[], web.Response] = lambda: web.json_response(vector())) -> None:
+        self.seen: list[str | None] = []
+        self._response = response
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.seen.append(request.headers.get("Authorization"))
+        return self._response()
+
+
+def access(tmp_path: Path, url: str) -> PrometheusAccess:
+    return PrometheusAccess(tmp_path / "token", url, tmp_path / "tls.crt")
+
+
 async def test_a_rotated_token_is_used(serve: Serve, tmp_path: Path) -> None:
-    seen: list[str | None] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        seen.append(request.headers.get("Authorization"))
-        return web.json_response(vector())
-
-    token, source, url = tmp_path / "token", PrometheusSource(), await serve(answer)
+    trap, token = TokenTrap(), tmp_path / "token"
+    url = await serve(trap.answer, authority_of(tmp_path))
+    source = PrometheusSource(access(tmp_path, url))
     for text in ("one\n", "two\n"):
         token.write_text(text)
-        await source.query(settings(url, token_file=str(token)), "probes", "up")
-    assert seen == ["Bearer one", "Bearer two"]
+        await source.query(settings(f"{url}/"), "probes", "up")
+    assert trap.seen == ["Bearer one", "Bearer two"]
     token.unlink()
-    with pytest.raises(MetricsError, match=r"queries\.probes .*tokenFile cannot be read"):
-        await source.query(settings(url, token_file=str(token)), "probes", "up")
+    with pytest.raises(MetricsError, match=r"queries\.probes .*--prometheus-token-file cannot be read"):
+        await source.query(settings(url), "probes", "up")
+
+
+async def test_no_url_in_the_settings_gets_the_token_but_the_one_of_the_flag(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret")
+    context = authority_of(tmp_path)
+    ours, theirs, plain = TokenTrap(), TokenTrap(), TokenTrap()
+    url = await serve(ours.answer, context)
+    source = PrometheusSource(access(tmp_path, url))
+    for other in (await serve(theirs.answer, context), await serve(plain.answer)):
+        await source.query(settings(other), "probes", "up")
+    assert theirs.seen == plain.seen == [None]
+    with pytest.raises(MetricsError):
+        await source.query(settings(url.replace("https:", "http:")), "probes", "up")
+    assert ours.seen == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_not_followed(serve: Serve, tmp_path: Path, status: int) -> None:
+    (tmp_path / "token").write_text("secret")
+    thief = TokenTrap()
+    target = await serve(thief.answer)
+    moved = TokenTrap(lambda: web.Response(status=status, headers={"Location": f"{target}/api/v1/query"}))
+    url = await serve(moved.answer, authority_of(tmp_path))
+    with pytest.raises(MetricsError, match="redirects"):
+        await PrometheusSource(access(tmp_path, url)).query(settings(url), "probes", "up")
+    assert moved.seen == ["Bearer secret"]
+    assert thief.seen == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://prometheus:9090/x",
+        "https://PROMETHEUS:9090",
+    ],
+)
+def test_the_token_goes_to_the_flagged_server(url: str) -> None:
+    assert PrometheusAccess(Path("t"), "https://prometheus:9090").sends_token_to(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "http://prometheus:9090",
+        "https://prometheus",
+        "https://prometheus:9091",
+        "https://prometheus.evil:9090",
+        "https://prometheus:9090@evil",
+        "https://user@prometheus:9090",
+        "https://evil/prometheus:9090",
+        "https://[prometheus:9090",
+        "https://prometheus:x",
+    ],
+)
+def test_the_token_goes_nowhere_else(url: str) -> None:
+    assert not PrometheusAccess(Path("t"), "https://prometheus:9090").sends_token_to(url)
+
+
+@pytest.mark.parametrize(
+    ("file", "host"), [(Path("t"), ""), (None, "https://h"), (Path("t"), "http://h"), (Path("t"), "https://u:p@h")]
+)
+def test_a_token_needs_one_host_over_tls(file: Path | None, host: str) -> None:
+    with pytest.raises(InputError, match="--prometheus-token-host"):
+        PrometheusAccess(file, host)
