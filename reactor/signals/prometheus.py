@@ -164,8 +164,6 @@ class PrometheusSource:
             raise _problem(name, settings, _explain_refusal(str(error))) from error
         except requests.exceptions.JSONDecodeError as error:
             raise _problem(name, settings, "the response is not JSON; is this the address of Prometheus?") from error
-        except requests.TooManyRedirects as error:
-            raise _problem(name, settings, "it redirects, which is not followed; set the URL it leads to") from error
         except (requests.RequestException, OSError) as error:
             raise _problem(name, settings, f"not reachable: {str(error)[:_SHOWN]}") from error
         except (KeyError, TypeError, ValueError) as error:
@@ -195,13 +193,20 @@ def _ask(settings: Prometheus, access: PrometheusAccess, promql: str, sockets: C
     headers = {"Authorization": f"Bearer {_token(access)}"} if access.sends_token_to(url) else {}
     with requests.Session() as session:
         session.trust_env = False  # a .netrc has credentials, too
-        session.max_redirects = 0
+        session.hooks["response"].append(_refuse_redirect)
         session.verify = str(access.ca_file) if access.ca_file is not None else True
         client = PrometheusConnect(
             url=url, headers=headers, session=session, timeout=settings.timeout, retry=Retry(total=0)
         )
         session.mount(url, SocketTrackingAdapter(sockets))
         return client.custom_query(promql, params={"timeout": f"{settings.timeout:g}s"})
+
+
+def _refuse_redirect(response: requests.Response, *_: object, **__: object) -> None:
+    """The settings may name any server, and this one would name another."""
+    if response.is_redirect:
+        response.close()
+        raise MetricsError("it redirects, which is not followed; set the URL that it leads to")
 
 
 def _token(access: PrometheusAccess) -> str:
