@@ -62,6 +62,9 @@ class _Lags:
     def remove(self, kind: Kind, key: str) -> None:
         self._mirror.remove(kind, key)
 
+    def unavailable(self, kind: Kind) -> None:
+        self._mirror.unavailable(kind)
+
     def upsert(self, kind: Kind, record: Record) -> None:
         self._mirror.upsert(kind, record)
         self._note(record)

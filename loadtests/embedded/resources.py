@@ -199,6 +199,26 @@ PODDISRUPTIONBUDGETS = Resource(
     drops_status_on_create=True,
     update_needs_version=True,
 )
+HORIZONTALPODAUTOSCALERS = Resource(
+    "autoscaling",
+    "v2",
+    "horizontalpodautoscalers",
+    "HorizontalPodAutoscaler",
+    short_names=("hpa",),
+    categories=("all",),
+    subresources=("status",),
+    drops_status_on_create=True,
+)
+RESOURCEQUOTAS = Resource(
+    "",
+    "v1",
+    "resourcequotas",
+    "ResourceQuota",
+    short_names=("quota",),
+    subresources=("status",),
+    drops_status_on_create=True,
+    returns_deleted_object=True,
+)
 PRIORITYCLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)
 )
@@ -236,11 +256,13 @@ STORED: tuple[Resource, ...] = (
     PERSISTENTVOLUMES,
     PODS,
     REPLICATIONCONTROLLERS,
+    RESOURCEQUOTAS,
     SERVICES,
     DAEMONSETS,
     DEPLOYMENTS,
     REPLICASETS,
     STATEFULSETS,
+    HORIZONTALPODAUTOSCALERS,
     JOBS,
     LEASES,
     PODDISRUPTIONBUDGETS,

@@ -36,7 +36,7 @@ _TRUNCATED = "ends too early: the file is truncated"
 
 _EXPECTED = "expected what `kubectl get ... -o json` prints"
 _OUR_GROUPS = frozenset(
-    {"", "apps", "batch", "policy", "extensions", "events.k8s.io", "metrics.k8s.io", "storage.k8s.io"}
+    {"", "apps", "autoscaling", "batch", "policy", "extensions", "events.k8s.io", "metrics.k8s.io", "storage.k8s.io"}
 )
 """Kinds of other groups may have the same names. Every version of these groups is read."""
 T = TypeVar("T")

@@ -19,6 +19,8 @@ class Kind(StrEnum):
     DAEMON_SETS = "daemonsets"
     JOBS = "jobs"
     PDBS = "poddisruptionbudgets"
+    HPAS = "horizontalpodautoscalers"
+    RESOURCE_QUOTAS = "resourcequotas"
     NAMESPACES = "namespaces"
     PVCS = "persistentvolumeclaims"
     PVS = "persistentvolumes"
@@ -58,6 +60,8 @@ _RESOURCES: Mapping[Kind, _Resource] = {
     Kind.DAEMON_SETS: _Resource("DaemonSet", "/apis/apps/v1"),
     Kind.JOBS: _Resource("Job", "/apis/batch/v1"),
     Kind.PDBS: _Resource("PodDisruptionBudget", "/apis/policy/v1"),
+    Kind.HPAS: _Resource("HorizontalPodAutoscaler", "/apis/autoscaling/v2"),
+    Kind.RESOURCE_QUOTAS: _Resource("ResourceQuota", "/api/v1"),
     Kind.NAMESPACES: _Resource("Namespace", "/api/v1", namespaced=False),
     Kind.PVCS: _Resource("PersistentVolumeClaim", "/api/v1"),
     Kind.PVS: _Resource("PersistentVolume", "/api/v1", namespaced=False),
@@ -72,6 +76,10 @@ WORKLOAD_KINDS = (Kind.REPLICA_SETS, Kind.DEPLOYMENTS, Kind.STATEFUL_SETS, Kind.
 
 CLUSTER_KINDS = tuple(kind for kind in Kind if kind is not Kind.CONFIG_MAPS)
 """Watched by every controller. The ConfigMap is added when the settings are in one."""
+
+OPTIONAL_KINDS = frozenset({Kind.HPAS, Kind.RESOURCE_QUOTAS, Kind.CSI_NODES, Kind.VOLUME_ATTACHMENTS})
+"""A cluster where these may not be read, or do not exist, is watched without them. What depends on them is decided as
+if they could be there (`ClusterView.unread`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import (
     CsiNode,
     Event,
+    HorizontalPodAutoscaler,
     Namespace,
     Node,
     PersistentVolume,
@@ -20,6 +21,7 @@ from reactor.cluster.records import (
     Pod,
     PodDisruptionBudget,
     Record,
+    ResourceQuota,
     VolumeAttachment,
     Workload,
 )
@@ -46,6 +48,7 @@ class ClusterMirror:
         self._records: dict[Kind, dict[str, Record]] = {kind: {} for kind in Kind}
         self._pods_by_name: dict[tuple[str, str], Pod] = {}
         self._missing = set(kinds)
+        self._unread: set[Kind] = set()
         self._complete = asyncio.Event()
         if not self._missing:
             self._complete.set()
@@ -76,6 +79,15 @@ class ClusterMirror:
         for key in gone:
             self.remove(kind, key)
         self._listing = False
+        self._unread.discard(kind)
+        self._found(kind)
+
+    def unavailable(self, kind: Kind) -> None:
+        """This optional kind cannot be read here, so nothing waits for it. What was known of it stays."""
+        self._unread.add(kind)
+        self._found(kind)
+
+    def _found(self, kind: Kind) -> None:
         self._missing.discard(kind)
         if not self._missing and not self._complete.is_set():
             self._complete.set()
@@ -139,6 +151,9 @@ class ClusterMirror:
             pvs=self._copy(Kind.PVS, PersistentVolume),
             csi_nodes=self._copy(Kind.CSI_NODES, CsiNode),
             volume_attachments=tuple(self._copy(Kind.VOLUME_ATTACHMENTS, VolumeAttachment).values()),
+            hpas=tuple(self._copy(Kind.HPAS, HorizontalPodAutoscaler).values()),
+            quotas=tuple(self._copy(Kind.RESOURCE_QUOTAS, ResourceQuota).values()),
+            unread=frozenset(self._unread),
         )
 
     def _copy(self, kind: Kind, _type: type[R]) -> dict[str, R]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from matching.feasibility import has_inter_pod_rules
 from matching.problem import Rules, Volume
+from reactor.cluster.kinds import Kind
 from reactor.cluster.records import PersistentVolume, Pod
 from reactor.cluster.view import NAMESPACE_NAME, ClusterView, selects_namespace_labels
 
@@ -66,6 +67,9 @@ def namespace_labels(view: ClusterView) -> dict[str, dict[str, str]]:
 
 
 def _unusable_pvcs(pod: Pod, view: ClusterView) -> Iterator[str]:
+    unread = [kind.value for kind in (Kind.CSI_NODES, Kind.VOLUME_ATTACHMENTS) if kind in view.unread]
+    if pod.pvcs and unread:
+        yield f"claims (how many volumes a node takes is not known: {' and '.join(unread)} may not be read)"
     for name in pod.pvcs:
         problem = _pvc_problem(pod, name, view)
         if problem:

@@ -77,6 +77,8 @@ class Pod(Struct, frozen=True, gc=False):
     started: float | None = None
     ready_since: float | None = None
     mirror: bool = False
+    group: str = ""
+    """The PodGroup it belongs to: its members are scheduled, and make progress, only together."""
 
     @property
     def key(self) -> str:
@@ -247,6 +249,8 @@ class PersistentVolumeClaim(Struct, frozen=True, gc=False):
     """UID of the controlling owner: the pod of an ephemeral volume."""
     exclusive: bool = False
     """ReadWriteOncePod: only one pod at a time may use it."""
+    many_nodes: bool = False
+    """ReadWriteMany or ReadOnlyMany: pods on several nodes may use it at the same time."""
     deleting: bool = False
 
 

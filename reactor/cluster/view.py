@@ -10,14 +10,17 @@ from functools import cached_property
 from matching.feasibility import has_inter_pod_rules, pod_selectors
 from matching.problem import Rules
 from matching.selectors import selects
+from reactor.cluster.kinds import Kind
 from reactor.cluster.records import (
     CsiNode,
+    HorizontalPodAutoscaler,
     Namespace,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    ResourceQuota,
     VolumeAttachment,
     Workload,
 )
@@ -44,6 +47,10 @@ class ClusterView:
     csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
     """By the name of the node."""
     volume_attachments: tuple[VolumeAttachment, ...] = ()
+    hpas: tuple[HorizontalPodAutoscaler, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
+    unread: frozenset[Kind] = frozenset()
+    """Kinds that exist here for all we know, and may not be read (`kinds.OPTIONAL_KINDS`)."""
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """Every pod bound to the node, finished and terminating ones included."""
@@ -72,6 +79,12 @@ class ClusterView:
 
     def pdbs_in(self, namespace: str) -> tuple[PodDisruptionBudget, ...]:
         return self._pdbs_by_namespace.get(namespace, ())
+
+    def quotas_in(self, namespace: str) -> tuple[ResourceQuota, ...]:
+        return self._quotas_by_namespace.get(namespace, ())
+
+    def hpa_of(self, workload: Workload) -> HorizontalPodAutoscaler | None:
+        return self._hpas_by_target.get((workload.namespace, workload.kind, workload.name))
 
     def pvc_named(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self._pvcs_by_name.get((namespace, name))
@@ -125,6 +138,17 @@ class ClusterView:
         for pdb in self.pdbs:
             grouped.setdefault(pdb.namespace, []).append(pdb)
         return {namespace: tuple(pdbs) for namespace, pdbs in grouped.items()}
+
+    @cached_property
+    def _quotas_by_namespace(self) -> Mapping[str, tuple[ResourceQuota, ...]]:
+        grouped: dict[str, list[ResourceQuota]] = {}
+        for quota in self.quotas:
+            grouped.setdefault(quota.namespace, []).append(quota)
+        return {namespace: tuple(quotas) for namespace, quotas in grouped.items()}
+
+    @cached_property
+    def _hpas_by_target(self) -> Mapping[tuple[str, str, str], HorizontalPodAutoscaler]:
+        return {(hpa.namespace, hpa.target_kind, hpa.target_name): hpa for hpa in self.hpas}
 
     @cached_property
     def _pvcs_by_name(self) -> Mapping[tuple[str, str], PersistentVolumeClaim]:

@@ -12,16 +12,18 @@ from typing import Protocol
 from reactor.clock import Clock
 from reactor.cluster.backoff import Backoff
 from reactor.cluster.decoding.decoder import MalformedObject
-from reactor.cluster.kinds import Kind
+from reactor.cluster.kinds import OPTIONAL_KINDS, Kind
 from reactor.cluster.reads import Bookmark, Change, ClusterReader, Page, Remove, Skipped, Unreadable, Upsert
 from reactor.cluster.records import Record
-from reactor.errors import ClusterError, Expired, Forbidden, Throttled
+from reactor.errors import ClusterError, Expired, Forbidden, NotFound, Throttled
 
 GIVE_UP_RESUMING = 3
 """Failed watches in a row before the kind is listed again: the server may not have our version (restored from a
 backup), or the next change may be undecodable."""
 
 _LONGEST_RETRY_AFTER = 300.0
+_UNAVAILABLE_RETRY = 300.0
+"""An optional kind that may not be read, or does not exist, is tried again: a role or an API may be added."""
 
 
 class ListWatcher(Protocol):
@@ -42,6 +44,8 @@ class RecordSink(Protocol):
     def upsert(self, kind: Kind, record: Record) -> None: ...
 
     def remove(self, kind: Kind, key: str) -> None: ...
+
+    def unavailable(self, kind: Kind) -> None: ...
 
 
 class WatchReporter(Protocol):
@@ -80,7 +84,7 @@ class WatchState:
     last_error: str
     """Empty once it works again."""
     denied: bool
-    """The last error was a missing permission or rejected credentials."""
+    """The last error was a missing permission or rejected credentials, and the kind is needed."""
 
 
 class Watcher:
@@ -101,6 +105,7 @@ class Watcher:
         self._lists = 0
         self._last_error = ""
         self._denied = False
+        self._unavailable = False
 
     @property
     def state(self) -> WatchState:
@@ -131,6 +136,7 @@ class Watcher:
         page = await self._source.list_all(self._kind)
         for malformed in page.malformed:
             self._reporter.malformed(malformed)
+        self._unavailable = False
         self._sink.replaced(self._kind, page.records, {malformed.key for malformed in page.malformed})
         self._version = page.resource_version
         self._listed_at = self._clock.monotonic()
@@ -176,6 +182,8 @@ class Watcher:
         return self._report(error, self._relists.next())
 
     def _after_error(self, error: ClusterError) -> float:
+        if self._kind in OPTIONAL_KINDS and error.status in (403, 404):
+            return self._do_without(error)
         if error.status is not None or isinstance(error, Unreadable):
             self._failed_watches += 1
             if self._failed_watches >= GIVE_UP_RESUMING:
@@ -185,6 +193,19 @@ class Watcher:
         if isinstance(error, Throttled):
             delay = max(delay, min(error.retry_after, _LONGEST_RETRY_AFTER))
         return self._report(error, delay)
+
+    def _do_without(self, error: ClusterError) -> float:
+        """Said once, not at every try."""
+        self._last_error = f"{error}; Rematch goes on without it"
+        self._version = None
+        if not self._unavailable:
+            self._unavailable = True
+            self._reporter.trouble(self._kind, error, _UNAVAILABLE_RETRY)
+            if isinstance(error, NotFound):
+                self._sink.replaced(self._kind, (), ())
+            else:
+                self._sink.unavailable(self._kind)
+        return _UNAVAILABLE_RETRY
 
     def _report(self, error: ClusterError, delay: float) -> float:
         self._last_error = str(error)

@@ -24,6 +24,7 @@ KEPT_PREFIXES = (
     "karpenter.sh/do-not-disrupt",
     "descheduler.alpha.kubernetes.io/",
     "kubernetes.io/config.mirror",
+    "scheduling.k8s.io/group-name",
 )
 """Annotations that Rematch reads. All others are dropped, last-applied configurations above all."""
 
@@ -55,8 +56,10 @@ class WireMeta(Struct, rename="camel", gc=False):
     resource_version: str = ""
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
+    generation: int = 0
     labels: Raw = Raw(b"")
     annotations: Raw = Raw(b"")
+    managed_fields: Raw = Raw(b"")
     owner_references: list[WireOwner] | None = None
 
 

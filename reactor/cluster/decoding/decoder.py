@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Raw, Struct
 
-from reactor.cluster.decoding import objects, storage
+from reactor.cluster.decoding import objects, storage, workloads
 from reactor.cluster.decoding.common import MetaDecoder, WrongField, wrong_field
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.decoding.nodes import NodeDecoder
@@ -64,8 +64,10 @@ class Decoder:
             Kind.PODS: PodDecoder(metas).decode,
             Kind.NODES: NodeDecoder(metas).decode,
             Kind.EVENTS: decode_event,
-            **{kind: objects.workload_decoder(kind.object_kind, metas) for kind in WORKLOAD_KINDS},
+            **{kind: workloads.workload_decoder(kind.object_kind, metas) for kind in WORKLOAD_KINDS},
             Kind.PDBS: objects.decode_pdb,
+            Kind.HPAS: objects.decode_hpa,
+            Kind.RESOURCE_QUOTAS: objects.decode_resource_quota,
             Kind.NAMESPACES: objects.namespace_decoder(metas),
             Kind.PVCS: storage.decode_pvc,
             Kind.PVS: storage.decode_pv,

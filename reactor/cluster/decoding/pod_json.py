@@ -74,6 +74,14 @@ class WireGate(Struct, gc=False):
     name: str
 
 
+class WireGroup(Struct, rename="camel", gc=False):
+    """`schedulingGroup` since Kubernetes 1.36, `workloadRef` in 1.35."""
+
+    pod_group_name: str = ""
+    name: str = ""
+    pod_group: str = ""
+
+
 class WirePodSpec(Struct, rename="camel", gc=False):
     containers: list[WireContainer] = []
     init_containers: list[WireContainer] | None = None
@@ -92,6 +100,8 @@ class WirePodSpec(Struct, rename="camel", gc=False):
     resource_claims: list[Raw] | None = None
     host_network: bool | None = None
     host_users: bool | None = None
+    scheduling_group: WireGroup | None = None
+    workload_ref: WireGroup | None = None
 
 
 class WireRunning(Struct, rename="camel", gc=False):

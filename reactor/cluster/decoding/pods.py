@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec import Raw, Struct
@@ -22,6 +22,8 @@ from reactor.cluster.decoding.pod_json import (
 from reactor.cluster.decoding.requests import RequestsDecoder
 from reactor.cluster.records import Container, Pod, Probe
 
+_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+_GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 MIRROR = "kubernetes.io/config.mirror"
 
 _POD = msgspec.json.Decoder(WirePod)
@@ -92,6 +94,7 @@ class PodDecoder:
             started=seconds(status.start_time),
             ready_since=seconds(ready.last_transition_time) if ready is not None and is_ready else None,
             mirror=MIRROR in annotations,
+            group=_group(spec, labels, annotations),
         )
 
     def _containers(self, spec: WirePodSpec, status: WirePodStatus) -> Iterator[Container]:
@@ -138,6 +141,15 @@ def _unsupported(spec: WirePodSpec) -> Iterator[str]:
         yield "volumes"
     if spec.resource_claims:
         yield "resourceClaims"
+
+
+def _group(spec: WirePodSpec, labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """Kubernetes' own field, else the label of the coscheduling plugin, else Volcano's annotation."""
+    if spec.scheduling_group is not None:
+        return sys.intern(spec.scheduling_group.pod_group_name)
+    if spec.workload_ref is not None:
+        return sys.intern(f"{spec.workload_ref.name}/{spec.workload_ref.pod_group}")
+    return labels.get(_GROUP_LABEL) or annotations.get(_GROUP_ANNOTATION, "")
 
 
 def _named(problem: str) -> tuple[str, ...]:

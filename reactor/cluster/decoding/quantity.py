@@ -9,9 +9,9 @@ _FORM = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMG
 
 _EXPONENTS = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _FACTORS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
-_PER_UNIT = 10**9
+NANOS = 10**9
 _PER_MILLI = 10**6
-_LARGEST = (2**63 - 1) * _PER_UNIT
+_LARGEST = (2**63 - 1) * NANOS
 """The API caps larger quantities to this."""
 _BEYOND = 64
 """A power of ten that leads to the largest or to the smallest quantity, whatever it is multiplied with."""
@@ -19,7 +19,7 @@ _BEYOND = 64
 
 def parse_quantity(text: str | int | float) -> float:
     """In base units. Raises ValueError with the text in the message."""
-    return parse_nanos(text) / _PER_UNIT
+    return parse_nanos(text) / NANOS
 
 
 @lru_cache(maxsize=8192)
@@ -56,4 +56,4 @@ def whole_amount(resource: str, nanos: int) -> float:
     """What kube-scheduler counts, in base units: whole milli-cores of CPU, whole units of the rest; rounded up."""
     if resource == "cpu":
         return -(-nanos // _PER_MILLI) / 1000
-    return float(-(-nanos // _PER_UNIT))
+    return float(-(-nanos // NANOS))

@@ -32,6 +32,7 @@ class _Pvc(Struct, gc=False):
 
 
 _PVC = msgspec.json.Decoder(_Pvc)
+_MANY_NODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
@@ -48,6 +49,7 @@ def decode_pvc(text: bytes | Raw) -> PersistentVolumeClaim:
         lost=wire.status is not None and wire.status.phase == "Lost",
         controller=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
         exclusive="ReadWriteOncePod" in (spec.access_modes or ()),
+        many_nodes=not _MANY_NODES.isdisjoint(spec.access_modes or ()),
         deleting=meta.deletion_timestamp is not None,
     )
 

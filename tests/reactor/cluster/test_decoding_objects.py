@@ -15,6 +15,7 @@ from reactor.cluster.records import (
     ConfigMap,
     CsiNode,
     Event,
+    HorizontalPodAutoscaler,
     LabelSelector,
     Namespace,
     Node,
@@ -23,6 +24,7 @@ from reactor.cluster.records import (
     PersistentVolumeClaim,
     PodDisruptionBudget,
     Record,
+    ResourceQuota,
     VolumeAttachment,
     Workload,
 )
@@ -295,3 +297,61 @@ def test_metrics_sum_the_containers() -> None:
     assert decode_node_metrics(msgspec.json.encode(node)).memory == 2**30
     with pytest.raises(WrongField, match=r"usage\.cpu: 'x' is not a quantity"):
         decode_node_metrics(msgspec.json.encode(node | {"usage": {"cpu": "x"}}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "never"),
+    [
+        ({"maxUnavailable": 0}, True),
+        ({"maxUnavailable": "0%"}, True),
+        ({"minAvailable": "100%"}, True),
+        ({"minAvailable": 1}, False),
+        ({"minAvailable": 100}, False),
+        ({"minAvailable": 0}, False),
+        ({"minAvailable": "50%"}, False),
+        ({"maxUnavailable": 1}, False),
+        ({"maxUnavailable": "100%"}, False),
+        ({}, False),
+    ],
+)
+def test_a_pdb_that_allows_nothing_in_principle(spec: dict[str, object], never: bool) -> None:
+    found = decode(Kind.PDBS, spec=spec)
+    assert isinstance(found, PodDisruptionBudget)
+    assert found.never is never
+
+
+def test_what_a_pdb_counts() -> None:
+    status = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 2, "expectedPods": 3}
+    found = decode(Kind.PDBS, spec={"unhealthyPodEvictionPolicy": "AlwaysAllow"}, status=status)
+    assert isinstance(found, PodDisruptionBudget)
+    assert (found.current_healthy, found.desired_healthy, found.expected_pods) == (1, 2, 3)
+    assert found.always_allows_unhealthy
+
+
+def test_an_autoscaler_names_its_target() -> None:
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    found = decode(Kind.HPAS, spec={"scaleTargetRef": reference, "maxReplicas": 9})
+    assert found == HorizontalPodAutoscaler("u", "ns", "a", "5", "Deployment", "web")
+
+
+def test_what_a_quota_leaves() -> None:
+    status = {
+        "hard": {"pods": "3", "requests.cpu": "2", "requests.memory": "1Gi"},
+        "used": {"pods": "3", "requests.cpu": "500m", "requests.memory": "2Gi"},
+    }
+    found = decode(Kind.RESOURCE_QUOTAS, spec={"hard": {"pods": "9"}}, status=status)
+    assert isinstance(found, ResourceQuota)
+    assert found.left == {"pods": 0.0, "requests.cpu": 1.5, "requests.memory": -float(2**30)}
+    scoped = decode(Kind.RESOURCE_QUOTAS, spec={"scopes": ["BestEffort"]}, status=status)
+    assert isinstance(scoped, ResourceQuota)
+    assert scoped.left == {}
+
+
+@pytest.mark.parametrize(
+    ("modes", "many"),
+    [(["ReadWriteOnce"], False), (["ReadWriteOncePod"], False), (["ReadWriteMany"], True), ([], False)],
+)
+def test_which_claims_pods_on_several_nodes_may_use(modes: list[str], many: bool) -> None:
+    found = decode(Kind.PVCS, spec={"accessModes": modes})
+    assert isinstance(found, PersistentVolumeClaim)
+    assert found.many_nodes is many

@@ -359,3 +359,17 @@ def test_an_illegible_object_is_still_reported() -> None:
         record = Decoder().decode(Kind.PODS, text)
         assert isinstance(record, MalformedObject)
         assert record.key == ""
+
+
+@pytest.mark.parametrize(
+    ("sections", "group"),
+    [
+        ({}, ""),
+        ({"spec": {"schedulingGroup": {"podGroupName": "train-0"}}}, "train-0"),
+        ({"spec": {"workloadRef": {"name": "train", "podGroup": "workers"}}}, "train/workers"),
+        ({"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}}, "train"),
+        ({"metadata": {"annotations": {"scheduling.k8s.io/group-name": "train"}}}, "train"),
+    ],
+)
+def test_the_group_that_a_pod_is_scheduled_with(sections: dict[str, Any], group: str) -> None:
+    assert decode(Decoder(), **sections).group == group

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from matching.problem import PodTerm, Requirement, Rules, Selector, Term
+from reactor.cluster.kinds import Kind
 from reactor.cluster.pod_constraints import namespace_labels, rules_of, unsupported_constraints
 from reactor.cluster.records import Namespace, Owner, PersistentVolume, PersistentVolumeClaim, Pod
 from reactor.cluster.view import ClusterView
@@ -34,6 +35,14 @@ def test_the_rules_of_bound_volumes_are_added() -> None:
     cluster = view(using, pvcs=(claim(),), pvs={"pv": volume})
     assert rules_of(using, cluster) == Rules(volumes=(HERE,), volume_zones=(("zone", ("a",)),))
     assert unsupported_constraints(using, cluster) == ()
+
+
+def test_claims_are_unsupported_where_the_limits_of_nodes_may_not_be_read() -> None:
+    using, plain = pod(pvcs=("data",)), pod("web")
+    cluster = view(using, plain, pvcs=(claim(),), pvs={"pv": PersistentVolume("pv", "v", "1")}, unread={Kind.CSI_NODES})
+    (problem,) = unsupported_constraints(using, cluster)
+    assert "csinodes may not be read" in problem
+    assert unsupported_constraints(plain, cluster) == ()
 
 
 def test_pods_without_claims_keep_the_shared_rules() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,9 +10,9 @@ from reactor.cluster.api import Connection
 from reactor.cluster.connection import KubernetesConnection
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
-from reactor.cluster.reads import ClusterReader
+from reactor.cluster.reads import Bookmark, Change, ClusterReader, Page
 from reactor.cluster.watch import Watcher, WatchTiming
-from reactor.errors import Expired, Throttled
+from reactor.errors import ClusterError, Expired, Forbidden, NotFound, Throttled
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.helpers import FakeClock, Reports, eventually
 from tests.reactor.cluster.misbehaving import Fault, MisbehavingServer
@@ -224,3 +224,69 @@ async def test_what_is_known_of_an_unreadable_object_stays(clock: FakeClock, rep
         await eventually(lambda: setting.watcher.state.lists == 2)
     assert setting.versions() == {"uid-a": "2"}
     assert reports.objects
+
+
+class Answers:
+    """A source whose lists fail until `allowed`."""
+
+    def __init__(self, error: ClusterError) -> None:
+        self.error = error
+        self.allowed = False
+        self.lists = 0
+
+    async def list_all(self, _kind: Kind) -> Page:
+        self.lists += 1
+        if not self.allowed:
+            raise self.error
+        return Page([], (), "7")
+
+    async def watch(
+        self, _kind: Kind, _version: str, *, timeout: float, idle_timeout: float
+    ) -> AsyncGenerator[Change, None]:
+        await asyncio.sleep(3600 + timeout + idle_timeout)
+        yield Bookmark("8")
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "unread"),
+    [
+        (Kind.HPAS, Forbidden("no", status=403), True),
+        (Kind.RESOURCE_QUOTAS, Forbidden("no", status=403), True),
+        (Kind.CSI_NODES, Forbidden("no", status=403), True),
+        (Kind.VOLUME_ATTACHMENTS, NotFound("no such API", status=404), False),
+    ],
+)
+async def test_an_optional_kind_that_cannot_be_read_holds_nothing_up(
+    kind: Kind, error: ClusterError, unread: bool, clock: FakeClock, reports: Reports
+) -> None:
+    mirror = ClusterMirror({kind}, lambda _kind, _old, _new: None)
+    source = Answers(error)
+    watcher = Watcher(kind, source, mirror, reports, WatchTiming(clock))
+    task = asyncio.create_task(watcher.run())
+    await mirror.until_synced()
+    await eventually(lambda: source.lists > 2)
+    assert (kind in mirror.freeze(0.0).unread) is unread
+    assert not watcher.state.denied
+    assert "goes on without it" in watcher.state.last_error
+    assert len(reports.troubles) == 1, "said once, however often it is tried"
+    source.allowed = True
+    await eventually(lambda: watcher.state.lists == 1)
+    assert not watcher.state.last_error
+    assert not mirror.freeze(0.0).unread
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize(("kind", "status"), [(Kind.PODS, 403), (Kind.HPAS, 401)])
+async def test_a_needed_kind_and_rejected_credentials_are_waited_for(
+    kind: Kind, status: int, clock: FakeClock, reports: Reports
+) -> None:
+    mirror = ClusterMirror({kind}, lambda _kind, _old, _new: None)
+    source = Answers(Forbidden("no", status=status))
+    watcher = Watcher(kind, source, mirror, reports, WatchTiming(clock))
+    task = asyncio.create_task(watcher.run())
+    await eventually(lambda: source.lists > 2)
+    assert mirror.missing == {kind}
+    assert watcher.state.denied
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
