@@ -128,6 +128,7 @@ class Watcher:
         except ClusterError as error:
             return self._after_error(error)
         self._contact()
+        self._unavailable = False
         if self._clock.monotonic() - began >= self._timing.settled:
             self._reconnects.reset()
         return self._reconnects.next()
@@ -136,7 +137,6 @@ class Watcher:
         page = await self._source.list_all(self._kind)
         for malformed in page.malformed:
             self._reporter.malformed(malformed)
-        self._unavailable = False
         self._sink.replaced(self._kind, page.records, {malformed.key for malformed in page.malformed})
         self._version = page.resource_version
         self._listed_at = self._clock.monotonic()
@@ -201,10 +201,10 @@ class Watcher:
         if not self._unavailable:
             self._unavailable = True
             self._reporter.trouble(self._kind, error, _UNAVAILABLE_RETRY)
-            if isinstance(error, NotFound):
-                self._sink.replaced(self._kind, (), ())
-            else:
-                self._sink.unavailable(self._kind)
+        if isinstance(error, NotFound):
+            self._sink.replaced(self._kind, (), ())
+        else:
+            self._sink.unavailable(self._kind)
         return _UNAVAILABLE_RETRY
 
     def _report(self, error: ClusterError, delay: float) -> float:

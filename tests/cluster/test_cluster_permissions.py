@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reactor.cluster.kinds import OPTIONAL_KINDS, Kind
 from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
 from reactor.signals.measurements import MetricsSource
@@ -17,6 +18,8 @@ from tests.support.real_shop import RealShop
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
 READING = [found for found in permissions() if found[2] in ("list", "watch") and found[0] != "metrics.k8s.io"]
+OPTIONAL = [found for found in READING if found[1] in {kind.value for kind in OPTIONAL_KINDS}]
+NEEDED = [found for found in READING if found not in OPTIONAL]
 MEASURING = [found for found in permissions() if found[0] == "metrics.k8s.io"]
 EXECUTING = [("", "pods/eviction", "create"), ("", "pods/binding", "create"), ("", "events", "create")]
 SELDOM = [("", "pods", "get"), ("", "events", "patch")]
@@ -33,7 +36,21 @@ def test_every_permission_of_the_manifests_is_taken_away_once() -> None:
     assert sorted(READING + MEASURING + EXECUTING + SELDOM) == sorted(permissions())
 
 
-@pytest.mark.parametrize("permission", READING, ids=" ".join)
+@pytest.mark.parametrize("permission", OPTIONAL, ids=" ".join)
+async def test_without_an_optional_kind_the_controller_is_ready_and_says_what_is_missing(
+    account: Account, permission: Permission
+) -> None:
+    await account.without(*permission)
+    async with running_as(account) as live:
+        view = live_view(live)
+        await eventually(lambda: live.controller.state.synced, 30)
+        await eventually(lambda: live.controller.state.mirror.freeze(0.0).unread == {Kind(permission[1])}, 30)
+        assert view.ready().ok
+        overview = (await view.cluster()).overview(OverviewQuery())
+    assert any(named(permission) in problem for problem in overview.problems)
+
+
+@pytest.mark.parametrize("permission", NEEDED, ids=" ".join)
 async def test_what_cannot_be_read_keeps_the_controller_from_being_ready(
     account: Account, permission: Permission
 ) -> None:
