@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
-.PHONY: help setup run demo test test-browser test-cluster test-nodes check format test-searches bench bench-against same-plans oracle bench-cluster bench-nodes lock clean
+.PHONY: help setup run demo test test-browser test-cluster test-nodes check format test-searches bench bench-against same-plans oracle bench-cluster bench-nodes manifests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -87,6 +87,9 @@ bench-cluster: $(READY) ## scale and descheduler side by side on a real control 
 	$(BIN)/rematch lab tools cluster
 	$(BIN)/rematch lab tools load
 	$(BIN)/python -m loadtests.benchmarks --cluster
+
+manifests: $(READY) ## deploy/rematch.yaml from the chart and the list of rights (builds Helm the first time: 5 minutes)
+	$(BIN)/python -m loadtests.chart
 
 lock: $(READY) ## resolve the dependencies into the lock files; versions stay: make lock [UPGRADE=1]
 	$(PIP) --quiet uv

@@ -77,6 +77,8 @@ _K8S = "1.36.3"
 _ETCD = "3.7.3"
 _KWOK = "0.8.0"
 _DESCHEDULER = "0.36.0"
+_HELM = "4.3.1"
+_PROMETHEUS_OPERATOR = "0.85.0"
 _K6 = "1.8.1"
 _VEGETA = "12.13.0"
 GO = "1.26"
@@ -156,6 +158,14 @@ CATALOGUE: tuple[Program, ...] = (
     Program("etcd", _ETCD,
             GoBuild(GoModule("etcd", "go.etcd.io/etcd/server/v3", _ETCD, main=_ETCD_MAIN), ".", 35),
             frozenset({Group.CLUSTER, Group.NODES}), ("3.5", "4")),
+    Program("helm", _HELM,
+            GoBuild(GoModule("helm", "helm.sh/helm/v4", _HELM), "helm.sh/helm/v4/cmd/helm", 220,
+                    (f"helm.sh/helm/v4/internal/version.version=v{_HELM}",)),
+            frozenset({Group.CLUSTER}), ("3.18", "5"), ("version", "--short")),
+    Program("prometheus-operator-crds.yaml", _PROMETHEUS_OPERATOR,
+            ModuleFiles(GoModule("prometheus-operator", "github.com/prometheus-operator/prometheus-operator",
+                                 _PROMETHEUS_OPERATOR), ("example/prometheus-operator-crd",)),
+            frozenset({Group.CLUSTER})),
     Program("kwok", _KWOK, GoBuild(_KWOK_MODULE, "sigs.k8s.io/kwok/cmd/kwok", 120), frozenset({Group.LOAD}),
             (_KWOK, "0.9")),
     Program("kwok-stages.yaml", _KWOK, ModuleFiles(_KWOK_MODULE, _STAGES), frozenset({Group.LOAD})),

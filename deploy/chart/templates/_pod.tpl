@@ -1,0 +1,74 @@
+{{/* The pod of the controller, the same in a Deployment and in a StatefulSet. */}}
+{{- define "rematch.pod" -}}
+metadata:
+  labels:
+    {{- include "rematch.labels" . | nindent 4 }}
+    {{- with .Values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .Values.podAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ include "rematch.account" . }}
+  {{- if .Values.priorityClass.create }}
+  priorityClassName: rematch
+  {{- else if .Values.priorityClass.name }}
+  priorityClassName: {{ .Values.priorityClass.name }}
+  {{- end }}
+  {{- with .Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, fsGroup: 65532, seccompProfile: {type: RuntimeDefault}}
+  containers:
+    - name: rematch
+      image: {{ include "rematch.image" . }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args:
+        - run
+        - --configmap={{ .Release.Namespace }}/rematch
+        - --store=/var/lib/rematch/rematch.db
+        - --bind=0.0.0.0
+        - --log-format=json
+        - --log-level={{ .Values.logLevel }}
+        {{- range .Values.extraArgs }}
+        - {{ . | quote }}
+        {{- end }}
+      ports:
+        - {name: http, containerPort: 8080}
+      readinessProbe: {httpGet: {path: /readyz, port: http}, periodSeconds: 5}
+      livenessProbe: {httpGet: {path: /healthz, port: http}, periodSeconds: 10, failureThreshold: 6}
+      resources: {{- toYaml .Values.resources | nindent 8 }}
+      securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+      volumeMounts:
+        - {name: store, mountPath: /var/lib/rematch}
+        - {name: tmp, mountPath: /tmp}
+  volumes:
+    - name: tmp
+      emptyDir: {}
+    {{- if eq (int .Values.replicas) 1 }}
+    - name: store
+      persistentVolumeClaim: {claimName: rematch}
+    {{- end }}
+  {{- with .Values.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if .Values.affinity }}
+  affinity: {{- toYaml .Values.affinity | nindent 4 }}
+  {{- else if gt (int .Values.replicas) 1 }}
+  affinity:
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 100
+          podAffinityTerm:
+            topologyKey: kubernetes.io/hostname
+            labelSelector:
+              matchLabels: {{- include "rematch.selector" . | nindent 16 }}
+  {{- end }}
+{{- end }}

@@ -1,0 +1,78 @@
+"""What the controller's account may do, and why: the one list that the chart, `rematch doctor` and the tests share.
+
+After a change run `make manifests`, which writes it into the chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reactor.cluster.kinds import CLUSTER_KINDS, Kind
+
+
+class Scope(StrEnum):
+    CLUSTER = "cluster"
+    """In all namespaces, whatever is managed: the room on a node depends on all of its pods."""
+    PODS = "pods"
+    """In all namespaces, or in those of the chart's `rbac.namespaces`: changes to workloads."""
+    OWN = "own"
+    """In the controller's namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """As in a Role, for one API group."""
+
+    scope: Scope
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    why: str
+    names: tuple[str, ...] = ()
+    """Only these objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One thing to ask the API server about."""
+
+    group: str
+    resource: str
+    verb: str
+    scope: Scope
+    why: str
+    name: str = ""
+
+
+def _watched() -> Iterator[Rule]:
+    groups: dict[str, list[str]] = {}
+    for kind in CLUSTER_KINDS:
+        groups.setdefault(_group(kind), []).append(kind.value)
+    for group, resources in groups.items():
+        yield Rule(Scope.CLUSTER, group, tuple(resources), ("list", "watch"), "signals and state")
+
+
+def _group(kind: Kind) -> str:
+    path = kind.path()
+    return path.split("/")[2] if path.startswith("/apis/") else ""
+
+
+RULES: tuple[Rule, ...] = (
+    *_watched(),
+    Rule(Scope.CLUSTER, "metrics.k8s.io", ("nodes", "pods"), ("list",), "usage"),
+    Rule(Scope.PODS, "", ("pods",), ("get",), "a pod is read again after a conflict"),
+    Rule(Scope.PODS, "", ("pods/eviction",), ("create",), "moves: the pod leaves its node"),
+    Rule(Scope.PODS, "", ("pods/binding",), ("create",), "pods whose schedulerName is ours get a node"),
+    Rule(Scope.PODS, "", ("events",), ("create", "patch"), "Events on pods say what was done and why"),
+    Rule(Scope.OWN, "", ("configmaps",), ("list", "watch"), "the settings", ("rematch",)),
+)
+
+
+def rights() -> Iterator[Right]:
+    for rule in RULES:
+        for resource in rule.resources:
+            for verb in rule.verbs:
+                for name in rule.names or ("",):
+                    yield Right(rule.group, resource, verb, rule.scope, rule.why, name)
