@@ -42,7 +42,7 @@ class ObjectApi:
         obj = defaults.with_defaults(resource, obj)
         self._refuse_invalid(resource, obj, None)
         if resource.drops_status_on_create:
-            obj["status"] = defaults.initial_status(resource, obj)
+            obj = _with_status(resource, obj, defaults.initial_status(resource, obj))
         if resource is PODS:
             obj = defaults.with_pod_admission(obj, self._priority(obj))
         if dry_run:
@@ -55,7 +55,7 @@ class ObjectApi:
         old = self._guarded(resource, new)
         merged = {**new, "metadata": _kept_metadata(new["metadata"], old["metadata"])}
         if resource.has_status:
-            merged["status"] = old.get("status", {})
+            merged = _with_status(resource, merged, old.get("status", {}))
         merged = defaults.with_defaults(resource, merged)
         self._refuse_invalid(resource, merged, old)
         if resource.has_generation and merged.get("spec") != old.get("spec"):
@@ -146,6 +146,13 @@ class ObjectApi:
             return None
         owner = self.store.find(resource, namespace_of(obj), reference["name"])
         return owner.obj if owner is not None and owner.obj["metadata"]["uid"] == reference["uid"] else None
+
+
+def _with_status(resource: Resource, obj: Json, status: Json | None) -> Json:
+    """A custom object has no status until somebody writes one."""
+    if resource.custom and not status:
+        return {key: value for key, value in obj.items() if key != "status"}
+    return {**obj, "status": status}
 
 
 def _kept_metadata(new: Json, old: Json) -> Json:

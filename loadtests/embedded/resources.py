@@ -55,6 +55,8 @@ class Resource:
     update_may_create: bool = False
     returns_deleted_object: bool = False
     verbs: tuple[str, ...] = ALL_VERBS
+    custom: bool = False
+    """Defined by a CustomResourceDefinition: bodies must name their kind, and strategic merge patches are refused."""
 
     @property
     def api_version(self) -> str:
@@ -243,6 +245,27 @@ VOLUMEATTACHMENTS = Resource(
     returns_deleted_object=True,
 )
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", update_needs_version=True, update_may_create=True)
+
+
+def _custom(plural: str, kind: str, *, namespaced: bool = True, subresources: tuple[str, ...] = ()) -> Resource:
+    """As with the definitions of `deploy/chart/files/crds` installed."""
+    return Resource(
+        "rematch.io",
+        "v1alpha1",
+        plural,
+        kind,
+        namespaced=namespaced,
+        subresources=subresources,
+        has_generation=True,
+        drops_status_on_create="status" in subresources,
+        update_needs_version=True,
+        custom=True,
+    )
+
+
+MOVES = _custom("moves", "Move")
+REQUESTS = _custom("requests", "Request", subresources=("status",))
+PLACEMENT_HINTS = _custom("placementhints", "PlacementHint", namespaced=False)
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False, verbs=("get", "list"))
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", verbs=("get", "list"))
 
@@ -269,6 +292,9 @@ STORED: tuple[Resource, ...] = (
     PRIORITYCLASSES,
     CSINODES,
     VOLUMEATTACHMENTS,
+    MOVES,
+    REQUESTS,
+    PLACEMENT_HINTS,
 )
 SERVED: tuple[Resource, ...] = (*STORED, NODE_METRICS, POD_METRICS)
 

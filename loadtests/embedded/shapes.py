@@ -6,12 +6,12 @@ A wrong type is refused at the door (400), so that no controller ever trips over
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from loadtests.embedded.api_errors import bad_request
+from loadtests.embedded.api_errors import ApiError, Details, bad_request
 from loadtests.embedded.resources import (
     CONFIGMAPS,
     DAEMONSETS,
@@ -19,11 +19,13 @@ from loadtests.embedded.resources import (
     EVENTS,
     JOBS,
     LEASES,
+    MOVES,
     NODES,
     PODDISRUPTIONBUDGETS,
     PODS,
     PRIORITYCLASSES,
     REPLICASETS,
+    REQUESTS,
     STATEFULSETS,
     Json,
     Resource,
@@ -208,6 +210,49 @@ class LeaseShape(Struct):
     spec: Json | None = None
 
 
+class MoveSpecShape(Struct, rename={"source": "from"}):
+    version: int
+    readableBy: int  # noqa: N815
+    pod: str
+    move: Json
+    epoch: int = 0
+    source: str = ""
+    to: str = ""
+    strategy: str = ""
+    state: str = ""
+    reason: str = ""
+
+
+class MoveShape(Struct):
+    metadata: MetadataShape
+    spec: MoveSpecShape
+
+
+class RequestedMoveShape(Struct):
+    pod: str
+    to: str
+    uid: str = ""
+
+
+class RequestSpecShape(Struct):
+    action: Literal["pause", "resume", "move", "apply"]
+    reason: str = ""
+    moves: list[RequestedMoveShape] | None = None
+
+
+class RequestStatusShape(Struct):
+    state: Literal["accepted", "done", "failed"] = "accepted"
+    message: str = ""
+    leader: str = ""
+    moves: list[Json] | None = None
+
+
+class RequestShape(Struct):
+    metadata: MetadataShape
+    spec: RequestSpecShape
+    status: RequestStatusShape | None = None
+
+
 class AnyShape(Struct):
     metadata: MetadataShape
     spec: Json | None = None
@@ -227,6 +272,8 @@ _SHAPES: Mapping[Resource, type[Struct]] = {
     CONFIGMAPS: ConfigMapShape,
     PRIORITYCLASSES: PriorityClassShape,
     LEASES: LeaseShape,
+    MOVES: MoveShape,
+    REQUESTS: RequestShape,
 }
 
 
@@ -234,6 +281,8 @@ def checked(resource: Resource, body: Any) -> Json:
     """The body as an object of this kind, without its nulls (a Go server drops them, too)."""
     if not isinstance(body, dict):
         raise bad_request(f"the object provided is unrecognized: expected a JSON object of kind {resource.kind}")
+    if resource.custom and not (body.get("kind") and body.get("apiVersion")):
+        raise bad_request("the object provided is unrecognized: Object 'Kind' is missing")
     kind, api_version = body.get("kind", resource.kind), body.get("apiVersion", resource.api_version)
     if api_version != resource.api_version:
         raise bad_request(
@@ -248,6 +297,9 @@ def checked(resource: Resource, body: Any) -> Json:
     try:
         msgspec.convert(obj, _SHAPES.get(resource, AnyShape))
     except msgspec.ValidationError as error:
+        if resource.custom:  # the schema of its definition, not the decoder, finds it
+            details = Details(name=str(obj["metadata"].get("name", "")), group=resource.group, kind=resource.kind)
+            raise ApiError(422, "Invalid", f"{resource.kind} is invalid: {error}", details) from error
         raise bad_request(f"{unfit}: {error}") from error
     return obj
 

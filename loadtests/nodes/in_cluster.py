@@ -27,6 +27,7 @@ MANIFESTS = _CLONE / "deploy" / "rematch.yaml"
 RIGHTS = frozenset({"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 COLLECTIONS = {
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "Namespace": "/api/v1/namespaces",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",

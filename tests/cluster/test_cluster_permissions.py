@@ -17,7 +17,18 @@ from tests.support.real_shop import RealShop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
-READING = [found for found in permissions() if found[2] in ("list", "watch") and found[0] != "metrics.k8s.io"]
+JOURNAL = [
+    *(("rematch.io", "moves", verb) for verb in ("get", "list", "create", "patch", "delete")),
+    *(("rematch.io", "requests", verb) for verb in ("list", "delete")),
+    ("rematch.io", "requests/status", "patch"),
+    *(("", "configmaps", verb) for verb in ("create", "get", "patch", "delete")),
+    *(("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "patch", "delete")),
+]
+READING = [
+    found
+    for found in permissions()
+    if found[2] in ("list", "watch") and found[0] != "metrics.k8s.io" and found not in JOURNAL
+]
 OPTIONAL = [found for found in READING if found[1] in {kind.value for kind in OPTIONAL_KINDS}]
 NEEDED = [found for found in READING if found not in OPTIONAL]
 MEASURING = [found for found in permissions() if found[0] == "metrics.k8s.io"]
@@ -33,7 +44,7 @@ def named(permission: Permission) -> str:
 
 
 def test_every_permission_of_the_manifests_is_taken_away_once() -> None:
-    assert sorted(READING + MEASURING + EXECUTING + SELDOM) == sorted(permissions())
+    assert sorted(READING + MEASURING + EXECUTING + SELDOM + JOURNAL) == sorted(permissions())
 
 
 @pytest.mark.parametrize("permission", OPTIONAL, ids=" ".join)

@@ -69,7 +69,7 @@ class Account:
     async def _allowed(self, permission: Permission) -> bool:
         group, resource, verb = permission
         plural, _, subresource = resource.partition("/")
-        ours = {"namespace": NAMESPACE, "name": "rematch"} if resource == "configmaps" else {}
+        ours = _where(permission)
         asked = {"group": group, "resource": plural, "subresource": subresource, "verb": verb, **ours}
         spec = {"user": f"system:serviceaccount:{NAMESPACE}:rematch", "resourceAttributes": asked}
         review = await self.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
@@ -105,6 +105,17 @@ def permissions() -> list[Permission]:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     ]
+
+
+def _where(permission: Permission) -> dict[str, str]:
+    """The namespace and name that a right of a Role is limited to."""
+    for item in manifests():
+        for rule in item["rules"] if item["kind"] == "Role" else ():
+            group, resource, verb = permission
+            if group in rule["apiGroups"] and resource in rule["resources"] and verb in rule["verbs"]:
+                names = rule.get("resourceNames")
+                return {"namespace": NAMESPACE} | ({"name": names[0]} if names else {})
+    return {}
 
 
 def _but(rule: dict[str, Any], taken: Permission) -> list[dict[str, Any]]:

@@ -43,6 +43,13 @@ BUDGET_COLUMNS = (
     Column("Allowed Disruptions", "integer"),
     Column("Age"),
 )
+MOVE_COLUMNS = (
+    named(),
+    *(Column(name) for name in ("Pod", "From", "To", "Strategy", "State")),
+    Column("Age", "date"),
+    Column("Reason"),
+)
+REQUEST_COLUMNS = (named(), Column("Action"), Column("State"), Column("Age", "date"), Column("Message"))
 DEFAULT_COLUMNS = (named(), Column("Age"))
 
 
@@ -135,6 +142,16 @@ def budget_row(budget: Json, now: float) -> Cells:
     allowed = status_of(budget).get("disruptionsAllowed", 0)
     limits = [str(spec.get(field, "N/A")) for field in ("minAvailable", "maxUnavailable")]
     return [name_of(budget), *limits, allowed, _created(budget, now)]
+
+
+def move_row(move: Json, now: float) -> Cells:
+    shown = [spec_of(move).get(field, "") for field in ("pod", "from", "to", "strategy", "state", "reason")]
+    return [name_of(move), *shown[:5], _created(move, now), shown[5]]
+
+
+def request_row(request: Json, now: float) -> Cells:
+    action, status = spec_of(request).get("action", ""), status_of(request)
+    return [name_of(request), action, status.get("state", ""), _created(request, now), status.get("message", "")]
 
 
 def default_row(obj: Json, now: float) -> Cells:

@@ -26,6 +26,8 @@ _LAYOUTS: Mapping[Resource, Layout] = {
     resources.LEASES: Layout(cluster.LEASE_COLUMNS, cluster.lease_row),
     resources.PRIORITYCLASSES: Layout(cluster.PRIORITYCLASS_COLUMNS, cluster.priorityclass_row),
     resources.PODDISRUPTIONBUDGETS: Layout(cluster.BUDGET_COLUMNS, cluster.budget_row),
+    resources.MOVES: Layout(cluster.MOVE_COLUMNS, cluster.move_row),
+    resources.REQUESTS: Layout(cluster.REQUEST_COLUMNS, cluster.request_row),
     resources.DEPLOYMENTS: Layout(workloads.DEPLOYMENT_COLUMNS, workloads.deployment_row),
     resources.REPLICASETS: Layout(workloads.REPLICASET_COLUMNS, workloads.replicaset_row),
     resources.STATEFULSETS: Layout(workloads.STATEFULSET_COLUMNS, workloads.statefulset_row),

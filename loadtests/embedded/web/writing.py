@@ -7,11 +7,11 @@ from typing import Any
 from aiohttp import web
 
 from loadtests.embedded import deletion
-from loadtests.embedded.api_errors import ApiError, Details, bad_request, invalid
+from loadtests.embedded.api_errors import ApiError, Details, bad_request, invalid, unsupported_media_type
 from loadtests.embedded.deletion import DeleteOptions, parse_options
 from loadtests.embedded.object_api import ObjectApi
 from loadtests.embedded.objects import name_of, with_metadata
-from loadtests.embedded.patching import apply_patch
+from loadtests.embedded.patching import JSON_PATCH, MERGE, STRATEGIC, apply_patch
 from loadtests.embedded.resources import Json, Resource
 from loadtests.embedded.validation import invalid_value
 from loadtests.embedded.web.reading import list_options, list_page
@@ -64,6 +64,10 @@ async def answer_patch(request: web.Request, api: ObjectApi, target: RequestTarg
     dry_run, content_type = is_dry_run(request), request.content_type
     patch = await read_patch(request)
     resource = target.resource
+    if resource.custom and content_type == STRATEGIC:
+        raise unsupported_media_type(
+            f"the body of the request was in an unknown format - accepted media types include: {JSON_PATCH}, {MERGE}"
+        )
     current = api.get(resource, target.namespace, target.name)
     patched = named(apply_patch(content_type, current, patch), target)
     _refuse_new_uid(resource, patched, current)

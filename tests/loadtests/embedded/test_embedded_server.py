@@ -82,7 +82,7 @@ async def test_stopping_ends_open_watches_at_once() -> None:
         await asyncio.sleep(0.1)
         started = time.monotonic()
         await cluster.stop()
-        assert await asyncio.wait_for(watching, 2) == 4
+        assert await asyncio.wait_for(watching, 2) == 5
         assert time.monotonic() - started < 2
 
 

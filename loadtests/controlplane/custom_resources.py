@@ -1,0 +1,32 @@
+"""Our custom resources on a real API server, from the chart."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import yaml
+
+from loadtests.workloads.api import LabApi, has_condition
+from reactor.errors import Conflict
+
+CRDS = Path(__file__).parents[2] / "deploy" / "chart" / "files" / "crds"
+_COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_SECONDS = 30.0
+
+
+async def install_crds(api: LabApi) -> None:
+    """Every definition that is not there yet; returns when all are served."""
+    definitions = [
+        document for file in sorted(CRDS.glob("*.yaml")) for document in yaml.safe_load_all(file.read_text())
+    ]
+    for definition in definitions:
+        try:
+            await api.create(_COLLECTION, definition)
+        except Conflict:
+            continue
+    async with asyncio.timeout(_SECONDS):
+        for definition in definitions:
+            path = f"{_COLLECTION}/{definition['metadata']['name']}"
+            while not has_condition(await api.get(path), "Established"):
+                await asyncio.sleep(0.05)
