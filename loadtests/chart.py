@@ -34,7 +34,7 @@ async def main() -> None:
 
 async def rendered() -> str:
     """Without Helm's hooks, which kubectl would create at once."""
-    objects = await template("--no-hooks", "--set", "namespace.create=true")
+    objects = await template("--no-hooks", "--set", "namespace.create=true,policies.hints=true")
     return f"{_HEADER}{_DIGEST}{digest()}\n{objects}"
 
 

@@ -13,17 +13,21 @@ import structlog
 from reactor.background.active_settings import ActiveSettings, RevisionReport
 from reactor.background.metrics_collection import MetricsCollector
 from reactor.background.start_up import KernelCompilation, freeze_heap
+from reactor.background.steering_check import SteeringCheck
 from reactor.background.store_maintenance import StoreMaintenance
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
+from reactor.cluster.hints import HintWriter
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import ConfigMap
+from reactor.cluster.steering_policy import SteeringPolicy
 from reactor.cluster.watch import ClusterWatch, WatchTiming
 from reactor.cluster.writes import ClusterWriter, EventWriter
 from reactor.cycle import CycleParts
 from reactor.decision.cooldowns import Cooldowns, DecisionMemory, Lineage
 from reactor.execution.executor import Executor
+from reactor.execution.steering import NoSteering, PolicySteering, Steering
 from reactor.loop import Loop
 from reactor.record.events import EventQueue, WritesEvents
 from reactor.record.history import History, lineage_from
@@ -81,6 +85,8 @@ class Borders:
     """Nothing is decided before each of these was listed."""
     config_map_changed: Callable[[ConfigMap | None], None] = lambda _config_map: None
     lineage: Mapping[str, Lineage] = field(default_factory=dict)
+    hints: HintWriter | None = None
+    """None: no pod of another scheduler can be steered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,7 @@ class Controller:
     state: State
     memory: DecisionMemory
     executor: Executor
+    steering: Steering
     recorder: Recorder
     parts: CycleParts
     loop: Loop
@@ -107,7 +114,18 @@ def wire(borders: Borders) -> Controller:
     events = EventQueue(borders.event_writer, clock, instruments.events_lost.inc)
     work_queue = WorkQueue(clock)
     executor = Executor(borders.writer)
-    state = State(borders.kinds, clock, work_queue, settings, lambda: executor.busy, borders.config_map_changed)
+    state = State(
+        borders.kinds,
+        clock,
+        work_queue,
+        settings,
+        lambda: executor.busy,
+        borders.config_map_changed,
+        lambda: steering.status,
+    )
+    steering: Steering = NoSteering()
+    if borders.hints is not None:
+        steering = PolicySteering(borders.hints, state.hostname_of, lambda: settings().mode)
     memory = DecisionMemory(Cooldowns(borders.lineage))
     recorder = Recorder(History(borders.store), events, instruments)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings)
@@ -117,6 +135,7 @@ def wire(borders: Borders) -> Controller:
         state=state,
         memory=memory,
         executor=executor,
+        steering=steering,
         recorder=recorder,
         parts=parts,
         loop=Loop(parts, work_queue, clock, instruments),
@@ -138,6 +157,7 @@ class LiveController:
     metrics: MetricsCollector
     maintenance: StoreMaintenance
     compilation: KernelCompilation
+    steering_check: SteeringCheck | None
 
     async def connect(self) -> None:
         """Watches, metrics, Events and settings, until cancelled."""
@@ -157,6 +177,8 @@ class LiveController:
             tasks.create_task(self.connect(), name="connection")
             tasks.create_task(self.maintenance.run(), name="store maintenance")
             tasks.create_task(self.compilation.run(), name="kernel compilation")
+            if self.steering_check is not None:
+                tasks.create_task(self.steering_check.run(), name="steering check")
             tasks.create_task(self._decide(), name="loop")
 
     def _report_settings(self) -> None:
@@ -204,6 +226,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             kinds=reader.kinds,
             config_map_changed=settings.config_map_changed,
             lineage=lineage_from(await history.moves(MOVES_READ)),
+            hints=HintWriter(connection, clock),
         )
         controller = wire(borders)
         state, instruments = controller.state, controller.instruments
@@ -217,4 +240,25 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments, options.prometheus),
             maintenance=StoreMaintenance(state, store, controller.recorder, settings.get, clock, instruments),
             compilation=KernelCompilation(state, clock),
+            steering_check=_steering_check(controller, borders, connection, _namespace(options)),
         )
+
+
+def _namespace(options: Options) -> str:
+    """Where objects of the controller's own live."""
+    return "rematch" if options.config_map is None else options.config_map.namespace
+
+
+def _steering_check(
+    controller: Controller, borders: Borders, connection: KubernetesConnection, namespace: str
+) -> SteeringCheck | None:
+    if borders.hints is None or not isinstance(controller.steering, PolicySteering):
+        return None
+    return SteeringCheck(
+        SteeringPolicy(connection, borders.hints, borders.clock, namespace),
+        controller.steering,
+        lambda: [move.id for move in controller.executor.active_moves().moves],
+        borders.settings,
+        borders.clock,
+        controller.instruments,
+    )

@@ -38,6 +38,8 @@ COLLECTIONS = {
     "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
     "Role": f"{_RBAC}/namespaces/{{}}/roles",
     "RoleBinding": f"{_RBAC}/namespaces/{{}}/rolebindings",
+    "MutatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
 }
 

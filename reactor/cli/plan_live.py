@@ -84,6 +84,8 @@ async def _plan(live: LiveController, request: PlanRequest, use: StoreUse) -> No
         await refuse_beside_controller(live, request.configmap or CONFIG_MAP, use, force=request.force)
     click.echo(_settings_in_force(live, request), err=True)
     await live.metrics.once()
+    if live.steering_check is not None:
+        await live.steering_check.step()
     controller = live.controller
 
     def settings() -> Settings:

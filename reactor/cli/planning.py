@@ -144,10 +144,13 @@ def _waived(planner: Planner) -> Iterator[str]:
 def _other_schedulers(eligibility: Eligibility) -> Iterator[str]:
     """Most clusters have no managed pod at first: say why nothing moves, and how to see what could."""
     settings, pods = eligibility.settings, eligibility.snapshot.cluster.pods.values()
-    names = [pod.scheduler_name for pod in pods if pod.node and eligibility.management.covers(pod)]
+    management = eligibility.management
+    covered = [pod for pod in pods if pod.node and management.covers(pod)]
+    names = [pod.scheduler_name for pod in covered if not management.takes_any_scheduler(pod.namespace)]
     others = Counter(name for name in names if name != settings.scheduler_name)
     for name, number in others.most_common(1):
         yield (
-            f"{number} of {len(names)} managed pods stay because their schedulerName is {name}, not"
-            f" {settings.scheduler_name}; --scheduler-name {name} plans as if we managed them"
+            f"{number} of {len(covered)} managed pods stay because their schedulerName is {name}, not"
+            f" {settings.scheduler_name}, and managed.anySchedulerNamespaces does not name their namespace;"
+            f" --scheduler-name {name} plans as if we managed them"
         )

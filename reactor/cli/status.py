@@ -7,7 +7,7 @@ import msgspec
 from reactor.cli.client import fetch
 from reactor.cli.output import table
 from reactor.errors import InputError
-from reactor.web.view import Gauge, Overview
+from reactor.web.view import Gauge, Overview, SteeringView
 
 
 def show_status(server: str, output: str) -> str:
@@ -28,6 +28,8 @@ def render_status(overview: Overview) -> str:
         lines.append("not synced yet: nothing is decided")
     if overview.halted:
         lines.append(f"HALTED: {overview.halted}")
+    if overview.steering is not None:
+        lines.append(_steering(overview.steering))
     lines += [f"problem: {problem}" for problem in overview.problems]
     lines += [f"settings refused: {refusal.path}: {refusal.message}" for refusal in overview.settings.refused]
     nodes = [
@@ -39,6 +41,16 @@ def render_status(overview: Overview) -> str:
         rows = [(key, node, f"{pod.happiness or 0:.2f}", f"{pod.threshold:g}", pod.fixed) for key, node, pod in unhappy]
         parts.append(table(("unhappy", "node", "happiness", "threshold", "fixed"), rows))
     return "\n\n".join(parts)
+
+
+def _steering(steering: SteeringView) -> str:
+    landed = steering.landed_planned + steering.landed_elsewhere + steering.landed_source
+    works = "policy works" if steering.policy_works and steering.tried else f"policy: {steering.problem}"
+    text = f"steering {steering.mode}, {works}"
+    if not landed:
+        return text
+    where = f"{steering.landed_elsewhere} elsewhere, {steering.landed_source} back on the source"
+    return f"{text}; {steering.landed_planned} of {landed} replacements landed as planned ({where})"
 
 
 def _totals(overview: Overview) -> str:

@@ -7,9 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar, cast
 
+import msgspec
+
+from matching.problem import Rules
 from reactor.cluster.decoding.decoder import key_of
 from reactor.cluster.decoding.events import concerns_probes
+from reactor.cluster.hints import MOVE_LABEL
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
+from reactor.cluster.pod_constraints import rules_without_hint
 from reactor.cluster.records import (
     CsiNode,
     Event,
@@ -34,6 +39,8 @@ EVENTS_KEPT = 50_000
 """More than the kubelets of a cluster report in an hour; beyond it the oldest are dropped. They take less than 40 MiB,
 or 130 if somebody writes Events whose fields are as long as they are kept."""
 
+_RULES_KEPT = 4096
+
 R = TypeVar("R")
 
 
@@ -47,6 +54,8 @@ class ClusterMirror:
         """`synced` is called once, when every kind was listed."""
         self._records: dict[Kind, dict[str, Record]] = {kind: {} for kind in Kind}
         self._pods_by_name: dict[tuple[str, str], Pod] = {}
+        self._stamped: set[str] = set()
+        self._rules: dict[tuple[Rules, Rules], Rules] = {}
         self._missing = set(kinds)
         self._unread: set[Kind] = set()
         self._complete = asyncio.Event()
@@ -105,6 +114,8 @@ class ClusterMirror:
         if kind is Kind.PODS:
             pod = cast(Pod, record)
             self._pods_by_name[pod.namespace, pod.name] = pod
+            if MOVE_LABEL in pod.labels:
+                self._stamped.add(pod.uid)
         self._listener(kind, old, record)
 
     def remove(self, kind: Kind, key: str) -> None:
@@ -114,6 +125,7 @@ class ClusterMirror:
         if kind is Kind.PODS:
             pod = cast(Pod, old)
             name = (pod.namespace, pod.name)
+            self._stamped.discard(pod.uid)
             if self._pods_by_name.get(name) is pod:
                 del self._pods_by_name[name]
         self._listener(kind, old, None)
@@ -143,7 +155,7 @@ class ClusterMirror:
         return ClusterView(
             at=now,
             nodes=self._copy(Kind.NODES, Node),
-            pods=self._copy(Kind.PODS, Pod),
+            pods=self._pods(workloads),
             workloads=workloads,
             pdbs=tuple(self._copy(Kind.PDBS, PodDisruptionBudget).values()),
             namespaces=self._copy(Kind.NAMESPACES, Namespace),
@@ -155,6 +167,25 @@ class ClusterMirror:
             quotas=tuple(self._copy(Kind.RESOURCE_QUOTAS, ResourceQuota).values()),
             unread=frozenset(self._unread),
         )
+
+    def _pods(self, workloads: Mapping[str, Workload]) -> dict[str, Pod]:
+        """A pod that a hint applied to has the rules of its owner's template: it must not be tied to where it is."""
+        pods = self._copy(Kind.PODS, Pod)
+        for uid in self._stamped:
+            pod = pods[uid]
+            owner = workloads.get(pod.owner.uid) if pod.owner is not None else None
+            if owner is not None and owner.rules is not None:
+                pods[uid] = msgspec.structs.replace(pod, rules=self._without_hint(pod.rules, owner.rules))
+        return pods
+
+    def _without_hint(self, rules: Rules, template: Rules) -> Rules:
+        """Equal rules are one value: planning looks them up by identity first."""
+        if len(self._rules) >= _RULES_KEPT:
+            self._rules.clear()
+        key = (rules, template)
+        if key not in self._rules:
+            self._rules[key] = rules_without_hint(rules, template)
+        return self._rules[key]
 
     def _copy(self, kind: Kind, _type: type[R]) -> dict[str, R]:
         """The decoder guarantees that each kind has records of one type."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from matching.feasibility import has_inter_pod_rules
-from matching.problem import Rules, Volume
+from matching.problem import Rules, Term, Volume
+from reactor.cluster.hints import HOSTNAME_LABEL
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import PersistentVolume, Pod
 from reactor.cluster.view import NAMESPACE_NAME, ClusterView, selects_namespace_labels
@@ -30,6 +31,21 @@ def rules_of(pod: Pod, view: ClusterView) -> Rules:
     if not affinity and not zones:
         return pod.rules
     return replace(pod.rules, volumes=affinity, volume_zones=zones)
+
+
+def rules_without_hint(rules: Rules, template: Rules) -> Rules:
+    """The rules of a stamped pod without what the policy `rematch-hints` added: a host name in the node selector, and
+    preferred terms for one host name, unless the owner's template has them. What others added on the way stays."""
+    selector = tuple(
+        pair for pair in rules.node_selector if pair[0] != HOSTNAME_LABEL or pair in template.node_selector
+    )
+    own = template.preferred.nodes
+    nodes = tuple(each for each in rules.preferred.nodes if each in own or not _names_a_host(each[1]))
+    return replace(rules, node_selector=selector, preferred=replace(rules.preferred, nodes=nodes))
+
+
+def _names_a_host(term: Term) -> bool:
+    return len(term.expressions) == 1 and not term.fields and term.expressions[0].key == HOSTNAME_LABEL
 
 
 def bound_pvs(pod: Pod, view: ClusterView) -> list[PersistentVolume]:

@@ -62,6 +62,17 @@ def _group(kind: Kind) -> str:
 RULES: tuple[Rule, ...] = (
     *_watched(),
     Rule(Scope.CLUSTER, "metrics.k8s.io", ("nodes", "pods"), ("list",), "usage"),
+    Rule(Scope.CLUSTER, "rematch.io", ("placementhints",), ("create",), "steering: hints"),
+    Rule(Scope.CLUSTER, "rematch.io", ("placementhints",), ("get", "patch"), "steering: hints", ("rematch",)),
+    Rule(
+        Scope.CLUSTER,
+        "admissionregistration.k8s.io",
+        ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+        ("get",),
+        "steering: is the policy installed",
+        ("rematch-hints",),
+    ),
+    Rule(Scope.OWN, "apps", ("replicasets",), ("create", "patch", "delete"), "steering: the canary"),
     Rule(Scope.PODS, "", ("pods",), ("get",), "a pod is read again after a conflict"),
     Rule(Scope.PODS, "", ("pods/eviction",), ("create",), "moves: the pod leaves its node"),
     Rule(Scope.PODS, "", ("pods/binding",), ("create",), "pods whose schedulerName is ours get a node"),

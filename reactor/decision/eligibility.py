@@ -76,11 +76,17 @@ class Management:
     namespaces: frozenset[str]
     requirements: tuple[Requirement, ...]
     scheduler_name: str | None
+    any_scheduler_namespaces: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, settings: Settings) -> Management:
         managed = settings.managed
-        return cls(frozenset(managed.namespaces), parse_selector(managed.label_selector), managed.scheduler_name)
+        return cls(
+            frozenset(managed.namespaces),
+            parse_selector(managed.label_selector),
+            managed.scheduler_name,
+            frozenset(managed.any_scheduler_namespaces),
+        )
 
     def why_not(self, pod: Pod) -> str:
         """Which part of `managed` excludes the pod; empty when it is managed."""
@@ -93,6 +99,10 @@ class Management:
         if self.requirements and not matches(self.requirements, pod.labels):
             return "managed.labelSelector does not select it"
         return ""
+
+    def takes_any_scheduler(self, namespace: str) -> bool:
+        """Whether pods of other schedulers are moved there."""
+        return not self.any_scheduler_namespaces.isdisjoint((namespace, "*"))
 
     def covers(self, pod: Pod) -> bool:
         return not self.why_not(pod)
@@ -243,11 +253,18 @@ def _local_data(pod: Pod, context: Eligibility) -> Ineligible | None:
 
 
 def _other_scheduler(pod: Pod, context: Eligibility) -> Ineligible | None:
+    """Pods of other schedulers are opted in by namespace, so that an upgrade never widens what is managed."""
     ours = context.settings.scheduler_name
     if pod.scheduler_name == ours:
         return None
-    text = f"its schedulerName is {pod.scheduler_name}; only pods with {ours} are moved"
-    return Ineligible(Reason.OTHER_SCHEDULER, text)
+    if not context.management.takes_any_scheduler(pod.namespace):
+        text = (
+            f"its schedulerName is {pod.scheduler_name}; only pods with {ours} are moved, and others where"
+            " managed.anySchedulerNamespaces names their namespace"
+        )
+        return Ineligible(Reason.OTHER_SCHEDULER, text)
+    problem = context.snapshot.steering.why_not(pod, context.settings)
+    return Ineligible(Reason.NO_STEERING, problem) if problem else None
 
 
 def _maybe_other_scheduler(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
@@ -356,7 +373,7 @@ PROTECTED = (
     Check("annotations", _annotated, lambda pods, _: [at for at, pod in enumerate(pods) if pod.annotations]),
     Check("local data", _local_data, lambda pods, _: [at for at, pod in enumerate(pods) if pod.local_data or pod.pvcs]),
 )
-BINDABLE = (
+STEERABLE = (
     Check("scheduler", _other_scheduler, _maybe_other_scheduler),
     Check("constraints", _unsupported, _maybe_unsupported),
 )
@@ -367,5 +384,5 @@ COOLED_DOWN = (
     Check("backoff", _backed_off, lambda pods, context: _among(context.cooldowns.backoffs, pods)),
 )
 FRESHLY_MEASURED = (Check("metrics", _not_measured, _maybe_not_measured),)
-CHECKS = (*MANAGED, *PROTECTED, *BINDABLE, *EVICTABLE, *COOLED_DOWN, *FRESHLY_MEASURED)
+CHECKS = (*MANAGED, *PROTECTED, *STEERABLE, *EVICTABLE, *COOLED_DOWN, *FRESHLY_MEASURED)
 """In the order in which reasons are reported."""

@@ -8,6 +8,8 @@ from enum import StrEnum
 class Reason(StrEnum):
     PROTECTED = "protected"
     OTHER_SCHEDULER = "otherScheduler"
+    NO_STEERING = "noSteering"
+    """Nothing here can send its replacement to the planned node."""
     UNSUPPORTED = "unjudgedConstraint"
     """A hard constraint of the pod is not supported."""
     TOO_LITTLE_EVIDENCE = "tooLittleEvidence"

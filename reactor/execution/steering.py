@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+import secrets
+from collections.abc import Callable, Collection
 from typing import Protocol
 
+from reactor.cluster.hints import MOVE_LABEL, Hint, HintRefused, Hints, HintWriter
+from reactor.cluster.steering_policy import CANARY_MOVE
+from reactor.errors import NotFound
+from reactor.settings.model import Mode
 from reactor.state.moves import Move
 from reactor.state.steering import SteeringStatus
 
-MOVE_LABEL = "rematch.io/move"
-"""The policy stamps it, with the id of the move, on the pod that a hint applied to."""
+__all__ = ["MOVE_LABEL", "NoSteering", "PolicySteering", "Steering"]
 
 
 class Steering(Protocol):
@@ -28,7 +33,11 @@ class Steering(Protocol):
         ...
 
     async def withdraw_others(self, move_ids: Collection[str]) -> None:
-        """Remove the hints of all other moves: what an earlier process left."""
+        """Remove the hints of all other moves: what an earlier process left. Its writes that come late are refused."""
+        ...
+
+    def doubt(self) -> None:
+        """The replacement of a hinted move came without the stamp: try the policy again."""
         ...
 
 
@@ -45,3 +54,80 @@ class NoSteering:
 
     async def withdraw_others(self, move_ids: Collection[str]) -> None:
         """Nothing to remove."""
+
+    def doubt(self) -> None:
+        """Nothing to try."""
+
+
+class PolicySteering:
+    """Implements Steering by the PlacementHint object. `background.steering_check` finds out whether that works."""
+
+    def __init__(self, writer: HintWriter, hostname_of: Callable[[str], str | None], mode: Callable[[], Mode]) -> None:
+        """`hostname_of` gives the value of a node's label `kubernetes.io/hostname`."""
+        self._writer = writer
+        self._hostname_of = hostname_of
+        self._mode = mode
+        self.missing: str | None = None
+        """What has to be installed; empty when everything is there, None before the first look."""
+        self.canary: str | None = None
+        """What the last canary found; empty when its pod was stamped, None before the first one."""
+        self.doubted = asyncio.Event()
+
+    @property
+    def status(self) -> SteeringStatus:
+        if self.missing is None:
+            return SteeringStatus()
+        if self.missing:
+            return SteeringStatus(problem=self.missing)
+        if self.canary is not None:
+            return SteeringStatus(not self.canary, self.canary, tried=True)
+        untried = (
+            "the policy rematch-hints is installed; whether it works is tried by a canary in mode act, where"
+            " managed.anySchedulerNamespaces names a namespace"
+        )
+        return SteeringStatus(self._mode() is not Mode.ACT, untried)
+
+    async def hint(self, move: Move, *, hard: bool = False) -> None:
+        owner, hint = move.owner, self._hint(move, hard)
+        if owner is None:
+            raise HintRefused(f"{move.pod.key} has no owner, so nothing can be said about its next pod")
+
+        def change(hints: Hints) -> dict[str, Hint]:
+            known = hints.get(owner.uid)
+            if known is not None and known.move != move.id:
+                raise HintRefused(f"{owner.kind} {owner.name} has a hint of the move {known.move} already")
+            return {} if known == hint else {owner.uid: hint}
+
+        await self._writer.change(change)
+
+    async def withdraw(self, move_ids: Collection[str]) -> None:
+        await self._remove(lambda hint: hint.move in move_ids)
+
+    async def withdraw_others(self, move_ids: Collection[str]) -> None:
+        await self._remove(lambda hint: hint.move not in move_ids, writer=secrets.token_hex(8))
+
+    async def sweep(self, move_ids: Callable[[], Collection[str]]) -> None:
+        """As `withdraw_others` within one process: what a failed `withdraw` left. The ids are asked for after the hints
+        are read: a hint is written after its move is known."""
+        await self._remove(lambda hint: hint.move not in move_ids())
+
+    def doubt(self) -> None:
+        self.doubted.set()
+
+    def _hint(self, move: Move, hard: bool) -> Hint:
+        hostname = self._hostname_of(move.target)
+        if not hostname:
+            raise HintRefused(f"{move.target} has no label kubernetes.io/hostname, so no hint can name it")
+        stateful = move.owner is not None and move.owner.kind == "StatefulSet"
+        return Hint(move.id, hostname, move.pod.name if stateful else None, hard)
+
+    async def _remove(self, unwanted: Callable[[Hint], bool], writer: str | None = None) -> None:
+        def change(hints: Hints) -> dict[str, None]:
+            return {
+                uid: None for uid, hint in hints.items() if unwanted(hint) and not hint.move.startswith(CANARY_MOVE)
+            }
+
+        try:
+            await self._writer.change(change, writer=writer)
+        except NotFound:
+            return  # without the CRD there is no hint

@@ -11,6 +11,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.writes import Binding, Eviction
 from reactor.decision.decide import Trigger
 from reactor.decision.wait_reasons import Reason
+from reactor.record.landings import Landing
 from reactor.state.moves import ENDED
 
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10)
@@ -66,6 +67,12 @@ class Instruments:
         )
         self.evictions = self._counter("rematch_evictions", "Eviction requests, by answer.", "answer", Eviction)
         self.bindings = self._counter("rematch_bindings", "Binding requests, by answer.", "answer", Binding)
+        self.steering_works = self._gauge(
+            "rematch_steering_policy_works", "1 when a canary pod got the stamp of the policy rematch-hints."
+        )
+        self.landings = self._counter(
+            "rematch_landings", "Replacements of moved pods, by where they landed.", "result", Landing
+        )
         self.halted = self._gauge("rematch_halted", "1 while no further move is started.")
         self.reaction_seconds = Histogram(
             "rematch_reaction_duration_seconds",

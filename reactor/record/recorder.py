@@ -16,6 +16,7 @@ from reactor.errors import ClusterError, Expired
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
 from reactor.record.events import EventQueue, move_event, placement_events, unhappy_event, wait_event
 from reactor.record.history import History
+from reactor.record.landings import Landings
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Settings
 from reactor.state.moves import ActiveMoves, Move, MoveState
@@ -35,6 +36,7 @@ class Recorder:
         self._events = events
         self._instruments = instruments
         self._listeners: list[Listener] = []
+        self.landings = Landings()
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -122,6 +124,9 @@ class Recorder:
             self._instruments.evictions.labels(move.answer).inc()
         if move.ended is not None:
             self._instruments.moves.labels(move.state).inc()
+            landing = self.landings.observe(move, snapshot)
+            if landing is not None:
+                self._instruments.landings.labels(landing).inc()
             if move.state is MoveState.DONE and move.evicted is not None and not move.dumps:
                 self._instruments.move_seconds.observe(move.ended - move.evicted)
         event = move_event(move, snapshot)

@@ -93,9 +93,10 @@ class Placement(_Section):
     """How the replacement of a moved pod gets to the planned node."""
 
     steering: SteeringMode = SteeringMode.AUTO
-    """`policy`: a PlacementHint and a MutatingAdmissionPolicy make the pod's own scheduler prefer the planned node.
-    `binder`: only pods with `schedulerName` (below) are moved, and Rematch binds them. `auto`: the policy if it works
-    here, else the binder. `none`: evict without steering and report where the replacement landed."""
+    """For pods of other schedulers; Rematch binds those with `schedulerName` (below) in any case. `auto`, `policy`: a
+    PlacementHint and a MutatingAdmissionPolicy make the pod's own scheduler prefer the planned node; where they do not
+    work, the pods are not moved. `binder`: they are not moved. `none`: they are moved without steering, and it is
+    reported where the replacement landed."""
     pins_beside_autoscaler: bool = False
     """Allow a hard hint (a nodeSelector for the pod's life) as the second try in clusters with a node autoscaler."""
 

@@ -16,6 +16,7 @@ from reactor.signals.usage import UsageHistory, UsageView
 from reactor.state.happiness import PodHappiness
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
+from reactor.state.steering import SteeringStatus
 
 _WORKLOADS = frozenset(kind.object_kind for kind in WORKLOAD_KINDS)
 
@@ -45,7 +46,8 @@ def snapshot_from_dump(
     if needs is None:
         needs = Needs.METRICS if dump.pod_usage else Needs.REQUESTS
     usage = _usage(dump, view, settings, now)
-    return DumpSnapshot(Snapshot(now, view, usage, happiness, ActiveMoves(), needs), evidence, notes)
+    steering = SteeringStatus(policy_works=True, problem="files do not say whether the policy rematch-hints works")
+    return DumpSnapshot(Snapshot(now, view, usage, happiness, ActiveMoves(), needs, steering), evidence, notes)
 
 
 def _with_assumed_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:

@@ -10,6 +10,7 @@ import msgspec
 
 from predictors.peaks import SigmaOrPercentile
 from reactor.clock import Clock
+from reactor.cluster.hints import HOSTNAME_LABEL
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record
@@ -21,6 +22,7 @@ from reactor.signals.usage import UsageHistory
 from reactor.state.happiness import PodHappiness
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
+from reactor.state.steering import SteeringStatus
 from reactor.work_queue import WorkQueue
 from storage.rows import HappinessRow
 
@@ -50,7 +52,9 @@ class State:
         settings: Callable[[], Settings],
         moves_under_way: Callable[[], bool] = lambda: False,
         config_map_changed: Callable[[ConfigMap | None], None] = lambda _config_map: None,
+        steering: Callable[[], SteeringStatus] = SteeringStatus,
     ) -> None:
+        self._steering = steering
         self._moves_under_way = moves_under_way
         self._config_map_changed = config_map_changed
         self._clock = clock
@@ -98,6 +102,11 @@ class State:
         """Until the watch shows the binding, so that the pod is not planned twice."""
         self._assumed[pod.uid] = _AssumedBinding(node, self._clock.now() + ASSUMED_FOR)
 
+    def hostname_of(self, node: str) -> str | None:
+        """The value of its label `kubernetes.io/hostname`, which may differ from its name."""
+        found = cast("Node | None", self.mirror.records(Kind.NODES).get(node))
+        return None if found is None else found.labels.get(HOSTNAME_LABEL)
+
     def start_cycle(self) -> ClusterView:
         """Everything that changes with time alone: the counts decay, happy pods and old assumptions are dropped.
 
@@ -121,7 +130,7 @@ class State:
         pods = [pod for uid in self._failing if (pod := cluster.pods.get(uid)) is not None]
         happiness = {pod.uid: self._happiness(pod, now) for pod in pods}
         failing = {uid: each for uid, each in happiness.items() if each.counts.failures >= NEGLIGIBLE_FAILURES}
-        return Snapshot(now, cluster, self.usage.freeze(now), failing, moves, needs)
+        return Snapshot(now, cluster, self.usage.freeze(now), failing, moves, needs, self._steering())
 
     def _cluster(self, now: float) -> ClusterView:
         """As the watches show it, with the bindings that they do not show yet."""

@@ -24,14 +24,26 @@ class SteeringStatus:
 
     policy_works: bool = False
     problem: str = "the MutatingAdmissionPolicy rematch-hints was not looked for yet"
+    tried: bool = False
+    """By the canary. Without it `policy_works` says only that everything is installed."""
 
     def way(self, pod: Pod, settings: Settings) -> Way | None:
-        """None when this pod cannot be steered; then `problem` is the reason."""
+        """None when this pod cannot be steered; `why_not` says why. Pods with our schedulerName are bound by us in any
+        case: nobody else would."""
         steering = settings.placement.steering
-        if self.policy_works and steering in (SteeringMode.AUTO, SteeringMode.POLICY):
-            return Way.POLICY
+        if pod.scheduler_name == settings.scheduler_name:
+            return Way.BINDER
         if steering is SteeringMode.NONE:
             return Way.NOBODY
-        if pod.scheduler_name == settings.scheduler_name and steering is not SteeringMode.POLICY:
-            return Way.BINDER
+        if self.policy_works and steering in (SteeringMode.AUTO, SteeringMode.POLICY):
+            return Way.POLICY
         return None
+
+    def why_not(self, pod: Pod, settings: Settings) -> str:
+        """Why the pod cannot be steered and what to install or to set; empty when it can."""
+        if self.way(pod, settings) is not None:
+            return ""
+        if settings.placement.steering is SteeringMode.BINDER:
+            ours = settings.scheduler_name
+            return f"placement.steering is binder, which moves only pods with schedulerName {ours}; set it to auto"
+        return f"{self.problem}; or set placement.steering: none to evict without steering"

@@ -18,6 +18,7 @@ from reactor.decision.causes import node_use
 from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.cycle_outcome import Outcome
 from reactor.record.history_reader import HistoryEntry, HistoryTotals
+from reactor.record.landings import Landing
 from reactor.settings.model import Settings
 from reactor.state.snapshot import Snapshot
 from reactor.web.chart_samples import ChartSample, ChartSamples
@@ -36,6 +37,7 @@ from reactor.web.view import (
     Refusal,
     Series,
     SettingsView,
+    SteeringView,
 )
 from storage import StorageError
 
@@ -101,6 +103,7 @@ class LiveView:
             problems=tuple(self._health.problems()),
             nodes=(),
             pending=(),
+            steering=self._steering(snapshot, settings),
         )
 
     async def series(self) -> Series:
@@ -170,6 +173,18 @@ class LiveView:
         with suppress(StorageError):
             self._totals = await self._history.totals()
         return self._totals
+
+    def _steering(self, snapshot: Snapshot, settings: Settings) -> SteeringView:
+        status, landed = snapshot.steering, self._state.landings
+        return SteeringView(
+            mode=settings.placement.steering,
+            policy_works=status.policy_works,
+            tried=status.tried,
+            problem=status.problem,
+            landed_planned=landed[Landing.PLANNED],
+            landed_elsewhere=landed[Landing.ELSEWHERE],
+            landed_source=landed[Landing.SOURCE],
+        )
 
     def _settings_view(self) -> SettingsView:
         current, refused = self._settings.source.current, self._settings.source.refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from reactor.background.active_settings import ActiveSettings
 from reactor.background.metrics_collection import ServiceLevel
 from reactor.decision.cooldowns import Cooldowns
 from reactor.record.history_reader import HistoryReader
+from reactor.record.landings import Landing
 from reactor.signals.probes import ProbeEvidence
 from reactor.state.snapshot import Snapshot
 from reactor.work_queue import MAX_YIELD
@@ -36,6 +38,10 @@ class StateReader:
         """A cycle that is due goes first, if it takes no longer than so many seconds."""
         await self._controller.work_queue.yield_to_cycle(seconds)
         return self._controller.state.freeze(self._controller.executor.active_moves())
+
+    @property
+    def landings(self) -> Counter[Landing]:
+        return self._controller.recorder.landings.counts
 
     def cooldowns(self) -> Cooldowns:
         return self._controller.memory.cooldowns

@@ -100,6 +100,21 @@ class Totals(Struct, frozen=True, rename="camel"):
     lowest_happiness: float | None
 
 
+class SteeringView(Struct, frozen=True, rename="camel"):
+    """How replacements get to their planned nodes, and where they landed since the controller started."""
+
+    mode: str
+    """`placement.steering` of the settings."""
+    policy_works: bool
+    tried: bool
+    """Whether a canary pod showed it."""
+    problem: str
+    """Why the policy does not work, and the command that mends it; empty when a canary showed that it works."""
+    landed_planned: int = 0
+    landed_elsewhere: int = 0
+    landed_source: int = 0
+
+
 class Overview(Struct, frozen=True, rename="camel"):
     """`nodes` and `pending` are what a query selects, the other numbers are of the whole cluster."""
 
@@ -121,6 +136,7 @@ class Overview(Struct, frozen=True, rename="camel"):
     pending: tuple[PodChip, ...]
     totals: Totals | None = None
     node_summary: NodeSummary | None = None
+    steering: SteeringView | None = None
 
 
 class PodPage(Struct, frozen=True, rename="camel"):

@@ -13,6 +13,7 @@ from reactor.cluster.decoding.common import MetaDecoder, WrongField, wrong_field
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.decoding.nodes import NodeDecoder
 from reactor.cluster.decoding.pods import PodDecoder
+from reactor.cluster.decoding.templates import TemplateDecoder
 from reactor.cluster.kinds import WORKLOAD_KINDS, Kind
 from reactor.cluster.records import Record
 
@@ -59,12 +60,12 @@ class Decoder:
     """Shares equal parts of records, so use one for all objects of a cluster."""
 
     def __init__(self) -> None:
-        metas = MetaDecoder()
+        metas, templates = MetaDecoder(), TemplateDecoder()
         self._decoders: Mapping[Kind, Callable[[bytes | Raw], Record]] = {
             Kind.PODS: PodDecoder(metas).decode,
             Kind.NODES: NodeDecoder(metas).decode,
             Kind.EVENTS: decode_event,
-            **{kind: workloads.workload_decoder(kind.object_kind, metas) for kind in WORKLOAD_KINDS},
+            **{kind: workloads.workload_decoder(kind.object_kind, metas, templates) for kind in WORKLOAD_KINDS},
             Kind.PDBS: objects.decode_pdb,
             Kind.HPAS: objects.decode_hpa,
             Kind.RESOURCE_QUOTAS: objects.decode_resource_quota,

@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 from reactor.cluster.decoding.common import MetaDecoder, WireMeta, WrongField, decode_strings, inside, is_given, uid_of
 from reactor.cluster.decoding.constraints import WireSelector
 from reactor.cluster.decoding.objects import decode_selector
+from reactor.cluster.decoding.templates import OWNERS_OF_MOVED_PODS, TemplateDecoder
 from reactor.cluster.records import LabelSelector, Workload
 
 OUR_FIELD_MANAGER = "rematch"
@@ -51,6 +52,7 @@ class _Spec(Struct, rename="camel", gc=False):
     strategy: _Strategy | None = None
     update_strategy: _Strategy | None = None
     selector: Raw = Raw(b"")
+    template: Raw = Raw(b"")
 
 
 class _Status(Struct, rename="camel", gc=False):
@@ -74,7 +76,7 @@ class _Workload(Struct, gc=False):
 _WORKLOAD = msgspec.json.Decoder(_Workload)
 
 
-def workload_decoder(kind: str, metas: MetaDecoder) -> Callable[[bytes | Raw], Workload]:
+def workload_decoder(kind: str, metas: MetaDecoder, templates: TemplateDecoder) -> Callable[[bytes | Raw], Workload]:
     def decode(text: bytes | Raw) -> Workload:
         wire = _WORKLOAD.decode(text)
         meta, spec, status = wire.metadata, wire.spec or _Spec(), wire.status or _Status()
@@ -105,6 +107,7 @@ def workload_decoder(kind: str, metas: MetaDecoder) -> Callable[[bytes | Raw], W
             update_revision=status.update_revision or "",
             replicas_managers=_replicas_managers(meta) if scalable else (),
             gitops=_gitops(meta) if scalable else "",
+            rules=templates.rules(spec.template) if kind in OWNERS_OF_MOVED_PODS and replicas > 0 else None,
             selector=_selector(spec) if replicas > 0 or status.replicas else None,
         )
 
