@@ -10,15 +10,19 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import aiohttp
 import pytest
+import yaml
 
 from loadtests.controlplane import ControlPlane, serve_metrics
 from loadtests.embedded import ClusterOptions, EmbeddedCluster, NodeMetrics, PodMetrics
 from loadtests.embedded.plain_client import Answer, PlainClient
+from reactor.cluster.connection import open_connection
+from tests.support.lossy import LossyConnection
 
 _URL, _TOKEN = os.environ.get("REMATCH_CONTRACT_URL", ""), os.environ.get("REMATCH_CONTRACT_TOKEN", "")
 
@@ -120,6 +124,33 @@ async def _try_pod(api: PlainClient) -> Answer:
     """A real server takes pods once the new namespace has its service account."""
     body = {"metadata": {"name": "try"}, "spec": {"containers": [{"name": "c", "image": "lab/none"}]}}
     return await api.call("POST", api.here("pods"), body, dryRun="All")
+
+
+Connect = Callable[[], Awaitable[LossyConnection]]
+"""Opens a connection to the server of the test, as the controller does."""
+
+
+@pytest.fixture
+async def connect(server: Server, tmp_path: Path) -> AsyncIterator[Connect]:
+    cluster = {"server": server.url} | ({"insecure-skip-tls-verify": True} if server.url.startswith("https") else {})
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "c", "user": {"token": server.token}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "current-context": "c",
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    async with AsyncExitStack() as stack:
+
+        async def opened() -> LossyConnection:
+            connection = LossyConnection(await open_connection(str(path)))
+            stack.push_async_callback(connection.close)
+            return connection
+
+        yield opened
 
 
 @pytest.fixture

@@ -2,51 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
 from loadtests.embedded.plain_client import PlainClient
-from reactor.cluster.connection import open_connection
 from reactor.execution.cluster_journal import MAX_MOVE_BYTES, MAX_STATE_BYTES, ClusterJournal
 from reactor.execution.journal import JournalError, SavedState
 from reactor.state.moves import Move, MoveState
-from tests.contracts.conftest import Server
+from tests.contracts.conftest import Connect
 from tests.support.cluster import make_pod as cluster_pod
-from tests.support.lossy import Loss, LossyConnection
+from tests.support.lossy import Loss
 from tests.support.moves import make_move
 
 GROUP = "apis/rematch.io/v1alpha1"
-Connect = Callable[[], Awaitable[LossyConnection]]
-
-
-@pytest.fixture
-async def connect(server: Server, tmp_path: Path) -> AsyncIterator[Connect]:
-    cluster = {"server": server.url} | ({"insecure-skip-tls-verify": True} if server.url.startswith("https") else {})
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "c", "user": {"token": server.token}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-        "current-context": "c",
-    }
-    path = tmp_path / "kubeconfig"
-    path.write_text(yaml.safe_dump(content))
-    async with AsyncExitStack() as stack:
-
-        async def opened() -> LossyConnection:
-            connection = LossyConnection(await open_connection(str(path)))
-            stack.push_async_callback(connection.close)
-            return connection
-
-        yield opened
 
 
 def _move(name: str = "web", **fields: Any) -> Move:

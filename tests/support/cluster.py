@@ -29,6 +29,7 @@ from reactor.signals.usage import UsageHistory, UsageView
 from reactor.state.happiness import PodHappiness, probability
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
+from reactor.state.steering import SteeringStatus
 from reactor.state.thresholds import Threshold, ThresholdSource
 from tests.support.clock import NOW
 
@@ -171,10 +172,11 @@ def make_snapshot(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Sn
     usage: Mapping[str, Use] = more.pop("usage", {})
     node_usage: Mapping[str, Use] = more.pop("node_usage", {})
     age, needs, moves = more.pop("age", 0.0), more.pop("needs", Needs.METRICS), more.pop("moves", ActiveMoves())
+    steering = more.pop("steering", SteeringStatus())
     view = make_view(pods, nodes, at=now, **more)
     failing = [pod for pod in view.pods.values() if pod.name in failures]
     happiness = {pod.uid: make_happiness(failures[pod.name]) for pod in failing}
-    return Snapshot(now, view, make_usage(view, usage, node_usage, now=now, age=age), happiness, moves, needs)
+    return Snapshot(now, view, make_usage(view, usage, node_usage, now=now, age=age), happiness, moves, needs, steering)
 
 
 def make_eligibility(

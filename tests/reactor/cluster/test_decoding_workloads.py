@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from matching.problem import Requirement
+from matching.problem import Requirement, Rules, Selector
 from reactor.cluster.decoding.decoder import Decoder, MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import LabelSelector, Workload
@@ -49,6 +49,34 @@ def test_the_numbers_of_a_deployment() -> None:
     assert found.paused
     assert found.min_ready_seconds == 9
     assert found.selector == LabelSelector((Requirement("app", "In", ("web",)),))
+
+
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"app": "web", "pod-template-hash": "1a2b"}},
+    "spec": {"containers": [{"name": "c"}], "nodeSelector": {"zone": "a"}},
+}
+
+
+@pytest.mark.parametrize("kind", [Kind.REPLICA_SETS, Kind.STATEFUL_SETS])
+def test_the_rules_of_the_template_are_decoded_where_there_are_pods(kind: Kind) -> None:
+    assert workload(kind, {"replicas": 1, "template": TEMPLATE}).rules == Rules(node_selector=(("zone", "a"),))
+    assert workload(kind, {"replicas": 0, "template": TEMPLATE}).rules is None
+    assert workload(kind, {"replicas": 1}).rules is None
+    assert workload(Kind.DEPLOYMENTS, {"replicas": 1, "template": TEMPLATE}).rules is None
+
+
+def test_match_label_keys_in_a_template_refer_to_its_labels() -> None:
+    spread = {"topologyKey": "zone", "maxSkew": 1, "matchLabelKeys": ["pod-template-hash"], "labelSelector": {}}
+    spec = {**TEMPLATE["spec"], "topologySpreadConstraints": [spread]}
+    found = workload(Kind.REPLICA_SETS, {"template": {**TEMPLATE, "spec": spec}}).rules
+    assert found is not None
+    assert found.spread[0].selector == Selector((Requirement("pod-template-hash", "In", ("1a2b",)),))
+
+
+def test_a_template_that_cannot_be_read_is_named() -> None:
+    found = decode(Kind.REPLICA_SETS, {"template": {"spec": {"nodeSelector": 7}}})
+    assert isinstance(found, MalformedObject)
+    assert found.path == "spec.template.spec.nodeSelector"
 
 
 def test_an_api_server_that_does_not_count_terminating_replicas() -> None:

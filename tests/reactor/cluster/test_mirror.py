@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from matching.problem import Preferred, Requirement, Rules, Term
 from reactor.cluster import mirror as mirror_module
+from reactor.cluster.hints import MOVE_LABEL
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import (
@@ -174,6 +176,45 @@ def test_the_workload_of_a_pod() -> None:
     assert view.workload_of(pod("a", owner=Owner("StatefulSet", "db", "s"))) == stateful
     assert view.workload_of(pod("a", owner=Owner("StatefulSet", "db", "gone"))) is None
     assert view.workload_of(pod("a")) is None
+
+
+HOST = Term((Requirement("kubernetes.io/hostname", "In", ("n2",)),))
+SSD = Term((Requirement("disk", "In", ("ssd",)),))
+
+
+def test_a_stamped_pod_has_the_rules_of_its_template_whichever_comes_first() -> None:
+    """Else a pod that was moved by a hint could never be moved again: A -> B -> C."""
+    owner = Owner("ReplicaSet", "web", "rs")
+    own = Rules(node_selector=(("zone", "a"),), preferred=Preferred(nodes=((50, SSD),)))
+    hinted = Rules(
+        node_selector=(("added", "by-admission"), ("kubernetes.io/hostname", "n2"), ("zone", "a")),
+        preferred=Preferred(nodes=((50, SSD), (100, HOST), (100, HOST))),
+    )
+    workload = Workload("ReplicaSet", "rs", "ns", "web", "1", rules=own)
+    stamped = [replace(pod(name, owner=owner, rules=hinted), labels={MOVE_LABEL: "m"}) for name in ("a", "b")]
+    mirror = ClusterMirror((), Heard())
+    mirror.upsert(Kind.PODS, stamped[0])
+    assert mirror.freeze(0.0).pods["uid-a"].rules == hinted, "nothing is known of its owner yet"
+    mirror.upsert(Kind.REPLICA_SETS, workload)
+    mirror.upsert(Kind.PODS, stamped[1])
+    mirror.upsert(Kind.PODS, pod("plain", owner=owner, rules=hinted))
+    pods = mirror.freeze(0.0).pods
+    expected = Rules(node_selector=(("added", "by-admission"), ("zone", "a")), preferred=Preferred(nodes=((50, SSD),)))
+    assert pods["uid-a"].rules == expected
+    assert pods["uid-a"].rules is pods["uid-b"].rules
+    assert pods["uid-plain"].rules == hinted
+    mirror.remove(Kind.PODS, "uid-a")
+    assert "uid-a" not in mirror.freeze(0.0).pods
+
+
+def test_what_the_template_itself_says_about_host_names_stays() -> None:
+    own = Rules(node_selector=(("kubernetes.io/hostname", "n2"),), preferred=Preferred(nodes=((100, HOST),)))
+    mirror = ClusterMirror((), Heard())
+    mirror.upsert(Kind.STATEFUL_SETS, Workload("StatefulSet", "db", "ns", "db", "1", rules=own))
+    mirror.upsert(
+        Kind.PODS, replace(pod("db-0", owner=Owner("StatefulSet", "db", "db"), rules=own), labels={MOVE_LABEL: "m"})
+    )
+    assert mirror.freeze(0.0).pods["uid-db-0"].rules == own
 
 
 def test_records_do_not_burden_the_garbage_collector() -> None:

@@ -22,6 +22,7 @@ from reactor.decision.eligibility import (
 )
 from reactor.decision.wait_reasons import Reason
 from reactor.state.snapshot import Needs
+from reactor.state.steering import SteeringStatus
 from tests.support.clock import NOW
 from tests.support.cluster import (
     GIB,
@@ -151,6 +152,29 @@ def test_an_unread_namespace_makes_every_pod_a_suspect() -> None:
     eligibility = eligibility_of(pods, namespaces={})
 
     assert {position for check in CHECKS for position in check.suspects(pods, eligibility)} == {0}
+
+
+OTHERS = make_pod(scheduler_name="default-scheduler")
+WORKS, FAILS = SteeringStatus(policy_works=True, problem="", tried=True), SteeringStatus(problem="install it: do this")
+
+
+@pytest.mark.parametrize("names", [["shop"], ["*"], ["other", "shop"]])
+def test_a_pod_of_another_scheduler_is_opted_in_by_namespace_where_it_can_be_steered(names: list[str]) -> None:
+    opted_in = {"managed": {"anySchedulerNamespaces": names}}
+    assert why_not(OTHERS, opted_in, steering=WORKS) is None
+    found = why_not(OTHERS, opted_in, steering=FAILS)
+    assert found is not None
+    assert (found.code, found.text.startswith("install it: do this")) == (Reason.NO_STEERING, True)
+    assert why_not(OTHERS, {**opted_in, "placement": {"steering": "none"}}, steering=FAILS) is None
+
+
+@pytest.mark.parametrize("settings", [{}, {"managed": {"anySchedulerNamespaces": ["other"]}}])
+def test_elsewhere_an_upgrade_does_not_widen_what_is_managed(settings: dict[str, Any]) -> None:
+    found = why_not(OTHERS, settings, steering=WORKS)
+    assert found is not None
+    assert found.code is Reason.OTHER_SCHEDULER
+    assert "managed.anySchedulerNamespaces" in found.text
+    assert why_not(make_pod(), settings, steering=FAILS) is None, "the binder needs no policy"
 
 
 @pytest.mark.parametrize(("veto", "fields", "evidence"), VETOES)
