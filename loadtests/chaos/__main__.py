@@ -1,0 +1,108 @@
+"""`python -m loadtests.chaos`: rounds of faults until there were enough, then the report."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import msgspec
+
+from loadtests.chaos.faults import FaultKind
+from loadtests.chaos.report import write_report
+from loadtests.chaos.rounds import RoundPlan, RoundResult, run_round
+from loadtests.chaos.world import open_world
+
+_COMMAND = "make chaos SEED={seed} ROUNDS=1"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    seed: int
+    faults: int
+    rounds: int | None
+    only: frozenset[FaultKind]
+    controllers: int
+    folder: Path
+    report: Path | None
+
+
+def _kinds(_context: click.Context, _parameter: click.Parameter, text: str) -> frozenset[FaultKind]:
+    try:
+        return frozenset(FaultKind(word) for word in text.split(",") if word)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; the kinds are {', '.join(FaultKind)}") from None
+
+
+@click.command()
+@click.option("--seed", default=1, show_default=True, help="Of the first round; each further round takes the next.")
+@click.option("--faults", default=1000, show_default=True, help="Rounds are added until so many faults happened.")
+@click.option("--rounds", type=int, help="So many rounds instead.")
+@click.option("--only", default="", callback=_kinds, help="Only faults of these kinds, separated by commas.")
+@click.option("--controllers", type=click.IntRange(1, 2), default=1, show_default=True)
+@click.option("--folder", type=click.Path(path_type=Path), help="For logs and the audit log; kept. Default: temporary.")
+@click.option("--report", type=click.Path(path_type=Path), help="Write the report to this file.")
+def main(folder: Path | None, **options: object) -> None:
+    place = folder or Path(tempfile.mkdtemp(prefix="rematch-chaos-"))
+    results = asyncio.run(run(Request(folder=place, **options)))  # type: ignore[arg-type]
+    failed = [result for result in results if result.violations]
+    if failed:
+        click.echo(f"logs and audit log are in {place}", err=True)
+    elif folder is None:
+        shutil.rmtree(place, ignore_errors=True)
+    sys.exit(bool(failed))
+
+
+async def run(request: Request) -> list[RoundResult]:
+    results: list[RoundResult] = []
+    async with open_world(request.folder, request.controllers) as world:
+        while not _enough(request, results):
+            plan = RoundPlan(request.seed + len(results), only=request.only)
+            results.append(await run_round(world, plan))
+            _show(results)
+            _keep(request.folder, results[-1])
+            if request.report is not None:
+                write_report(request.report, results)
+    return results
+
+
+def _keep(folder: Path, result: RoundResult) -> None:
+    """What happened when, for whoever looks for the cause of a violation."""
+    content = {
+        "seed": result.plan.seed,
+        "violations": [[each.at, each.invariant, each.text] for each in result.violations],
+        "faults": [
+            [each.began, each.ended, each.fault.kind, sorted(each.fault.steps), each.target]
+            for each in sorted(result.log, key=lambda each: each.began)
+        ],
+    }
+    (folder / f"round-{result.plan.seed}.json").write_bytes(msgspec.json.format(msgspec.json.encode(content)))
+
+
+def _enough(request: Request, results: Sequence[RoundResult]) -> bool:
+    if request.rounds is not None:
+        return len(results) >= request.rounds
+    return sum(result.injected.total() for result in results) >= request.faults
+
+
+def _show(results: Sequence[RoundResult]) -> None:
+    last = results[-1]
+    total: Counter[FaultKind] = sum((result.injected for result in results), Counter())
+    click.echo(
+        f"seed {last.plan.seed}: {last.injected.total()} faults, {last.moves} moves, settled in"
+        f" {last.settled_seconds:.1f} s, {len(last.violations)} violations; {total.total()} faults so far"
+    )
+    for violation in last.violations:
+        click.echo(f"  {violation.invariant}: {violation.text}", err=True)
+    if last.violations:
+        click.echo(f"  again: {_COMMAND.format(seed=last.plan.seed)}", err=True)
+
+
+if __name__ == "__main__":
+    main()

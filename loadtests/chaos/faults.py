@@ -1,0 +1,140 @@
+"""The kinds of faults, and the draw: a seed in, the faults of one round out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from loadtests.chaos.requests import WRITES, Step
+
+
+class FaultKind(StrEnum):
+    # Answers to one request of one controller.
+    CONFLICT = "409"
+    EXPIRED = "410"
+    THROTTLED = "429"
+    THROTTLED_FOR = "429-retry-after"
+    ERROR = "500"
+    UNAVAILABLE = "503"
+    LOST_REQUEST = "lost-request"
+    """The connection breaks before the request is passed on."""
+    LOST_ANSWER = "lost-answer"
+    """The write has happened, the answer never comes."""
+    LATE_REQUEST = "late-request"
+    """Held back and passed on later, also when its sender is dead or has given up."""
+    HANGING_ANSWER = "hanging-answer"
+    SLOW = "slow"
+    CUT_WATCH = "cut-watch"
+    """A watch ends in the middle of an object."""
+    # One controller.
+    KILL_BEFORE = "kill-before"
+    """kill -9 when it sends a write, which is not passed on."""
+    KILL_PASSED = "kill-passed"
+    """kill -9 after the write, before its answer."""
+    KILL_ANSWERED = "kill-answered"
+    PAUSE = "pause"
+    """SIGSTOP for longer than the lease, then SIGCONT."""
+    PARTITION = "partition"
+    STORE_FULL = "store-full"
+    # The cluster.
+    API_RESTART = "api-restart"
+    ETCD_RESTART = "etcd-restart"
+    NODE_DOWN = "node-down"
+    NODE_DELETED = "node-deleted"
+    POD_DELETED = "pod-deleted"
+    OWNER_SCALED = "owner-scaled"
+    OWNER_DELETED = "owner-deleted"
+    OWNER_ROLLED_OUT = "owner-rolled-out"
+    PDB_ADDED = "pdb-added"
+    QUOTA = "quota"
+    SETTINGS_BROKEN = "settings-broken"
+    JOURNAL_DELETED = "journal-deleted"
+
+
+KILLS = frozenset({FaultKind.KILL_BEFORE, FaultKind.KILL_PASSED, FaultKind.KILL_ANSWERED})
+REFUSALS = frozenset(
+    {FaultKind.CONFLICT, FaultKind.EXPIRED, FaultKind.THROTTLED, FaultKind.THROTTLED_FOR}
+    | {FaultKind.ERROR, FaultKind.UNAVAILABLE}
+)
+IN_WATCHES = frozenset({FaultKind.EXPIRED, FaultKind.CUT_WATCH})
+"""Happen in the middle of a watch."""
+_LOSSES = frozenset({FaultKind.LOST_REQUEST, FaultKind.LOST_ANSWER, FaultKind.LATE_REQUEST, FaultKind.HANGING_ANSWER})
+AT_REQUESTS = KILLS | REFUSALS | IN_WATCHES | _LOSSES | {FaultKind.SLOW}
+"""Happen when a request of the right step comes by; all others happen at their time."""
+
+WEIGHTS: dict[FaultKind, float] = {
+    FaultKind.CONFLICT: 5,
+    FaultKind.EXPIRED: 3,
+    FaultKind.THROTTLED: 3,
+    FaultKind.THROTTLED_FOR: 3,
+    FaultKind.ERROR: 5,
+    FaultKind.UNAVAILABLE: 4,
+    FaultKind.LOST_REQUEST: 5,
+    FaultKind.LOST_ANSWER: 8,
+    FaultKind.LATE_REQUEST: 2,
+    FaultKind.HANGING_ANSWER: 2,
+    FaultKind.SLOW: 4,
+    FaultKind.CUT_WATCH: 5,
+    FaultKind.KILL_BEFORE: 2,
+    FaultKind.KILL_PASSED: 3,
+    FaultKind.KILL_ANSWERED: 2,
+    FaultKind.PAUSE: 1.5,
+    FaultKind.PARTITION: 1.5,
+    FaultKind.STORE_FULL: 1,
+    FaultKind.API_RESTART: 0.7,
+    FaultKind.ETCD_RESTART: 0.7,
+    FaultKind.NODE_DOWN: 1.5,
+    FaultKind.NODE_DELETED: 0.7,
+    FaultKind.POD_DELETED: 4,
+    FaultKind.OWNER_SCALED: 3,
+    FaultKind.OWNER_DELETED: 1,
+    FaultKind.OWNER_ROLLED_OUT: 2,
+    FaultKind.PDB_ADDED: 2,
+    FaultKind.QUOTA: 1,
+    FaultKind.SETTINGS_BROKEN: 1.5,
+    FaultKind.JOURNAL_DELETED: 1.5,
+}
+"""How often each is drawn: what is cheap and what moves must survive more often."""
+
+_STEPS: dict[FaultKind, frozenset[Step]] = {
+    FaultKind.EXPIRED: frozenset({Step.LIST, Step.WATCH}),
+    FaultKind.CUT_WATCH: frozenset({Step.WATCH}),
+}
+_ALSO_READS = REFUSALS - {FaultKind.CONFLICT, FaultKind.EXPIRED} | {FaultKind.LOST_REQUEST, FaultKind.SLOW}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`at` in seconds after the round's start. What a fault needs to choose it takes from `seed`."""
+
+    kind: FaultKind
+    at: float
+    seed: int
+    steps: frozenset[Step] = frozenset()
+    """Of faults at requests: any of these. After `PATIENCE` seconds any write will do."""
+
+
+PATIENCE = 4.0
+"""A step that does not occur is not waited for longer: which steps there are depends on the strategy."""
+
+
+def draw_faults(seed: int, count: int, seconds: float, only: Collection[FaultKind] = ()) -> tuple[Fault, ...]:
+    """The faults of one round in the order of their times; the same for the same arguments."""
+    choice = random.Random(seed)
+    kinds = [kind for kind in FaultKind if not only or kind in only]
+    drawn = choice.choices(kinds, [WEIGHTS[kind] for kind in kinds], k=count)
+    times = sorted(choice.uniform(0, seconds) for _ in drawn)
+    return tuple(
+        Fault(kind, at, choice.getrandbits(32), _steps(kind, choice)) for kind, at in zip(drawn, times, strict=True)
+    )
+
+
+def _steps(kind: FaultKind, choice: random.Random) -> frozenset[Step]:
+    if kind not in AT_REQUESTS:
+        return frozenset()
+    if kind in _STEPS:
+        return _STEPS[kind]
+    steps = sorted(WRITES | ({Step.LIST, Step.READ, Step.WATCH, Step.EVENT} if kind in _ALSO_READS else set()))
+    return frozenset({choice.choice(steps)})

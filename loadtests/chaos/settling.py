@@ -1,0 +1,102 @@
+"""After the faults: everything is as its owners want it, and nothing of ours is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from loadtests.chaos.controllers import NAMESPACE as HOME
+from loadtests.chaos.injection import MOVES
+from loadtests.chaos.invariants import Violation
+from loadtests.chaos.patience import insist
+from loadtests.chaos.workloads import WORKLOADS
+from loadtests.chaos.world import World
+from reactor.errors import NotFound
+
+Json = dict[str, Any]
+SETTLE_SECONDS = 60.0
+_QUIET_SECONDS = 1.5
+_POLL = 0.3
+_COST = "controller.kubernetes.io/pod-deletion-cost"
+_HINTS = "/apis/rematch.io/v1alpha1/placementhints"
+_REQUESTS = f"/apis/rematch.io/v1alpha1/namespaces/{HOME}/requests"
+
+
+async def settle(world: World, seconds: float = SETTLE_SECONDS) -> list[Violation]:
+    """What is not in order when the time is up; empty as soon as all has been in order for a moment."""
+    found: list[Violation] = []
+    quiet_since: float | None = None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while True:
+                found = await leftovers(world)
+                now = world.clock.monotonic()
+                if found:
+                    quiet_since = None
+                elif quiet_since is None:
+                    quiet_since = now
+                elif now - quiet_since >= _QUIET_SECONDS:
+                    return []
+                await world.clock.sleep(_POLL)
+    return found
+
+
+async def leftovers(world: World) -> list[Violation]:
+    return [
+        *_replicas(world),
+        *_pods(world),
+        *(await _owners(world)),
+        *(await _entries(world, MOVES, "journal entry")),
+        *(await _entries(world, _REQUESTS, "request")),
+        *(await _hints(world)),
+    ]
+
+
+def _replicas(world: World) -> Iterator[Violation]:
+    for workload in WORKLOADS:
+        if not world.complete(workload):
+            pods = [pod["metadata"]["name"] for pod in world.observer.of(workload.name)]
+            text = f"{workload.name} wants {world.wanted[workload.name]} Ready pods and has {', '.join(pods) or 'none'}"
+            yield Violation("replicas back", text)
+
+
+def _pods(world: World) -> Iterator[Violation]:
+    names = {workload.name for workload in WORKLOADS}
+    for pod in world.observer.pods.values():
+        meta = pod["metadata"]
+        if _COST in meta.get("annotations", {}):
+            yield Violation("deletion cost left", meta["name"])
+        owned = any(each.get("controller") for each in meta.get("ownerReferences", ()))
+        if not owned or meta.get("labels", {}).get("app") not in names:
+            yield Violation("orphan left", meta["name"])
+
+
+async def _owners(world: World) -> list[Violation]:
+    found = []
+    for workload in WORKLOADS:
+        wanted = world.wanted[workload.name]
+        replicas = (await insist(partial(world.api.get, workload.path)))["spec"]["replicas"]
+        if replicas != wanted:
+            found.append(Violation("replicas back", f"{workload.name}: spec.replicas is {replicas}, not {wanted}"))
+    return found
+
+
+async def _entries(world: World, path: str, what: str) -> list[Violation]:
+    try:
+        items = (await insist(lambda: world.api.get(path))).get("items") or ()
+    except NotFound:
+        return []
+    return [Violation(f"{what} left", item["metadata"]["name"]) for item in items]
+
+
+async def _hints(world: World) -> list[Violation]:
+    try:
+        items = (await insist(lambda: world.api.get(_HINTS))).get("items") or ()
+    except NotFound:
+        return []
+    return [
+        Violation("hint left", str(hint)) for item in items for hint in (item.get("spec") or {}).get("hints") or ()
+    ]

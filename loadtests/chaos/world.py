@@ -1,0 +1,158 @@
+"""Everything that one run needs: control plane with audit log, nodes, workloads, metrics and controllers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from loadtests.chaos.audit import AuditLog, audit_flags, log_path
+from loadtests.chaos.controllers import NAMESPACE as HOME
+from loadtests.chaos.controllers import ControllerProcess
+from loadtests.chaos.observer import DriftingUsage, PodObserver
+from loadtests.chaos.patience import insist
+from loadtests.chaos.proxy import ArmedFaults, FaultProxy
+from loadtests.chaos.scripted_nodes import ScriptedNodes
+from loadtests.chaos.workloads import NAMESPACE, WORKLOADS, Workload
+from loadtests.controlplane import Component, ControlPlane, ControlPlaneOptions, control_plane, serve_metrics
+from loadtests.nodes.in_cluster import COLLECTIONS, RIGHTS, create, manifests
+from loadtests.workloads.api import LabApi, has_condition
+from reactor.clock import Clock, SystemClock
+from reactor.errors import Conflict
+
+Json = dict[str, Any]
+LEASE_SECONDS = 4.0
+NODES: Mapping[str, float] = {f"node-{number}": 8.0 for number in range(1, 6)}
+SETTINGS: Json = {
+    "mode": "act",
+    "managed": {"namespaces": [NAMESPACE], "anySchedulerNamespaces": [NAMESPACE]},
+    "triggers": {"evaluationInterval": "1s", "rematchInterval": "1s"},
+    "decision": {"cooldown": "0s", "settle": "0s"},
+    "planner": {"name": "balance", "inertia": 0, "maxMoves": 8, "maxMovesPerWorkload": 1},
+    "execution": {
+        "maxMovesInFlight": 8,
+        "readyDeadline": "15s",
+        "reservation": "10s",
+        "evictSingleReplicas": True,
+    },
+    "metrics": {"freshness": "20s", "peakWindow": "3s", "metricsApi": {"interval": "1s", "timeout": "5s"}},
+}
+"""Moves all the time: nothing is left to cool down, and what pods use drifts."""
+_STABLE = {"triggers": {"evaluationInterval": "1s", "rematchInterval": "0s"}}
+_GRACE = {Component.CONTROLLER_MANAGER: ("--node-monitor-grace-period=2h",)}
+"""Scripted nodes send no heartbeats; they are down when a fault says so."""
+_CONFIG = f"/api/v1/namespaces/{HOME}/configmaps/rematch"
+_START_SECONDS = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """From this time on the user wants so many replicas."""
+
+    at: float
+    workload: str
+    replicas: int
+
+
+@dataclass(slots=True)
+class World:
+    clock: Clock
+    plane: ControlPlane
+    api: LabApi
+    """The admin's."""
+    observer: PodObserver
+    nodes: ScriptedNodes
+    usage: DriftingUsage
+    audit: AuditLog
+    armed: ArmedFaults
+    controllers: tuple[ControllerProcess, ...]
+    wanted: dict[str, int] = field(default_factory=dict)
+    """Replicas by workload: what its user last asked for."""
+    wishes: list[Wish] = field(default_factory=list)
+    """Every change of `wanted`."""
+    _settings: Json = field(default_factory=dict)
+
+    async def moving(self, yes: bool) -> None:
+        """Whether there is a reason to move pods; the controllers go on to act in any case."""
+        self.usage.calm = not yes
+        self._settings = SETTINGS if yes else {**SETTINGS, **_STABLE}
+        await self.write_settings()
+
+    async def write_settings(self, text: str = "") -> None:
+        """Those in force, or another text in their place."""
+        text = text or yaml.safe_dump(self._settings)
+        await insist(lambda: self.api.patch(_CONFIG, {"data": {"settings.yaml": text}}))
+
+    async def deploy(self, workload: Workload) -> None:
+        """One of its name may be there already, by a request of ours whose answer was lost."""
+        with suppress(Conflict):
+            await insist(lambda: self.api.create(workload.collection, workload.manifest(workload.replicas)))
+        self.want(workload, workload.replicas)
+
+    def want(self, workload: Workload, replicas: int) -> None:
+        self.wanted[workload.name] = replicas
+        self.wishes.append(Wish(self.clock.now(), workload.name, replicas))
+
+    def complete(self, workload: Workload) -> bool:
+        """As many Ready pods as wanted, and no others."""
+        pods = self.observer.of(workload.name)
+        staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and has_condition(pod, "Ready")]
+        return len(pods) == len(staying) == self.wanted[workload.name]
+
+
+@asynccontextmanager
+async def open_world(folder: Path, replicas: int, clock: Clock | None = None) -> AsyncIterator[World]:
+    """Ready to move: all workloads are complete and every controller has started."""
+    clock = clock or SystemClock()
+    folder.mkdir(parents=True, exist_ok=True)
+    options = ControlPlaneOptions(folder / "plane", flags={**_GRACE, **audit_flags(folder)}, client_qps=500)
+    async with AsyncExitStack() as stack:
+        plane = await stack.enter_async_context(control_plane(options))
+        api = plane.client(clock)
+        stack.push_async_callback(api.close)
+        await create(api, [_settled(item) for item in manifests() if item["kind"] in RIGHTS | {"ConfigMap"}])
+        await api.create(COLLECTIONS["Namespace"], {"metadata": {"name": NAMESPACE}})
+        observer = PodObserver(api, clock, NAMESPACE)
+        nodes = ScriptedNodes(api, observer, clock, NODES)
+        usage = DriftingUsage(observer, NODES, clock)
+        armed = ArmedFaults(clock)
+        controllers = []
+        for name in "ab"[:replicas]:
+            proxy = FaultProxy(clock, plane.url, plane.ca, armed)
+            await stack.enter_async_context(proxy.serving())
+            controllers.append(ControllerProcess(name, plane, proxy, folder, clock))
+        log = AuditLog(log_path(folder))
+        world = World(clock, plane, api, observer, nodes, usage, log, armed, tuple(controllers))
+        await stack.enter_async_context(_background(observer.run(), nodes.run()))
+        await stack.enter_async_context(serve_metrics(plane, usage))
+        await nodes.register()
+        await world.moving(False)
+        for controller in controllers:
+            await stack.enter_async_context(controller.running())
+        for workload in WORKLOADS:
+            for collection, item in workload.companions:
+                await api.create(collection, item)
+            await world.deploy(workload)
+        async with asyncio.timeout(_START_SECONDS):
+            while not all(world.complete(workload) for workload in WORKLOADS):
+                await clock.sleep(0.2)
+        yield world
+
+
+def _settled(item: Json) -> Json:
+    return {**item, "data": {"settings.yaml": yaml.safe_dump(SETTINGS)}} if item["kind"] == "ConfigMap" else item
+
+
+@asynccontextmanager
+async def _background(*works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """If one of them fails the block is cancelled, and the failure raised at its end."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(work) for work in works]
+        yield
+        for task in tasks:
+            task.cancel()
