@@ -25,6 +25,7 @@ _READS = ["get", "list", "watch"]
 
 def audit_flags(folder: Path) -> dict[Component, tuple[str, ...]]:
     """Flags of an API server that logs to `log_path(folder)`. Blocking: an accepted write is in the log."""
+    folder.mkdir(parents=True, exist_ok=True)
     policy = folder / "audit-policy.yaml"
     policy.write_text(yaml.safe_dump(_policy()))
     log = (f"--audit-policy-file={policy}", f"--audit-log-path={log_path(folder)}")
@@ -75,7 +76,8 @@ class _Line(msgspec.Struct, rename="camel"):
     stage_timestamp: datetime
     object_ref: _Ref = msgspec.field(default_factory=_Ref)
     response_status: _Status = msgspec.field(default_factory=_Status)
-    request_object: dict[str, Any] | None = None
+    request_object: Any = None
+    """A JSON patch is a list."""
     response_object: dict[str, Any] | None = None
 
 
@@ -93,7 +95,7 @@ class Write(msgspec.Struct, frozen=True):
     name: str
     code: int
     resource: str = ""
-    request: dict[str, Any] = {}
+    request: Any = {}
     response: dict[str, Any] = {}
 
     @property
@@ -136,7 +138,7 @@ def parse(text: bytes) -> Iterator[Write]:
 
 def _write(line: _Line) -> Write:
     ref = line.object_ref
-    body = line.request_object or {}
+    body = line.request_object if isinstance(line.request_object, dict) else {}
     return Write(
         began=line.request_received_timestamp.timestamp(),
         ended=line.stage_timestamp.timestamp(),
@@ -148,7 +150,7 @@ def _write(line: _Line) -> Write:
         name=ref.name or str((body.get("metadata") or {}).get("name", "")),
         code=line.response_status.code,
         resource=ref.resource,
-        request=body,
+        request=line.request_object or {},
         response=line.response_object or {},
     )
 

@@ -52,8 +52,8 @@ class Injector:
             FaultKind.PAUSE: self._pause,
             FaultKind.PARTITION: self._partition,
             FaultKind.STORE_FULL: self._store_full,
-            FaultKind.API_RESTART: lambda choice: self._restart(Component.API_SERVER),
-            FaultKind.ETCD_RESTART: lambda choice: self._restart(Component.ETCD),
+            FaultKind.API_RESTART: self._api_restart,
+            FaultKind.ETCD_RESTART: self._etcd_restart,
             FaultKind.NODE_DOWN: self._node_down,
             FaultKind.NODE_DELETED: self._node_deleted,
             FaultKind.POD_DELETED: self._pod_deleted,
@@ -117,6 +117,12 @@ class Injector:
         controller.free_disk()
         return controller.name
 
+    async def _api_restart(self, _choice: random.Random) -> str:
+        return await self._restart(Component.API_SERVER)
+
+    async def _etcd_restart(self, _choice: random.Random) -> str:
+        return await self._restart(Component.ETCD)
+
     async def _restart(self, component: Component) -> str:
         """With its clients of the control plane: left alone they come back half a minute later."""
         async with self._rebuilding:
@@ -140,7 +146,7 @@ class Injector:
         return name
 
     async def _pod_deleted(self, choice: random.Random) -> str:
-        names = sorted(pod["metadata"]["name"] for pod in self._world.observer.pods.values())
+        names = sorted(str(pod["metadata"]["name"]) for pod in self._world.observer.pods.values())
         if not names:
             return ""
         name = choice.choice(names)
@@ -197,9 +203,7 @@ class Injector:
         name = f"added-{choice.getrandbits(32):x}"
         hard = {"pods": str(len(self._world.observer.pods))}
         with suppress(Conflict):
-            await insist(
-                lambda: self._world.api.create(_QUOTAS, {"metadata": {"name": name}, "spec": {"hard": hard}})
-            )
+            await insist(lambda: self._world.api.create(_QUOTAS, {"metadata": {"name": name}, "spec": {"hard": hard}}))
         await self._world.clock.sleep(choice.uniform(3, 7))
         await self._remove(f"{_QUOTAS}/{name}")
         return f"{hard['pods']} pods"
@@ -218,7 +222,7 @@ class Injector:
                 items = (await insist(lambda: self._world.api.get(MOVES))).get("items") or ()
             except NotFound:
                 return ""
-            names = sorted(item["metadata"]["name"] for item in items)
+            names = sorted(str(item["metadata"]["name"]) for item in items)
             if names:
                 name = choice.choice(names)
                 await self._remove(f"{MOVES}/{name}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 from loadtests.chaos.audit import Write
 from loadtests.chaos.controllers import Incarnation
@@ -45,7 +44,7 @@ class Evidence:
     wishes: Sequence[Wish]
     incarnations: Sequence[Incarnation] = ()
     disturbances: Sequence[Stretch] = ()
-    """Faults that take leadership or the API server away: after each, binding may take a lease and five seconds more."""
+    """Faults that take leadership or the API server away: after each, binding may take its time once more."""
     began: float = 0.0
     ended: float = 0.0
     binding_seconds: float = 9.0
@@ -82,23 +81,13 @@ def _preconditions(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _has_precondition(write: Write) -> bool:
-    body = write.request
-    meta = body.get("metadata") or {}
-    options = body.get("deleteOptions") or body
-    return bool(
-        meta.get("uid")
-        or meta.get("resourceVersion")
-        or (options.get("preconditions") or {}).get("uid")
-        or (options.get("preconditions") or {}).get("resourceVersion")
-        or write.verb == "create"
-        and write.step is not Step.EVICT
-    ) or _tests_first(body)
-
-
-def _tests_first(body: Any) -> bool:
-    """A JSON patch that tests something before it changes anything."""
-    operations = body if isinstance(body, list) else []
-    return any(each.get("op") == "test" for each in operations)
+    if isinstance(write.request, list):  # a JSON patch: it tests before it changes
+        return any(operation.get("op") == "test" for operation in write.request)
+    if write.verb == "create" and write.step is not Step.EVICT:
+        return True
+    options = write.request.get("deleteOptions") or write.request
+    stated = {**(write.request.get("metadata") or {}), **(options.get("preconditions") or {})}
+    return bool(stated.get("uid") or stated.get("resourceVersion"))
 
 
 def _forbidden(evidence: Evidence) -> Iterator[Violation]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from loadtests.chaos.observer import PodObserver
@@ -40,10 +41,8 @@ class ScriptedNodes:
         amounts = {"cpu": str(self.cores[name]), "memory": _MEMORY, "pods": _PODS}
         status = {"capacity": amounts, "allocatable": amounts, "conditions": [self._ready("True")]}
         labels = {"kubernetes.io/hostname": name}
-        try:
+        with suppress(Conflict):
             await insist(lambda: self._api.create(_NODES, {"metadata": {"name": name, "labels": labels}}))
-        except Conflict:
-            pass
         await insist(lambda: self._api.patch(f"{_NODES}/{name}/status", {"status": status}))
         self._down.discard(name)
 
@@ -132,10 +131,8 @@ class ScriptedNodes:
 
     async def _condition(self, name: str, status: str) -> None:
         body = {"status": {"conditions": [self._ready(status)]}}
-        try:
+        with suppress(NotFound):
             await insist(lambda: self._api.patch(f"{_NODES}/{name}/status", body))
-        except NotFound:
-            pass
 
     def _ready(self, status: str) -> Json:
         now = rfc3339(self._clock.now())

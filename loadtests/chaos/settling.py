@@ -97,6 +97,4 @@ async def _hints(world: World) -> list[Violation]:
         items = (await insist(lambda: world.api.get(_HINTS))).get("items") or ()
     except NotFound:
         return []
-    return [
-        Violation("hint left", str(hint)) for item in items for hint in (item.get("spec") or {}).get("hints") or ()
-    ]
+    return [Violation("hint left", str(hint)) for item in items for hint in (item.get("spec") or {}).get("hints") or ()]

@@ -109,7 +109,6 @@ class World:
 async def open_world(folder: Path, replicas: int, clock: Clock | None = None) -> AsyncIterator[World]:
     """Ready to move: all workloads are complete and every controller has started."""
     clock = clock or SystemClock()
-    folder.mkdir(parents=True, exist_ok=True)
     options = ControlPlaneOptions(folder / "plane", flags={**_GRACE, **audit_flags(folder)}, client_qps=500)
     async with AsyncExitStack() as stack:
         plane = await stack.enter_async_context(control_plane(options))
