@@ -9,8 +9,10 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from loadtests.chaos.audit import credential_of
 from loadtests.chaos.proxy import FaultProxy
@@ -22,7 +24,6 @@ from reactor.errors import ClusterError
 
 NAMESPACE, ACCOUNT = "rematch", "rematch"
 CONFIG_MAP = f"{NAMESPACE}/rematch"
-_ENTRY = "from reactor.cli.main import main; main()"
 _RESTART_SECONDS = 0.5
 _TOKEN_SECONDS = 4 * 3600
 _LIMIT = 64
@@ -54,15 +55,10 @@ class ControllerProcess:
         self._kubeconfig = folder / f"{name}.kubeconfig"
         self._plane = plane
         self._clock = clock
-        self._process: asyncio.subprocess.Process | None = None
+        self.pid: int | None = None
+        """None between two processes."""
         self._killed = False
         proxy.kill = self.kill
-
-    @property
-    def pid(self) -> int | None:
-        """None between two processes."""
-        process = self._process
-        return process.pid if process is not None and process.returncode is None else None
 
     def kill(self) -> None:
         self._killed = True
@@ -83,53 +79,55 @@ class ControllerProcess:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        keeping = asyncio.create_task(self._keep_running())
+        starter = await asyncio.create_subprocess_exec(
+            *ends_with_us(),
+            *(sys.executable, "-m", "loadtests.chaos.starter"),
+            env=without_proxies(),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        tasks = [asyncio.create_task(self._keep_running(starter)), asyncio.create_task(self._write_log(starter))]
         try:
             yield
         finally:
-            keeping.cancel()
-            self.resume()
-            self.kill()
-            await asyncio.gather(keeping, return_exceptions=True)
-            if self._process is not None:
-                await self._process.wait()
+            for task in tasks:
+                task.cancel()
+            starter.kill()
+            await asyncio.gather(starter.wait(), *tasks, return_exceptions=True)
 
-    async def _keep_running(self) -> None:
+    async def _keep_running(self, starter: asyncio.subprocess.Process) -> None:
         while True:
             try:
                 token = await self._plane.token(NAMESPACE, ACCOUNT, seconds=_TOKEN_SECONDS)
             except ClusterError:
                 await self._clock.sleep(_RESTART_SECONDS)
                 continue
-            await self._run_once(token)
+            await self._run_once(starter, token)
             await self._clock.sleep(_RESTART_SECONDS)
 
-    async def _run_once(self, token: str) -> None:
+    async def _run_once(self, starter: asyncio.subprocess.Process, token: str) -> None:
+        assert starter.stdin is not None
+        assert starter.stdout is not None
         write_kubeconfig(self._kubeconfig, self.proxy.url, self._plane.ca, token=token)
-        self._process = process = await asyncio.create_subprocess_exec(
-            *ends_with_us(),
-            *self._command(),
-            env=without_proxies(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            limit=2**20,
-        )
+        starter.stdin.write(msgspec.json.encode(self._arguments()) + b"\n")
+        self.pid = int((await starter.stdout.readline()).split()[1])
         self._killed = False
-        begun = Incarnation(self.name, credential_of(token), process.pid, self._clock.now())
+        begun = Incarnation(self.name, credential_of(token), self.pid, self._clock.now())
         self.incarnations.append(begun)
-        assert process.stdout is not None
-        with self.log.open("ab") as log:
-            while chunk := await process.stdout.read(2**16):
-                log.write(chunk)
-                log.flush()
-        await process.wait()
-        ended = Incarnation(begun.controller, begun.credential, begun.pid, begun.since, self._clock.now(), self._killed)
-        self.incarnations[-1] = ended
+        await starter.stdout.readline()
+        self.pid = None
+        self.incarnations[-1] = replace(begun, until=self._clock.now(), killed=self._killed)
 
-    def _command(self) -> list[str]:
+    async def _write_log(self, starter: asyncio.subprocess.Process) -> None:
+        assert starter.stderr is not None
+        with self.log.open("ab", buffering=0) as log:
+            while chunk := await starter.stderr.read(2**16):
+                log.write(chunk)
+
+    def _arguments(self) -> list[str]:
         own = ["--kubeconfig", str(self._kubeconfig), "--store", str(self.store), "--configmap", CONFIG_MAP]
-        return [sys.executable, "-c", _ENTRY, "run", *own, "--port", "0", "--log-format", "json"]
+        return ["run", *own, "--port", "0", "--log-format", "json"]
 
     def _signal(self, number: signal.Signals) -> None:
         if self.pid is not None:

@@ -19,23 +19,16 @@ class FaultKind(StrEnum):
     ERROR = "500"
     UNAVAILABLE = "503"
     LOST_REQUEST = "lost-request"
-    """The connection breaks before the request is passed on."""
     LOST_ANSWER = "lost-answer"
-    """The write has happened, the answer never comes."""
     LATE_REQUEST = "late-request"
-    """Held back and passed on later, also when its sender is dead or has given up."""
     HANGING_ANSWER = "hanging-answer"
     SLOW = "slow"
     CUT_WATCH = "cut-watch"
-    """A watch ends in the middle of an object."""
     # One controller.
     KILL_BEFORE = "kill-before"
-    """kill -9 when it sends a write, which is not passed on."""
     KILL_PASSED = "kill-passed"
-    """kill -9 after the write, before its answer."""
     KILL_ANSWERED = "kill-answered"
     PAUSE = "pause"
-    """SIGSTOP for longer than the lease, then SIGCONT."""
     PARTITION = "partition"
     STORE_FULL = "store-full"
     # The cluster.
@@ -52,6 +45,39 @@ class FaultKind(StrEnum):
     SETTINGS_BROKEN = "settings-broken"
     JOURNAL_DELETED = "journal-deleted"
 
+
+MEANING: dict[FaultKind, str] = {
+    FaultKind.CONFLICT: "a write is answered with 409 and not passed on",
+    FaultKind.EXPIRED: "a list is answered with 410, or a watch is told so",
+    FaultKind.THROTTLED: "a request is answered with 429",
+    FaultKind.THROTTLED_FOR: "a request is answered with 429 and Retry-After",
+    FaultKind.ERROR: "a request is answered with 500",
+    FaultKind.UNAVAILABLE: "a request is answered with 503",
+    FaultKind.LOST_REQUEST: "the connection breaks before the request is passed on",
+    FaultKind.LOST_ANSWER: "the write happens, and the connection breaks before its answer",
+    FaultKind.LATE_REQUEST: "the write is held back and happens later, also when its sender is dead or has given up",
+    FaultKind.HANGING_ANSWER: "the write happens, and no answer comes until the controller gives up",
+    FaultKind.SLOW: "a request takes two seconds",
+    FaultKind.CUT_WATCH: "a watch ends in the middle of an object",
+    FaultKind.KILL_BEFORE: "kill -9 when it sends a write, which does not happen",
+    FaultKind.KILL_PASSED: "kill -9 after a write, before its answer",
+    FaultKind.KILL_ANSWERED: "kill -9 right after the answer to a write",
+    FaultKind.PAUSE: "SIGSTOP for longer than the lease, then SIGCONT",
+    FaultKind.PARTITION: "nothing passes between one controller and the API server for longer than the lease",
+    FaultKind.STORE_FULL: "the files of one controller cannot grow",
+    FaultKind.API_RESTART: "kube-apiserver is killed and started again",
+    FaultKind.ETCD_RESTART: "etcd is killed and started again with its data",
+    FaultKind.NODE_DOWN: "a node is NotReady for some seconds; its pods neither start nor end",
+    FaultKind.NODE_DELETED: "a Node object is deleted and made again",
+    FaultKind.POD_DELETED: "somebody deletes a pod",
+    FaultKind.OWNER_SCALED: "somebody scales a workload",
+    FaultKind.OWNER_DELETED: "somebody deletes a workload and makes it again",
+    FaultKind.OWNER_ROLLED_OUT: "somebody changes the template of a workload",
+    FaultKind.PDB_ADDED: "a PDB appears for some seconds, also one that allows nothing",
+    FaultKind.QUOTA: "a ResourceQuota allows no further pod for some seconds",
+    FaultKind.SETTINGS_BROKEN: "the ConfigMap holds invalid settings for some seconds",
+    FaultKind.JOURNAL_DELETED: "somebody deletes the journal entry of a move in flight",
+}
 
 KILLS = frozenset({FaultKind.KILL_BEFORE, FaultKind.KILL_PASSED, FaultKind.KILL_ANSWERED})
 REFUSALS = frozenset(

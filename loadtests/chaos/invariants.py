@@ -70,7 +70,7 @@ Check = Callable[[Evidence], Iterator[Violation]]
 
 
 def check_all(evidence: Evidence) -> list[Violation]:
-    return [violation for check in INVARIANTS.values() for violation in check(evidence)]
+    return [violation for each in INVARIANTS.values() for violation in each.check(evidence)]
 
 
 def _preconditions(evidence: Evidence) -> Iterator[Violation]:
@@ -92,9 +92,14 @@ def _has_precondition(write: Write) -> bool:
 
 def _forbidden(evidence: Evidence) -> Iterator[Violation]:
     for write in evidence.ours:
-        if write.code == 403 and not _quota_refused(write):
+        if write.code == 403 and not _starting(write, evidence) and not _quota_refused(write):
             text = f"{write.verb} {write.resource} {write.name}: {write.response.get('message', '')}"
             yield Violation("rights", text, write.began)
+
+
+def _starting(write: Write, evidence: Evidence) -> bool:
+    """An API server that has just started refuses everybody until it has read the roles."""
+    return any(each.away and each.began <= write.began <= each.ended + STALE for each in evidence.disturbances)
 
 
 def _quota_refused(write: Write) -> bool:
@@ -175,7 +180,7 @@ def _deletions(evidence: Evidence) -> Iterator[Violation]:
 def _unbound(evidence: Evidence) -> Iterator[Violation]:
     """Every pod of ours fits somewhere: it is bound within a lease and five seconds of the API being there."""
     for pod in evidence.histories:
-        if pod.scheduler != OURS:
+        if pod.scheduler != OURS or (pod.bound or evidence.ended) < evidence.began:
             continue
         until = min(each for each in (pod.bound, pod.ended, evidence.ended) if each is not None)
         met = [each for each in evidence.disturbances if each.began < until and each.ended > pod.seen]
@@ -236,13 +241,20 @@ def _same(one: Write, other: Write) -> bool:
     return one.step is other.step and one.key == other.key and one.step is not Step.EVICT
 
 
-INVARIANTS: Mapping[str, Check] = {
-    "every moving write names a UID or version": _preconditions,
-    "nothing that we have no right to": _forbidden,
-    "a controller ends only when it is killed": _ends_by_itself,
-    "evictions leave the promised Ready replicas": _ready_replicas,
-    "scaling back violates no PDB": _scale_downs,
-    "pods are evicted, not deleted": _deletions,
-    "our pods are bound in time": _unbound,
-    "no write of a past leader repeats or undoes a step": _past_leaders,
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    code: str
+    """As in `Violation.invariant`."""
+    check: Check
+
+
+INVARIANTS: Mapping[str, Invariant] = {
+    "every moving write names a UID or version, so it is harmless when late": Invariant("precondition", _preconditions),
+    "no accepted write of a past leader repeats or undoes a step": Invariant("past leader", _past_leaders),
+    "an eviction leaves the promised Ready replicas": Invariant("ready replicas", _ready_replicas),
+    "scaling back leaves what the PDB and the workload promise": Invariant("PDB or ready replicas", _scale_downs),
+    "pods are evicted, so that PDBs are asked, not deleted": Invariant("evicted, not deleted", _deletions),
+    "a pod of ours is bound within the lease and 5 s of the API being there": Invariant("unbound", _unbound),
+    "a controller ends only when it is killed": Invariant("controller ended", _ends_by_itself),
+    "nothing is tried that we have no right to": Invariant("rights", _forbidden),
 }

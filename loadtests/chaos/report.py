@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from loadtests.chaos.faults import FaultKind
+from loadtests.chaos.faults import MEANING, FaultKind
 from loadtests.chaos.invariants import INVARIANTS
+from loadtests.chaos.requests import Step
 from loadtests.chaos.rounds import RoundResult
+from loadtests.chaos.settling import LEFTOVERS
+
+_INTRODUCTION = """\
+# Chaos
+
+Faults are injected into a real control plane and into the connection, the processes and the disks of the
+controllers, while pods are moved all the time. What must hold is judged by the API server's audit log and by what
+is left afterwards. This page is written by `make chaos`.
+
+| command | does |
+|---|---|
+| `make chaos` | at least 1,000 faults, and this page |
+| `make chaos SEED=17 ROUNDS=1` | one round again: the same faults at the same moments |
+| `make chaos SEED=17 ROUNDS=1 ONLY=lost-answer,kill-passed` | with faults of these kinds only |
+| `make test-cluster` | at least 150 faults from one seed, in CI |
+| `make soak MINUTES=30` | constant moves and churn without faults: memory, tasks, files, database |
+
+In a round, faults drawn from its seed happen within some seconds; then they end, the reason for moves is taken
+away, and the cluster has a minute to settle. A round that fails prints its seed. With `FOLDER=...` the logs of the
+controllers, the audit log and the times of all faults are kept there.
+
+How it is made: etcd, kube-apiserver, kube-controller-manager and kube-scheduler are real; nodes are scripted (pods
+become Ready and go as asked, a moment later). Each controller is a process of its own behind a proxy
+(`loadtests/chaos/proxy.py`) that spoils requests. Each process has its own token, so the audit log tells the
+writes of a past leader from those of its successor. Workloads: Deployments with one, two and more replicas, with
+and without PDB, with an HPA, StatefulSets, a bare ReplicaSet, with our scheduler and with the default one.
+"""
 
 
 def write_report(path: Path, results: Sequence[RoundResult]) -> None:
@@ -16,5 +44,44 @@ def write_report(path: Path, results: Sequence[RoundResult]) -> None:
 
 
 def page(results: Sequence[RoundResult]) -> str:
-    injected: Counter[FaultKind] = sum((result.injected for result in results), Counter())
-    return str(injected) + "".join(INVARIANTS)
+    return "\n".join([_INTRODUCTION, *_summary(results), *_faults(results), *_invariants(results), *_writes(results)])
+
+
+def _summary(results: Sequence[RoundResult]) -> Iterator[str]:
+    seeds = [result.plan.seed for result in results]
+    faults = sum(result.injected.total() for result in results)
+    moves = sum(result.moves for result in results)
+    minutes = sum(result.seconds for result in results) / 60
+    settled = sorted(result.settled_seconds for result in results)
+    failed = [result.plan.seed for result in results if result.violations]
+    yield "## The last run\n"
+    yield (
+        f"{faults} faults in {len(results)} rounds (seeds {seeds[0]} to {seeds[-1]}) within {minutes:.0f} minutes,"
+        f" {moves} moves. Settled after {settled[len(settled) // 2]:.0f} s (median), {settled[-1]:.0f} s at most."
+    )
+    yield f"\nRounds with violations: {', '.join(map(str, failed)) or 'none'}.\n"
+
+
+def _faults(results: Sequence[RoundResult]) -> Iterator[str]:
+    total: Counter[FaultKind] = sum((result.injected for result in results), Counter())
+    yield "## Faults\n\n| fault | what happens | times |\n|---|---|---|"
+    for kind in FaultKind:
+        yield f"| `{kind.value}` | {MEANING[kind]} | {total[kind]} |"
+    yield ""
+
+
+def _invariants(results: Sequence[RoundResult]) -> Iterator[str]:
+    found = Counter(violation.invariant for result in results for violation in result.violations)
+    yield "## What must hold\n\n| invariant | violations |\n|---|---|"
+    codes = {name: each.code for name, each in INVARIANTS.items()} | LEFTOVERS
+    for name, code in codes.items():
+        yield f"| {name} | {found[code]} |"
+    yield ""
+
+
+def _writes(results: Sequence[RoundResult]) -> Iterator[str]:
+    steps: Counter[Step] = sum((result.steps for result in results), Counter())
+    yield "## Accepted writes of the controllers\n\n| step | writes |\n|---|---|"
+    for step, number in steps.most_common():
+        yield f"| {step.value} | {number} |"
+    yield ""

@@ -25,6 +25,17 @@ _HINTS = "/apis/rematch.io/v1alpha1/placementhints"
 _REQUESTS = f"/apis/rematch.io/v1alpha1/namespaces/{HOME}/requests"
 
 
+LEFTOVERS = {
+    "the replica count is back where its owner wants it, all Ready": "replicas back",
+    "no journal entry is left": "journal entry left",
+    "no request is left": "request left",
+    "no hint is left": "hint left",
+    "no deletion cost is left": "deletion cost left",
+    "no orphan is left": "orphan left",
+}
+"""What is looked for after a round, and as what it is reported."""
+
+
 async def settle(world: World, seconds: float = SETTLE_SECONDS) -> list[Violation]:
     """What is not in order when the time is up; empty as soon as all has been in order for a moment."""
     found: list[Violation] = []

@@ -19,8 +19,15 @@ from loadtests.chaos.patience import insist
 from loadtests.chaos.proxy import ArmedFaults, FaultProxy
 from loadtests.chaos.scripted_nodes import ScriptedNodes
 from loadtests.chaos.workloads import NAMESPACE, WORKLOADS, Workload
-from loadtests.controlplane import Component, ControlPlane, ControlPlaneOptions, control_plane, serve_metrics
-from loadtests.nodes.in_cluster import COLLECTIONS, RIGHTS, create, manifests
+from loadtests.controlplane import (
+    Component,
+    ControlPlane,
+    ControlPlaneOptions,
+    control_plane,
+    install_crds,
+    serve_metrics,
+)
+from loadtests.nodes.in_cluster import COLLECTIONS, create, manifests
 from loadtests.workloads.api import LabApi, has_condition
 from reactor.clock import Clock, SystemClock
 from reactor.errors import Conflict
@@ -46,6 +53,8 @@ SETTINGS: Json = {
 _STABLE = {"triggers": {"evaluationInterval": "1s", "rematchInterval": "0s"}}
 _GRACE = {Component.CONTROLLER_MANAGER: ("--node-monitor-grace-period=2h",)}
 """Scripted nodes send no heartbeats; they are down when a fault says so."""
+_NOT_NEEDED = frozenset({"Deployment", "StatefulSet", "Service", "PersistentVolumeClaim"})
+"""Of the manifests: the controllers run beside the cluster."""
 _CONFIG = f"/api/v1/namespaces/{HOME}/configmaps/rematch"
 _START_SECONDS = 90.0
 
@@ -114,7 +123,8 @@ async def open_world(folder: Path, replicas: int, clock: Clock | None = None) ->
         plane = await stack.enter_async_context(control_plane(options))
         api = plane.client(clock)
         stack.push_async_callback(api.close)
-        await create(api, [_settled(item) for item in manifests() if item["kind"] in RIGHTS | {"ConfigMap"}])
+        await create(api, [_settled(item) for item in manifests() if item["kind"] not in _NOT_NEEDED])
+        await install_crds(api)
         await api.create(COLLECTIONS["Namespace"], {"metadata": {"name": NAMESPACE}})
         observer = PodObserver(api, clock, NAMESPACE)
         nodes = ScriptedNodes(api, observer, clock, NODES)
