@@ -17,7 +17,7 @@ BAD_INPUT = 2
 
 _LAB = ("demo", "lab")
 """Commands of the distribution rematch-lab. Without it they are not listed."""
-_OURS = (commands.run, commands.plan, commands.explain, commands.status, commands.history, config)
+_OURS = (commands.run, commands.plan, commands.explain, commands.status, commands.history, commands.doctor, config)
 
 
 class CommandGroup(click.Group):
@@ -71,16 +71,17 @@ for _command in _OURS:
 def main() -> None:
     """Expected errors are one line and an exit code. A traceback is always a bug."""
     try:
-        cli(standalone_mode=False)
+        code = cli(standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
     except (RematchError, ProblemError, StorageError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(BAD_INPUT)
     except BrokenPipeError:
         sys.exit(0)
+    else:
+        if isinstance(code, int):  # click returns what a command gave to Exit
+            sys.exit(code)

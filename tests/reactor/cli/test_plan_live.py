@@ -65,6 +65,10 @@ def request(kubeconfig: str, **options: Any) -> PlanRequest:
         "force": False,
         "store": None,
         "default_store": Path(kubeconfig).with_name("default.db"),
+        "prometheus_token_file": None,
+        "prometheus_token_host": None,
+        "prometheus_ca_file": None,
+        "planner_function": None,
         "kubeconfig": kubeconfig,
         "context": None,
     }
