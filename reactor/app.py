@@ -15,6 +15,8 @@ from reactor.background.metrics_collection import MetricsCollector
 from reactor.background.start_up import KernelCompilation, freeze_heap
 from reactor.background.steering_check import SteeringCheck
 from reactor.background.store_maintenance import StoreMaintenance
+from reactor.binding import BindingParts, PlacementPlanner
+from reactor.binding_loop import BindingLoop
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection
 from reactor.cluster.hints import HintWriter
@@ -26,6 +28,7 @@ from reactor.cluster.watch import ClusterWatch, WatchTiming
 from reactor.cluster.writes import ClusterWriter, EventWriter
 from reactor.cycle import CycleParts
 from reactor.decision.cooldowns import Cooldowns, DecisionMemory, Lineage
+from reactor.execution.binder import Binder
 from reactor.execution.executor import Executor
 from reactor.execution.steering import NoSteering, PolicySteering, Steering
 from reactor.loop import Loop
@@ -91,7 +94,7 @@ class Borders:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The parts of a controller. Signals go into `state`; `loop.run` or `loop.step` does the work."""
+    """The parts of a controller. Signals go into `state`; the two loops do the work."""
 
     clock: Clock
     store: Store
@@ -102,6 +105,8 @@ class Controller:
     recorder: Recorder
     parts: CycleParts
     loop: Loop
+    binding_parts: BindingParts
+    binding_loop: BindingLoop
     work_queue: WorkQueue
     instruments: Instruments
     events: EventQueue
@@ -113,7 +118,9 @@ def wire(borders: Borders) -> Controller:
     instruments = Instruments()
     events = EventQueue(borders.event_writer, clock, instruments.events_lost.inc)
     work_queue = WorkQueue(clock)
-    executor = Executor(borders.writer)
+    binding_queue = WorkQueue(clock)
+    binder = Binder(borders.writer, clock)
+    executor = Executor(borders.writer, lambda: binder.backoffs)
     state = State(
         borders.kinds,
         clock,
@@ -122,6 +129,7 @@ def wire(borders: Borders) -> Controller:
         lambda: executor.busy,
         borders.config_map_changed,
         lambda: steering.status,
+        binding_queue.add,
     )
     steering: Steering = NoSteering()
     if borders.hints is not None:
@@ -129,6 +137,7 @@ def wire(borders: Borders) -> Controller:
     memory = DecisionMemory(Cooldowns(borders.lineage))
     recorder = Recorder(History(borders.store), events, instruments)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings)
+    binding_parts = BindingParts(state, executor, binder, PlacementPlanner(make_planner), recorder, settings)
     return Controller(
         clock=clock,
         store=borders.store,
@@ -139,6 +148,8 @@ def wire(borders: Borders) -> Controller:
         recorder=recorder,
         parts=parts,
         loop=Loop(parts, work_queue, clock, instruments),
+        binding_parts=binding_parts,
+        binding_loop=BindingLoop(binding_parts, binding_queue, clock),
         work_queue=work_queue,
         instruments=instruments,
         events=events,
@@ -180,6 +191,7 @@ class LiveController:
             if self.steering_check is not None:
                 tasks.create_task(self.steering_check.run(), name="steering check")
             tasks.create_task(self._decide(), name="loop")
+            tasks.create_task(self.controller.binding_loop.run(), name="binding loop")
 
     def _report_settings(self) -> None:
         parts = self.controller

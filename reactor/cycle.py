@@ -14,10 +14,9 @@ from matching.problem import Problem
 from reactor.decision.cooldowns import DecisionMemory
 from reactor.decision.decide import Trigger, decide
 from reactor.decision.eligibility import Eligibility
-from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
+from reactor.execution.cycle_outcome import Outcome, Rematch
 from reactor.execution.executor import Executor
-from reactor.planning.pending import check_reservations, fit_beside_nominated, pending_pods
-from reactor.planning.problems import placement_problem, rematch_problem
+from reactor.planning.problems import rematch_problem
 from reactor.record.logs import cycle_context
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Mode, Settings
@@ -43,8 +42,8 @@ class CycleParts:
 async def run_cycle(parts: CycleParts, trigger: Trigger, confirmed: Rematch | None = None) -> Outcome:
     """One frozen snapshot, one decision; the effect of a move comes back as a new signal.
 
-    What is known is recorded even when a later step fails; a cancelled cycle is not recorded. When pods were bound, the
-    rematch waits for the next cycle, whose snapshot shows them. `confirmed` is carried out instead of a new plan.
+    What is known is recorded even when a later step fails; a cancelled cycle is not recorded. `confirmed` is carried
+    out instead of a new plan. Pending pods are bound by `reactor.binding`, beside the cycles.
     """
     settings = parts.settings()
     with cycle_context() as cycle:
@@ -61,7 +60,6 @@ async def run_cycle(parts: CycleParts, trigger: Trigger, confirmed: Rematch | No
             return known
 
         try:
-            outcome = replace(outcome, placement=await _place_pending(parts, snapshot, settings))
             outcome = replace(outcome, rematch=await _plan_rematch(parts, eligibility, outcome, confirmed))
             if outcome.rematch is not None:
                 parts.recorder.record_plan(cycle, decision, outcome.rematch, settings)
@@ -85,37 +83,11 @@ def _take_snapshot(parts: CycleParts, cycle: str, settings: Settings) -> tuple[S
     return snapshot, followed
 
 
-async def _place_pending(parts: CycleParts, snapshot: Snapshot, settings: Settings) -> Placement | None:
-    """Replacements are bound to the node reserved for them if it still takes them; all others are matched.
-
-    In mode observe only the replacements of moves in flight are bound, so that these moves end.
-    """
-    pending = pending_pods(snapshot, settings)
-    if not pending.reserved_nodes and not pending.unsupported:
-        return None
-    checked = check_reservations(pending, snapshot, settings)
-    plan = None
-    if checked.unreserved:
-        problem = placement_problem(snapshot, checked.unreserved, checked.kept, settings)
-        plan = await _solve(parts, settings, problem)
-    placement = Placement(plan, (), pending.unsupported, checked.bindable)
-    replacements = {move.replacement for move in snapshot.moves.in_flight}
-    placed = fit_beside_nominated(plan.moves if plan is not None else (), snapshot, checked.kept)
-    moves = [move for move in (*checked.bindable, *placed) if settings.mode is Mode.ACT or move.uid in replacements]
-    bound = await parts.executor.bind(moves, snapshot)
-    for one in bound:
-        if one.succeeded:
-            parts.state.assume_bound(one.pod, one.move.target)
-    return replace(placement, bound=tuple(bound))
-
-
 async def _plan_rematch(
     parts: CycleParts, eligibility: Eligibility, outcome: Outcome, confirmed: Rematch | None
 ) -> Rematch | None:
-    """Not while moves are under way, and not right after a binding."""
-    placement = outcome.placement
-    bound = placement is not None and any(one.succeeded for one in placement.bound)
-    if bound or not outcome.decision.rematch or eligibility.snapshot.moves.moves:
+    """Not while moves are under way."""
+    if not outcome.decision.rematch or eligibility.snapshot.moves.moves:
         return None
     if confirmed is not None:
         return confirmed
@@ -128,8 +100,8 @@ async def _plan_rematch(
 async def _execute(
     parts: CycleParts, cycle: str, eligibility: Eligibility, outcome: Outcome, executed: list[Move]
 ) -> None:
-    """In mode act the plan's moves are adopted and the first ones start; in mode observe nothing is touched, and
-    without a writable store nothing is evicted.
+    """In mode act the plan's moves are adopted and the first ones start; in the other modes no move starts, and without
+    a writable store nothing is evicted.
 
     Moves are added to `executed` as they change, so that a call that fails does not lose what the others did.
     """
@@ -141,7 +113,7 @@ async def _execute(
             unhappy, rematch.plan_id, rematch.plan, snapshot.at, settings
         )
     if settings.mode is not Mode.ACT:
-        executed += await executor.stop(snapshot.at, "cancelled: mode is observe now")
+        executed += await executor.stop(snapshot.at, f"cancelled: mode is {settings.mode} now")
         return
     if rematch is not None:
         executed += executor.adopt(rematch.plan, rematch.plan_id, snapshot)
@@ -150,9 +122,17 @@ async def _execute(
         return
     try:
         with parts.recorder.timed("execute"):
-            await executor.start(eligibility, executed.append)
+            await executor.start(_with_bindings(parts, eligibility), executed.append)
     finally:
         parts.memory.cooldowns = parts.memory.cooldowns.after_moves(executed, settings)
+
+
+def _with_bindings(parts: CycleParts, eligibility: Eligibility) -> Eligibility:
+    """Pods that were bound since the snapshot have taken room that the moves must not count on."""
+    if parts.state.bindings == eligibility.snapshot.bindings:
+        return eligibility
+    snapshot = parts.state.freeze(parts.executor.active_moves())
+    return Eligibility(snapshot, eligibility.cooldowns, eligibility.settings)
 
 
 def _record_best_effort(record: Callable[[], object]) -> None:

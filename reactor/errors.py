@@ -11,7 +11,8 @@ RematchError
 |  |- Conflict                409: a precondition or resourceVersion did not hold
 |  |- Forbidden               401/403: a permission is missing; the message says which
 |  `- Refused                 any other 4xx: a retry does not help
-`- MetricsError               Prometheus or metrics.k8s.io gave no usable response
+|- MetricsError               Prometheus or metrics.k8s.io gave no usable response
+`- PlannerError               a planner made no plan within its deadline
 """
 
 from __future__ import annotations
@@ -87,4 +88,8 @@ class Refused(ClusterError):
 
 
 class MetricsError(RematchError):
+    pass
+
+
+class PlannerError(RematchError):
     pass

@@ -72,6 +72,7 @@ class SimulatedController:
             keys = await self._controller.work_queue.next(0.0)
         if not keys and self._clock.time < self._due:
             return
+        await self._controller.binding_loop.step()
         outcome = await self._loop.step(keys)
         self._due = self._clock.time + self._loop.due_at - self._clock.now()
         self._clock.at(self._due, lambda: None)

@@ -12,6 +12,7 @@ import click
 
 from matching.plan import Plan
 from reactor.app import Controller, LiveController
+from reactor.binding import bind_pending
 from reactor.cli.planning import Planned
 from reactor.cluster.api import ApiRequest, checked
 from reactor.cluster.kinds import Kind, ObjectName
@@ -19,7 +20,7 @@ from reactor.cluster.records import Pod
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.errors import ClusterError, InputError, RematchError
-from reactor.execution.cycle_outcome import Outcome, Rematch
+from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode, Settings
 from reactor.state.moves import MoveState
@@ -40,6 +41,7 @@ class StoreUse(Enum):
     OBSERVING = auto()
     """A running controller in mode observe uses it."""
     ACTING = auto()
+    """In mode act or bind: it binds the replacements of other processes' moves, too."""
 
 
 async def use_of_store(path: Path) -> StoreUse:
@@ -49,13 +51,13 @@ async def use_of_store(path: Path) -> StoreUse:
             return StoreUse.FREE
     async with await Store.open(path, read_only=True) as store:
         accepted = next((row for row in await store.revisions() if row.accepted), None)
-    acts = accepted is None or parse_settings(accepted.text, accepted.source).mode is Mode.ACT
+    acts = accepted is None or parse_settings(accepted.text, accepted.source).mode is not Mode.OBSERVE
     return StoreUse.ACTING if acts else StoreUse.OBSERVING
 
 
 async def refuse_beside_controller(live: LiveController, config_map: ObjectName, use: StoreUse, *, force: bool) -> None:
     """Two that act at the same time would not see each other's reservations, limits and cooldowns."""
-    found = f"a controller in mode act uses {live.controller.store.path}" if use is StoreUse.ACTING else ""
+    found = f"a controller that binds pods uses {live.controller.store.path}" if use is StoreUse.ACTING else ""
     pod = _controller_pod(live)
     if pod is not None and not found:
         mode = await _mode_of(live, config_map)
@@ -105,13 +107,15 @@ async def apply_plan(
     click.echo(f"plan {plan_id} is recorded in {controller.store.path}", err=True)
     rematch: Rematch | None = Rematch(plan_id, planned.plan, planned.problem)
     parts, executor = replace(controller.parts, settings=settings), controller.executor
+    binding_parts = replace(controller.binding_parts, settings=settings)
     failed = 0
     try:
         while rematch is not None or executor.busy:
             trigger = Trigger.FINISH if rematch is None else Trigger.DEMAND
+            placement = await bind_pending(binding_parts)
             outcome = await run_cycle(parts, trigger, rematch)
             rematch = None if outcome.rematch is not None else rematch
-            for line in _progress(outcome):
+            for line in _progress(placement, outcome):
                 click.echo(line, err=to_stderr)
             failed += sum(move.state in (MoveState.FAILED, MoveState.SKIPPED) for move in outcome.moves)
             _refuse_to_go_on(controller, outcome)
@@ -151,8 +155,8 @@ def _confirmation(plan: Plan) -> str:
     return " and ".join(parts).capitalize() + " as planned?"
 
 
-def _progress(outcome: Outcome) -> Iterator[str]:
-    for one in outcome.placement.bound if outcome.placement else ():
+def _progress(placement: Placement | None, outcome: Outcome) -> Iterator[str]:
+    for one in placement.bound if placement is not None else ():
         yield f"{one.pod.key}: {one.answer.outcome} ({one.move.target}) {one.answer.message}".rstrip()
     for move in outcome.moves:
         if move.state is not MoveState.PLANNED:

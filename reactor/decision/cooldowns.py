@@ -79,7 +79,7 @@ class Cooldowns:
     def after_plan(
         self, unhappy: Collection[str], plan_id: str, plan: Plan, now: float, settings: Settings
     ) -> Cooldowns:
-        """Unhappy pods that the plan does not move, or that mode observe does not let it move, back off for
+        """Unhappy pods that the plan does not move, or that the mode does not let it move, back off for
         `cooldown`."""
         moved = {move.uid: f"move it to {move.target}" for move in plan.moves}
         moved |= {unplaced.uid: "dump it" for unplaced in plan.dumped}
@@ -91,7 +91,7 @@ class Cooldowns:
                 text = f"plan {plan_id} keeps it where it is: {reasons.get(uid, 'no better node')}"
                 backoffs[uid] = Backoff(until, Reason.NO_BETTER_NODE, text)
             elif settings.mode is not Mode.ACT:
-                text = f"mode is observe: plan {plan_id} would {moved[uid]}"
+                text = f"mode is {settings.mode}: plan {plan_id} would {moved[uid]}"
                 backoffs[uid] = Backoff(until, Reason.OBSERVED, text)
         return replace(self, backoffs=backoffs)
 

@@ -328,7 +328,7 @@ def _settling(pod: Pod, context: Eligibility) -> Ineligible | None:
 
 
 def _backed_off(pod: Pod, context: Eligibility) -> Ineligible | None:
-    """What mode observe did not carry out does not hold back mode act. Without restraint only a refusal by the API
+    """What another mode did not carry out does not hold back mode act. Without restraint only a refusal by the API
     server counts."""
     backoff = context.cooldowns.backoffs.get(pod.uid)
     if backoff is None or context.snapshot.at >= backoff.until:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import structlog
 
 from matching.plan import PlannedMove
+from reactor.clock import Clock
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
-from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter, gather_limited
+from reactor.cluster.writes import Binding, BindingAnswer, ClusterWriter
 
 log = structlog.get_logger(__name__)
 
-BINDING_BACKOFF = 5.0
-"""Seconds before a failed binding is tried again, unless the API server names a longer time."""
+CONCURRENT_BINDINGS = 16
+FIRST_BACKOFF = 1.0
+"""Seconds before the first repetition of a failed binding, doubled with each failure of the pod."""
+LONGEST_BACKOFF = 10.0
+LONGEST_BACKOFF_FORBIDDEN = 300.0
+"""Of bindings that an operator has to allow first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +38,51 @@ class Bound:
         return self.answer.outcome in (Binding.BOUND, Binding.UNKNOWN)
 
 
+@dataclass(frozen=True, slots=True)
+class _Failing:
+    failures: int
+    until: float
+
+
 class Binder:
-    def __init__(self, writer: ClusterWriter) -> None:
+    def __init__(self, writer: ClusterWriter, clock: Clock) -> None:
         self._writer = writer
-        self._backoffs: dict[str, float] = {}
+        self._clock = clock
+        self._slots = asyncio.Semaphore(CONCURRENT_BINDINGS)
+        self._failing: dict[str, _Failing] = {}
 
     @property
     def backoffs(self) -> Mapping[str, float]:
         """By the UID of a pod whose binding failed: when to try again."""
-        return dict(self._backoffs)
+        return {uid: failing.until for uid, failing in self._failing.items()}
 
-    async def bind(self, moves: Iterable[PlannedMove], view: ClusterView, now: float) -> list[Bound]:
-        return await gather_limited([partial(self._bind, move, view.pods[move.uid], now) for move in moves])
-
-    def drop_expired(self, view: ClusterView, now: float) -> None:
-        self._backoffs = {uid: until for uid, until in self._backoffs.items() if uid in view.pods and now < until}
-
-    async def _bind(self, move: PlannedMove, pod: Pod, now: float) -> Bound:
-        answer = await self._writer.bind(pod, move.target)
+    async def bind(self, pod: Pod, move: PlannedMove) -> Bound:
+        """A failure of any kind is an answer: the room that was taken for the pod has to be given back."""
+        async with self._slots:
+            try:
+                answer = await self._writer.bind(pod, move.target)
+            except Exception as error:
+                log.exception("binding failed", pod=pod.key, node=move.target)
+                answer = BindingAnswer(Binding.FAILED, f"{type(error).__name__}: {error}")
         log.info("binding", pod=pod.key, node=move.target, answer=answer.outcome, message=answer.message)
         bound = Bound(pod, move, answer)
-        if not bound.succeeded:
-            self._backoffs[pod.uid] = now + max(answer.retry_after or 0.0, BINDING_BACKOFF)
+        if bound.succeeded:
+            self._failing.pop(pod.uid, None)
+        else:
+            self._back_off(pod, answer)
         return bound
+
+    def forget_gone(self, view: ClusterView) -> None:
+        """Pods that are gone or have a node."""
+        self._failing = {
+            uid: failing
+            for uid, failing in self._failing.items()
+            if (pod := view.pods.get(uid)) is not None and pod.node is None
+        }
+
+    def _back_off(self, pod: Pod, answer: BindingAnswer) -> None:
+        before = self._failing.get(pod.uid)
+        failures = 1 if before is None else before.failures + 1
+        longest = LONGEST_BACKOFF_FORBIDDEN if answer.outcome is Binding.FORBIDDEN else LONGEST_BACKOFF
+        pause = min(FIRST_BACKOFF * 2.0 ** min(failures - 1, 20), longest)
+        self._failing[pod.uid] = _Failing(failures, self._clock.now() + max(answer.retry_after or 0.0, pause))

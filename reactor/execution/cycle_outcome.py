@@ -1,4 +1,4 @@
-"""The outcome of a cycle, as a value for the record."""
+"""The outcome of a cycle and of a pass of the binder, as values for the record."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ class Rematch:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     decision: Decision
-    placement: Placement | None = None
     rematch: Rematch | None = None
     followed: tuple[Move, ...] = ()
     """Moves that changed their state in the cluster since the last cycle. They are recorded when the cycle starts."""

@@ -1,16 +1,16 @@
-"""Carries plans out: the only keeper of active moves, and the only caller of the strategies and the binder."""
+"""Carries plans out: the only keeper of active moves, and the only caller of the strategies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
-from matching.plan import Plan, PlannedMove
+from matching.plan import Plan
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import ClusterWriter, gather_limited
 from reactor.decision.eligibility import Eligibility
-from reactor.execution.binder import Binder, Bound
 from reactor.execution.choose_starts import choose_starts
 from reactor.execution.move_states import ended, planned, siblings
 from reactor.execution.strategies import strategies
@@ -20,9 +20,11 @@ from reactor.state.snapshot import Snapshot
 
 
 class Executor:
-    def __init__(self, writer: ClusterWriter) -> None:
+    def __init__(self, writer: ClusterWriter, binding_backoffs: Callable[[], Mapping[str, float]] = dict) -> None:
         self._strategies = strategies(writer)
-        self._binder = Binder(writer)
+        self._binding_backoffs = binding_backoffs
+        self._starting: set[str] = set()
+        """By id: moves whose first call has no answer yet. Their room is taken."""
         self._moves: dict[str, Move] = {}
         self._pods: dict[str, Pod] = {}
         self._siblings: dict[str, frozenset[str]] = {}
@@ -33,7 +35,12 @@ class Executor:
         return bool(self._moves)
 
     def active_moves(self) -> ActiveMoves:
-        return ActiveMoves(tuple(self._moves.values()), dict(self._pods), self._binder.backoffs, self._last_end)
+        return ActiveMoves(tuple(self._moves.values()), dict(self._pods), self._binding_backoffs(), self._last_end)
+
+    def moves_in(self, view: ClusterView, settings: Settings) -> ActiveMoves:
+        """The moves as this view shows them, for the binder, which does not wait for a cycle. Changes nothing."""
+        seen = tuple(after for _, after in self._followed(view, view.at, settings) if after.active)
+        return replace(self.active_moves(), moves=seen)
 
     def adopt(self, plan: Plan, plan_id: str, snapshot: Snapshot) -> list[Move]:
         """Take over the plan's moves of running pods; `start` starts them when they are possible. Dumped pods go
@@ -52,17 +59,24 @@ class Executor:
     def follow(self, view: ClusterView, now: float, settings: Settings) -> list[Move]:
         """Update every move from what the cluster shows; returns the moves that changed their state."""
         changed = []
-        taken = {move.replacement for move in self._moves.values() if move.replacement is not None}
-        for move in list(self._moves.values()):
-            excluded = taken | self._siblings.get(move.id, frozenset())
-            after = self._strategies[move.strategy].follow(move, view, now, settings.execution, excluded)
-            if after.replacement is not None:
-                taken.add(after.replacement)
+        for move, after in list(self._followed(view, now, settings)):
             self._update(after)
             if after.state is not move.state:
                 changed.append(after)
-        self._binder.drop_expired(view, now)
         return changed
+
+    def _followed(self, view: ClusterView, now: float, settings: Settings) -> Iterator[tuple[Move, Move]]:
+        """Each move as it was and as the view shows it. A move whose eviction is not answered yet counts as evicted:
+        its replacement may be there before the answer."""
+        taken = {move.replacement for move in self._moves.values() if move.replacement is not None}
+        for move in self._moves.values():
+            excluded = taken | self._siblings.get(move.id, frozenset())
+            evicting = move.id in self._starting and not move.dumps
+            known = replace(move, state=MoveState.EVICTED) if evicting else move
+            after = self._strategies[move.strategy].follow(known, view, now, settings.execution, excluded)
+            if after.replacement is not None:
+                taken.add(after.replacement)
+            yield move, after
 
     async def stop(self, now: float, reason: str) -> list[Move]:
         """Give up what has not started; moves in flight are still followed. Returns the moves that were given up."""
@@ -77,12 +91,13 @@ class Executor:
         """
         snapshot = eligibility.snapshot
         starts = choose_starts(self.active_moves(), eligibility)
+        self._starting.update(move.id for move in starts.begin)
         for move, reason in starts.skip:
             changed(self._update(ended(move, MoveState.SKIPPED, snapshot.at, reason)))
-        await gather_limited([partial(self._start, move, snapshot, changed) for move in starts.begin])
-
-    async def bind(self, moves: Iterable[PlannedMove], snapshot: Snapshot) -> list[Bound]:
-        return await self._binder.bind(moves, snapshot.cluster, snapshot.at)
+        try:
+            await gather_limited([partial(self._start, move, snapshot, changed) for move in starts.begin])
+        finally:
+            self._starting.difference_update(move.id for move in starts.begin)
 
     async def _start(self, move: Move, snapshot: Snapshot, changed: Callable[[Move], None]) -> None:
         """The result is kept at once: a failure of another call must not lose it."""

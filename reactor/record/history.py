@@ -21,6 +21,7 @@ from reactor.execution.cycle_outcome import Placement, Rematch
 from reactor.record.stored_problem import problem_row
 from reactor.settings.model import Mode, Planner
 from reactor.state.moves import Move, MoveState
+from reactor.state.snapshot import Snapshot
 from storage.rows import DecisionKind, DecisionRow, MoveRow, PlanRow, ProblemRow
 from storage.store import Store
 
@@ -53,8 +54,9 @@ class History:
                 self._add("rematch", cycle, decision.at, one, decision.trigger, text)
         self._unplanned = {one.uid: one.cause for one in unplanned}
 
-    def placement(self, cycle: str, at: float, placement: Placement) -> None:
+    def placement(self, cycle: str, snapshot: Snapshot, placement: Placement) -> None:
         """Pending pods: the node of each, or why there is none."""
+        at, pods = snapshot.at, snapshot.cluster.pods
         bound = {one.pod.uid: "bound" if one.succeeded else "could not be bound" for one in placement.bound}
         texts: dict[str, str] = {}
         for move in placement.moves:
@@ -65,7 +67,7 @@ class History:
             texts[left.uid] = left.reason
             if self._last_placement.get(left.uid) != left.reason:
                 self._add("place", cycle, at, left, "unplaced", left.reason)
-        self._last_placement = texts
+        self._last_placement = {uid: text for uid, text in self._last_placement.items() if uid in pods} | texts
 
     def plan(self, cycle: str, decision: Decision, rematch: Rematch, mode: Mode) -> None:
         plan, unhappy = rematch.plan, decision.unhappy

@@ -38,8 +38,8 @@ def configure_logs(*, level: str = "info", json: bool | None = None, stream: Tex
 
 
 @contextmanager
-def cycle_context() -> Iterator[str]:
-    """A new cycle id, on every log line inside of the context."""
-    cycle = secrets.token_hex(4)
+def cycle_context(known: str | None = None) -> Iterator[str]:
+    """The id of a cycle, by default a new one, on every log line inside of the context."""
+    cycle = known or secrets.token_hex(4)
     with structlog.contextvars.bound_contextvars(cycle=cycle):
         yield cycle

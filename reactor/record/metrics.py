@@ -52,7 +52,7 @@ class Instruments:
             buckets=_FAST,
             registry=self.registry,
         )
-        for stage in ("snapshot", "decide", "plan", "execute"):
+        for stage in ("snapshot", "decide", "plan", "execute", "place"):
             self.stage_seconds.labels(stage)
         self.waits = self._counter("rematch_waits", "Decisions to wait, by reason.", "reason", Reason)
         self.plans = self._counter("rematch_plans", "Plans made.", "planner")
@@ -84,7 +84,7 @@ class Instruments:
     def _process(self) -> None:
         build = Info("rematch_build", "Version of the controller.", registry=self.registry)
         build.info({"version": version("rematch")})
-        self.acting = self._gauge("rematch_acting", "1 in mode act, 0 in mode observe.")
+        self.acting = self._gauge("rematch_acting", "1 in mode act, 0 in modes bind and observe.")
         self.revisions = self._counter(
             "rematch_settings_revisions", "Settings revisions seen.", "result", ("accepted", "refused")
         )

@@ -50,8 +50,6 @@ class Recorder:
     def record(self, cycle: str, snapshot: Snapshot, outcome: Outcome, settings: Settings) -> None:
         decision = outcome.decision
         self._instruments.cycles.labels(decision.trigger).inc()
-        if outcome.placement is not None:
-            self._placement(cycle, snapshot, outcome.placement)
         self._decision(cycle, snapshot, outcome)
         self.record_moves(cycle, outcome.executed, snapshot)
         self._gauges(snapshot, outcome.active, Management.of(settings))
@@ -109,11 +107,11 @@ class Recorder:
             mode=settings.mode,
         )
 
-    def _placement(self, cycle: str, snapshot: Snapshot, placement: Placement) -> None:
+    def record_placement(self, cycle: str, snapshot: Snapshot, placement: Placement) -> None:
         for one in placement.bound:
             self._instruments.bindings.labels(one.answer.outcome).inc()
         if placement.plan is not None or placement.reserved:
-            self._history.placement(cycle, snapshot.at, placement)
+            self._history.placement(cycle, snapshot, placement)
         for event in placement_events(placement, snapshot):
             self._events.add(event)
 

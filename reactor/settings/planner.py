@@ -8,7 +8,7 @@ itself checks their values. Settings that all planners share (scope, headroom, l
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING
 from difflib import get_close_matches
 from functools import lru_cache
@@ -44,11 +44,24 @@ _EXPECTED = {
 }
 """What a parameter must be, by pydantic's type of error."""
 
+PLACES_PENDING = "stable"
+FOREIGN = frozenset({"function"})
+"""Planners of ours that call a function of the user's."""
+
 
 def make_planner(name: str, parameters: Mapping[str, object]) -> Planner:
     """Raises ProblemError for an unknown planner, ParameterError for the first invalid parameter."""
     kind = _planner_class(name)
     return kind(**checked_parameters(kind, parameters))
+
+
+def placing_planner(settings: Settings, make: Callable[[str, Mapping[str, object]], Planner]) -> Planner:
+    """The planner that places pending pods: that of the settings if it is ours, else the default one. Nobody else's
+    code can keep pods from being bound."""
+    wanted = settings.planner
+    if wanted.name in FOREIGN or not _planner_class(wanted.name).__module__.startswith("matching."):
+        return make(PLACES_PENDING, {})
+    return make(wanted.name, wanted.parameters)
 
 
 def planner_errors(settings: Settings) -> list[FieldError]:
@@ -71,7 +84,7 @@ def planner_errors(settings: Settings) -> list[FieldError]:
         FieldError(
             "planner.name",
             f"{wanted.name} does not promise {waived}, so it may not act;"
-            " choose another planner, `mode: observe`, or set planner.allowUnsafe to true",
+            " choose another planner, `mode: bind` or `mode: observe`, or set planner.allowUnsafe to true",
         )
     ]
 

@@ -15,6 +15,7 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record
 from reactor.cluster.view import ClusterView
+from reactor.cluster.writes import Binding
 from reactor.settings.model import Settings
 from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
@@ -28,6 +29,8 @@ from storage.rows import HappinessRow
 
 ASSUMED_FOR = 30.0
 """Seconds for which a binding of ours is assumed to have happened before the watch shows it."""
+ASSUMED_WITHOUT_ANSWER = 5.0
+"""The same for a binding whose answer was lost. It may be tried again: the API server binds a pod once only."""
 
 NEGLIGIBLE_FAILURES = 0.01
 """Pods with fewer decayed failures are happy."""
@@ -53,8 +56,11 @@ class State:
         moves_under_way: Callable[[], bool] = lambda: False,
         config_map_changed: Callable[[ConfigMap | None], None] = lambda _config_map: None,
         steering: Callable[[], SteeringStatus] = SteeringStatus,
+        pod_waits: Callable[[str], None] = lambda _uid: None,
     ) -> None:
+        """`pod_waits` gets the UID of a pod that waits for our binder, whenever it changes."""
         self._steering = steering
+        self._pod_waits = pod_waits
         self._moves_under_way = moves_under_way
         self._config_map_changed = config_map_changed
         self._clock = clock
@@ -67,6 +73,11 @@ class State:
         self._failing: set[str] = set()
         self._assumed: dict[str, _AssumedBinding] = {}
         self._ready = False
+        self._pending: set[str] = set()
+        self.room_changes = 0
+        """Grows when a pod that fits nowhere may fit now: with every change of a node and every pod that ends."""
+        self.bindings = 0
+        """Bindings that were decided so far."""
         self.version = 0
         """Grows with every change; the dashboard waits for it."""
 
@@ -74,6 +85,11 @@ class State:
     def synced(self) -> bool:
         """Every watched kind was listed once, and the events in the lists are counted."""
         return self._ready
+
+    @property
+    def pending(self) -> bool:
+        """Whether any pod has no node yet."""
+        return bool(self._pending)
 
     async def until_synced(self) -> None:
         await self.mirror.until_synced()
@@ -99,8 +115,19 @@ class State:
             self._work_queue.add("metrics")
 
     def assume_bound(self, pod: Pod, node: str) -> None:
-        """Until the watch shows the binding, so that the pod is not planned twice."""
-        self._assumed[pod.uid] = _AssumedBinding(node, self._clock.now() + ASSUMED_FOR)
+        """From the decision on, so that neither the pod nor the room is planned twice. Until the watch shows the
+        binding, or the API server's answer was passed to `confirm_binding` or `release_binding`."""
+        self.bindings += 1
+        self._assumed[pod.uid] = _AssumedBinding(node, float("inf"))
+
+    def confirm_binding(self, pod: Pod, answer: Binding) -> None:
+        assumed = self._assumed.get(pod.uid)
+        if assumed is not None:
+            seconds = ASSUMED_FOR if answer is Binding.BOUND else ASSUMED_WITHOUT_ANSWER
+            self._assumed[pod.uid] = replace(assumed, until=self._clock.now() + seconds)
+
+    def release_binding(self, pod: Pod) -> None:
+        self._assumed.pop(pod.uid, None)
 
     def hostname_of(self, node: str) -> str | None:
         """The value of its label `kubernetes.io/hostname`, which may differ from its name."""
@@ -120,20 +147,21 @@ class State:
         self._assumed = {
             uid: assumed for uid, assumed in self._assumed.items() if assumed.applies_to(self.mirror.pod(uid), now)
         }
-        return self._cluster(now)
+        return self.cluster()
 
     def freeze(self, moves: ActiveMoves, cluster: ClusterView | None = None, needs: Needs = Needs.METRICS) -> Snapshot:
         """Changes nothing, so it may be called at any time. `cluster` is what `start_cycle` returned, by default the
         cluster as it is now."""
-        cluster = self._cluster(self._clock.now()) if cluster is None else cluster
+        cluster = self.cluster() if cluster is None else cluster
         now = cluster.at
         pods = [pod for uid in self._failing if (pod := cluster.pods.get(uid)) is not None]
         happiness = {pod.uid: self._happiness(pod, now) for pod in pods}
         failing = {uid: each for uid, each in happiness.items() if each.counts.failures >= NEGLIGIBLE_FAILURES}
-        return Snapshot(now, cluster, self.usage.freeze(now), failing, moves, needs, self._steering())
+        return Snapshot(now, cluster, self.usage.freeze(now), failing, moves, needs, self._steering(), self.bindings)
 
-    def _cluster(self, now: float) -> ClusterView:
+    def cluster(self) -> ClusterView:
         """As the watches show it, with the bindings that they do not show yet."""
+        now = self._clock.now()
         cluster = self.mirror.freeze(now)
         bound = {
             uid: msgspec.structs.replace(cluster.pods[uid], node=assumed.node)
@@ -172,6 +200,7 @@ class State:
             self._config_map_changed(cast("ConfigMap | None", new))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        self.room_changes += 1
         if new is not None:
             self.usage.observe_node(new.name, new.addresses)
         elif old is not None:
@@ -184,11 +213,21 @@ class State:
         elif old is not None:
             self.probes.forget(old.uid)
             self.usage.forget_pod(old)
+        self._note_room(old, new)
         pending = (old if old is not None and old.node is None else new) or old
         if pending is not None and pending.node is None and pending.scheduler_name == self._settings().scheduler_name:
             self._work_queue.add(pending.uid)
+            self._pod_waits(pending.uid)
         elif self._moves_under_way():
             self._work_queue.add("moves")
+
+    def _note_room(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and new.node is None:
+            self._pending.add(new.uid)
+        elif old is not None:
+            self._pending.discard(old.uid)
+        if old is not None and old.node is not None and (new is None or new.finished):
+            self.room_changes += 1
 
     def _failed(self, uid: str) -> None:
         """Wakes the controller only for a pod below its threshold: most failures need no cycle."""

@@ -34,6 +34,8 @@ class Snapshot:
     moves: ActiveMoves
     needs: Needs = Needs.METRICS
     steering: SteeringStatus = field(default_factory=SteeringStatus)
+    bindings: int = 0
+    """`State.bindings` when it was taken: a higher number there means that pods were bound since."""
 
     def unhappy_pods(self) -> list[Pod]:
         pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)

@@ -120,7 +120,7 @@ class Overview(Struct, frozen=True, rename="camel"):
 
     title: str
     mode: str
-    """`observe` or `act`."""
+    """`observe`, `bind` or `act`."""
     synced: bool
     halted: str | None
     """Why no further move is started."""

@@ -219,7 +219,7 @@ async def test_pending_pods_are_placed_without_any_metrics() -> None:
 
     assert sorted(rig.writer.bound) == [("web-1", "n1"), ("web-2", "n1")]
     assert outcome.rematch is None
-    assert (await rig.run_cycle()).placement is None
+    assert await rig.bind() is None
 
 
 async def test_a_binding_without_an_answer_is_believed_for_a_while() -> None:
@@ -227,21 +227,24 @@ async def test_a_binding_without_an_answer_is_believed_for_a_while() -> None:
     rig.sync(make_node("n1"), make_pending("web-1"))
     rig.writer.bindings["web-1"] = BindingAnswer(Binding.UNKNOWN)
 
-    await rig.run_cycle()
-    assert (await rig.run_cycle()).placement is None
+    await rig.bind()
+    assert await rig.bind() is None
     rig.clock.set(NOW + 31)
     await rig.run_cycle()
 
     assert rig.writer.bound == [("web-1", "n1")] * 2
 
 
-async def test_bindings_come_before_the_rematch_which_has_to_see_them(rig: Rig) -> None:
+async def test_a_rematch_sees_the_bindings_that_the_watch_does_not_show_yet(rig: Rig) -> None:
     rig.put(make_pending("x-1"))
 
-    first = await rig.run_cycle()
-    assert (first.rematch, rig.writer.evicted) == (None, [])
+    outcome = await rig.run_cycle()
 
-    assert (await rig.run_cycle()).rematch is not None
+    assert outcome.rematch is not None
+    (bound,) = rig.writer.bound
+    assert [(pod.key, pod.node) for pod in outcome.rematch.problem.pods if pod.key == "shop/x-1"] == [
+        ("shop/x-1", bound[1])
+    ]
 
 
 async def test_a_binding_that_always_fails_does_not_stop_the_rematches(rig: Rig) -> None:
@@ -258,10 +261,10 @@ async def test_a_pod_with_an_unsupported_constraint_is_not_bound() -> None:
     rig = Rig()
     rig.sync(make_node("n1"), make_pending("web-1", unsupported=("podAntiAffinity",)))
 
-    outcome = await rig.run_cycle()
+    placement = await rig.bind()
 
-    assert outcome.placement is not None
-    assert outcome.placement.plan is None
+    assert placement is not None
+    assert placement.plan is None
     assert rig.writer.bound == []
 
 
@@ -382,18 +385,17 @@ def refuse(_name: str, _parameters: Mapping[str, object]) -> Planner:
     raise ProblemError("pod shop/x: usage of cpu is -1")
 
 
-async def refused(rig: Rig) -> None:
+async def refused(rig: Rig, trigger: Trigger = Trigger.UNHAPPY) -> None:
     """A cycle in which the planner refuses the problem."""
     with pytest.raises(ProblemError):
-        await run_cycle(replace_fields(rig.controller.parts, make_planner=refuse), Trigger.UNHAPPY)
+        await run_cycle(replace_fields(rig.controller.parts, make_planner=refuse), trigger)
 
 
 async def test_the_end_of_a_move_is_recorded_although_the_planner_fails_in_the_same_cycle(rig: Rig) -> None:
     await evicted(rig)
     successor = rig.run_pod(rig.replace_pod(WEB, "web-2"), "n2")
-    rig.put(make_pending("x-1"))
 
-    await refused(rig)
+    await refused(rig, Trigger.DEMAND)
 
     assert rig.rows.moves[-1].state == "done"
     assert rig.instruments.registry.get_sample_value("rematch_moves_total", {"outcome": "done"}) == 1
@@ -462,11 +464,11 @@ async def test_a_replacement_is_bound_to_its_reserved_node_without_any_planner(r
     await evicted(rig)
     rig.replace_pod(WEB, "web-2")
 
-    outcome = await run_cycle(replace_fields(rig.controller.parts, make_planner=refuse), Trigger.UNHAPPY)
+    placement = await rig.bind()
 
     assert rig.writer.bound == [("web-2", "n2")]
-    assert outcome.placement is not None
-    assert outcome.placement.plan is None
+    assert placement is not None
+    assert placement.plan is None
     assert [(row.kind, row.reason, row.pod_key) for row in rig.rows.decisions][-1] == ("place", "pending", "shop/web-2")
 
 

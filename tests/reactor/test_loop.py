@@ -179,13 +179,15 @@ async def test_the_reaction_is_measured_from_the_signal_to_the_eviction(rig: Rig
 
 async def test_the_loop_runs_real_cycles() -> None:
     rig = Rig(make_settings(mode="act"))
-    pod = make_pod(node=None, phase="Pending", ready=False)
-    rig.sync(pod, make_node("n1"))
+    pod = make_pod()
+    rig.sync(pod, make_node("n1"), make_node("n2"))
+    rig.measure({"web-1": 3.5}, {"n1": 3.9, "n2": 0.1})
+    rig.fail(pod, 20)
     async with running(rig):
         await rig.clock.advance(0.1)
-        await eventually(lambda: rig.writer.bound)
+        await eventually(lambda: rig.writer.evicted)
 
-    assert rig.writer.bound == [("web-1", "n1")]
+    assert rig.writer.evicted == ["web-1"]
 
 
 async def test_on_a_virtual_clock_the_loop_is_stepped_when_it_is_due(rig: Rig, cycles: Cycles) -> None:

@@ -22,7 +22,7 @@ from reactor.cluster.records import (
 )
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
-from reactor.execution.cycle_outcome import Outcome
+from reactor.execution.cycle_outcome import Outcome, Placement
 from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource
 from reactor.state.snapshot import Snapshot
@@ -114,5 +114,11 @@ class Rig:
         self.put(running)
         return running
 
+    async def bind(self) -> Placement | None:
+        """A pass of the binder."""
+        return await self.controller.binding_loop.step()
+
     async def run_cycle(self, trigger: Trigger = Trigger.UNHAPPY) -> Outcome:
+        """A pass of the binder, then a cycle."""
+        self.placement = await self.bind()
         return await run_cycle(self.controller.parts, trigger)

@@ -27,6 +27,10 @@ function condition({ mode, synced, halted, settings, problems }) {
     const how = "Mode observe plans and records, and touches nothing. Set mode: act in the settings to move pods.";
     notices.push(banner("observe", "info", "Observing.", how));
   }
+  if (mode === "bind") {
+    const how = "Mode bind binds pending pods and evicts nothing. Set mode: act in the settings to move pods.";
+    notices.push(banner("bind", "info", "Binding only.", how));
+  }
   return notices;
 }
 

@@ -5,7 +5,7 @@ import * as format from "./format.js";
 
 export function showSummary(page, { overview, series }) {
   show(page.cluster, overview.title);
-  show(page.mode, overview.mode === "act" ? "acting" : "observing");
+  show(page.mode, { act: "acting", bind: "binding only" }[overview.mode] ?? "observing");
   page.mode.dataset.tone = overview.mode === "act" ? "strong" : "plain";
   show(page.figures, figures(overview, series));
   show(page.facts, facts(overview));

@@ -346,7 +346,7 @@ async def test_a_controller_on_the_same_store_is_noticed(
         shop.fail("web")
         applied = plan_live(request(kubeconfig, apply=True, yes=True, store=path))
         if mode == "act":
-            with pytest.raises(InputError, match=r"a controller in mode act uses .*rematch\.db"):
+            with pytest.raises(InputError, match=r"a controller that binds pods uses .*rematch\.db"):
                 await applied
         else:
             await applied

@@ -37,11 +37,11 @@ async def test_the_lower_ranked_pod_is_evicted_and_waits() -> None:
     assert not rig.executor.busy
 
     rig.replace_pod(WEB, "web-2")
-    after = await rig.run_cycle()
+    placement = await rig.bind()
     assert rig.writer.bound == []
-    assert after.placement is not None
-    assert after.placement.plan is not None
-    assert [left.pod for left in after.placement.plan.unplaced] == ["shop/web-2"]
+    assert placement is not None
+    assert placement.plan is not None
+    assert [left.pod for left in placement.plan.unplaced] == ["shop/web-2"]
 
     rig.put(make_node("n2"))
     rig.measure({"db-1": 3.0}, {"n1": 3.0, "n2": 0.1})

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reactor.cluster.records import Pod
-from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
+from reactor.cluster.writes import Eviction, EvictionAnswer
 from reactor.decision.cooldowns import Cooldowns, Lineage
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.executor import Executor
@@ -177,17 +177,3 @@ def test_what_concerns_pods_that_are_gone_is_forgotten() -> None:
     cluster = seen(Executor(FakeWriter().writer), WEB).cluster
 
     assert set(cooldowns.without_expired(cluster, NOW, {DB.uid}).lineage) == {WEB.uid, DB.uid}
-
-
-@pytest.mark.parametrize("outcome", list(Binding))
-async def test_every_answer_to_a_binding_is_returned(outcome: Binding) -> None:
-    writer = FakeWriter()
-    writer.bindings["web-2"] = BindingAnswer(outcome, "what the API said")
-    pending = make_pending("web-2")
-    executor = Executor(writer.writer)
-
-    (bound,) = await executor.bind([plan_move(pending, "n2")], seen(executor, pending))
-
-    assert writer.bound == [("web-2", "n2")]
-    assert bound.answer.outcome is outcome
-    assert bound.succeeded is (outcome in (Binding.BOUND, Binding.UNKNOWN))

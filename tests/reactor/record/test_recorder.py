@@ -190,7 +190,7 @@ def test_placements_of_pending_pods_and_their_bindings_are_recorded(record: Reco
         Bound(second, plan.moves[1], BindingAnswer(Binding.FORBIDDEN, "no right to")),
     )
 
-    record(cluster(first, second), placement=Placement(plan, bound, ()))
+    record.rig.recorder.record_placement("c1", cluster(first, second), Placement(plan, bound, ()))
 
     assert [(row.kind, row.reason, row.pod_key) for row in record.rig.rows.decisions] == [
         ("place", "pending", "shop/web-2"),
@@ -208,7 +208,7 @@ def test_placements_of_pending_pods_and_their_bindings_are_recorded(record: Reco
 def test_an_unsupported_constraint_is_named_in_an_event(record: Record) -> None:
     pod = make_pending("web-2", unsupported=("podAntiAffinity", "hostPorts"))
 
-    record(cluster(pod), placement=Placement(None, (), (pod,)))
+    record.rig.recorder.record_placement("c1", cluster(pod), Placement(None, (), (pod,)))
 
     assert record.events() == ["Warning web-2 FailedScheduling: unsupported podAntiAffinity, hostPorts"]
 
@@ -222,7 +222,7 @@ def test_a_pod_that_stays_pending_is_not_written_every_cycle(record: Record) -> 
     for pod, target in (to_n1, to_n1, to_n1, to_n2):
         plan = make_plan(plan_move(pod, target))
         plan = type(plan)(plan.planner, plan.moves, (), (left,), plan.certificate, plan.before, plan.after)
-        record(cluster(waiting, unplaced), placement=Placement(plan, (), ()))
+        record.rig.recorder.record_placement("c1", cluster(waiting, unplaced), Placement(plan, (), ()))
 
     rows = [(row.pod_key, row.reason) for row in record.rig.rows.decisions]
     assert rows == [("shop/web-2", "pending"), ("shop/web-3", "unplaced"), ("shop/web-2", "pending")]

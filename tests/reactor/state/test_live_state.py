@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import Container, Namespace, Probe
+from reactor.cluster.writes import Binding
 from reactor.signals.measurements import ProbeCounter
 from reactor.state.live_state import ASSUMED_FOR, State
 from reactor.state.moves import ActiveMoves
@@ -153,9 +154,21 @@ def test_a_binding_is_believed_until_the_watch_shows_it_or_the_time_is_up(rig: R
     pod = make_pending("web-1")
     rig.sync(pod, make_node())
     rig.state.assume_bound(pod, "n1")
+    rig.clock.set(NOW + 3600)
+    assert [found.uid for found in rig.snapshot().cluster.pods_on("n1")] == [pod.uid], "no answer yet"
 
+    rig.state.confirm_binding(pod, Binding.BOUND)
+    rig.clock.set(NOW + 3600 + ASSUMED_FOR - 1)
     assert [found.uid for found in rig.snapshot().cluster.pods_on("n1")] == [pod.uid]
-    rig.clock.set(NOW + ASSUMED_FOR)
+    rig.clock.set(NOW + 3600 + ASSUMED_FOR)
+    assert rig.snapshot().cluster.pods[pod.uid].node is None
+
+
+def test_a_binding_that_failed_is_not_believed(rig: Rig) -> None:
+    pod = make_pending("web-1")
+    rig.sync(pod, make_node())
+    rig.state.assume_bound(pod, "n1")
+    rig.state.release_binding(pod)
     assert rig.snapshot().cluster.pods[pod.uid].node is None
 
 
@@ -216,6 +229,7 @@ def test_a_cycle_drops_what_time_has_ended(rig: Rig) -> None:
     rig.sync(pod, pending)
     rig.fail(pod, 8)
     rig.state.assume_bound(pending, "n1")
+    rig.state.confirm_binding(pending, Binding.BOUND)
 
     rig.state.start_cycle()
     assert (rig.state._failing, set(rig.state._assumed)) == ({pod.uid}, {pending.uid})
