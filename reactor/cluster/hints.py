@@ -36,6 +36,8 @@ class Hint(Struct, frozen=True, gc=False):
     pod: str | None = None
     """Only the pod with this name: a StatefulSet's. Without it the next pods of the owner."""
     hard: bool = False
+    avoid: str | None = None
+    """As `hostname`, of the node that the pod leaves: a soft hint also says not to come back there."""
 
 
 class HintRefused(Conflict):

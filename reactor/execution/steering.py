@@ -119,7 +119,8 @@ class PolicySteering:
         if not hostname:
             raise HintRefused(f"{move.target} has no label kubernetes.io/hostname, so no hint can name it")
         stateful = move.owner is not None and move.owner.kind == "StatefulSet"
-        return Hint(move.id, hostname, move.pod.name if stateful else None, hard)
+        pod = move.pod.name if stateful else None
+        return Hint(move.id, hostname, pod, hard, self._hostname_of(move.source) or None)
 
     async def _remove(self, unwanted: Callable[[Hint], bool], writer: str | None = None) -> None:
         def change(hints: Hints) -> dict[str, None]:

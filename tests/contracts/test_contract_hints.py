@@ -51,8 +51,14 @@ async def test_hints_are_keyed_by_the_owner_and_name_the_hostname_label(api: Pla
     await steers.hint(web)
     await steers.hint(db, hard=True)
     assert await written(api) == {
-        "uid-ReplicaSet-web": {"move": "move-web-1", "hostname": "ip-10-0-0-2", "hard": False},
-        "uid-StatefulSet-db": {"move": "move-db-1", "hostname": "ip-10-0-0-2", "hard": True, "pod": "db-1"},
+        "uid-ReplicaSet-web": {"move": "move-web-1", "hostname": "ip-10-0-0-2", "hard": False, "avoid": "ip-10-0-0-1"},
+        "uid-StatefulSet-db": {
+            "move": "move-db-1",
+            "hostname": "ip-10-0-0-2",
+            "hard": True,
+            "pod": "db-1",
+            "avoid": "ip-10-0-0-1",
+        },
     }
     await steers.withdraw([web.id, "gone-already"])
     assert set(await written(api)) == {"uid-StatefulSet-db"}
