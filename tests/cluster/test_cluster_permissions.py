@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from reactor.clock import SystemClock
+from reactor.cluster.connection import open_connection
+from reactor.cluster.hints import HintWriter
 from reactor.cluster.kinds import OPTIONAL_KINDS, Kind
+from reactor.cluster.steering_policy import SteeringPolicy
 from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
 from reactor.errors import Forbidden
 from reactor.signals.measurements import MetricsSource
@@ -23,6 +27,11 @@ JOURNAL = [
     ("rematch.io", "requests/status", "patch"),
     *(("", "configmaps", verb) for verb in ("create", "get", "patch", "delete")),
     *(("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "patch", "delete")),
+]
+STEERING = [
+    *(("rematch.io", "placementhints", verb) for verb in ("create", "get", "patch")),
+    *(("admissionregistration.k8s.io", f"mutatingadmissionpolic{ending}", "get") for ending in ("ies", "ybindings")),
+    *(("apps", "replicasets", verb) for verb in ("create", "patch", "delete")),
 ]
 READING = [
     found
@@ -44,7 +53,7 @@ def named(permission: Permission) -> str:
 
 
 def test_every_permission_of_the_manifests_is_taken_away_once() -> None:
-    assert sorted(READING + MEASURING + EXECUTING + SELDOM + JOURNAL) == sorted(permissions())
+    assert sorted(READING + MEASURING + EXECUTING + SELDOM + JOURNAL + STEERING) == sorted(permissions())
 
 
 @pytest.mark.parametrize("permission", OPTIONAL, ids=" ".join)
@@ -84,6 +93,27 @@ async def test_without_measurements_nothing_running_is_moved(
         await shop.fail("web")
         await shop.hears("RematchWaits", "noFreshMetrics: ")
     assert shop.where("web") == ["n1"]
+
+
+@pytest.mark.parametrize("permission", STEERING, ids=" ".join)
+async def test_without_a_right_for_hints_steering_says_which_is_missing(
+    account: Account, permission: Permission
+) -> None:
+    await account.without(*permission)
+    connection = await open_connection(str(account.kubeconfig))
+    try:
+        policy = SteeringPolicy(connection, HintWriter(connection, SystemClock()), SystemClock(), "rematch")
+        said = await _discovered(policy) + await policy.try_canary()
+    finally:
+        await connection.close()
+    assert named(permission) in said
+
+
+async def _discovered(policy: SteeringPolicy) -> str:
+    try:
+        return (await policy.discover()).problem
+    except Forbidden as error:
+        return str(error)
 
 
 async def test_without_eviction_the_move_fails_and_says_so(account: Account, shop: RealShop) -> None:

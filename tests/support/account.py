@@ -13,6 +13,7 @@ from typing import Any
 from loadtests.controlplane import ControlPlane
 from loadtests.nodes.in_cluster import NAMESPACE, manifests
 from loadtests.workloads.api import LabApi
+from reactor.cluster.rights import Scope, rights
 from tests.support.manifests import apply, deploy
 
 ACT = """
@@ -108,14 +109,9 @@ def permissions() -> list[Permission]:
 
 
 def _where(permission: Permission) -> dict[str, str]:
-    """The namespace and name that a right of a Role is limited to."""
-    for item in manifests():
-        for rule in item["rules"] if item["kind"] == "Role" else ():
-            group, resource, verb = permission
-            if group in rule["apiGroups"] and resource in rule["resources"] and verb in rule["verbs"]:
-                names = rule.get("resourceNames")
-                return {"namespace": NAMESPACE} | ({"name": names[0]} if names else {})
-    return {}
+    """The namespace and name that a right is limited to."""
+    (right,) = [each for each in rights() if (each.group, each.resource, each.verb) == permission]
+    return {"namespace": NAMESPACE if right.scope is Scope.OWN else "", "name": right.name}
 
 
 def _but(rule: dict[str, Any], taken: Permission) -> list[dict[str, Any]]:
