@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matching.constraints.inter_pod import has_inter_pod_rules, pod_selectors
 from matching.constraints.node_rules import VETOES, node_rules
-from matching.constraints.taints import cordoned
+from matching.constraints.taints import cordoned, removal_taint
 from matching.constraints.validation import rules_problem, selector_problem
 from matching.constraints.volumes import ZONE_LABELS
 from matching.model.arrays import arrays_of
@@ -18,6 +18,7 @@ __all__ = [
     "cordoned",
     "has_inter_pod_rules",
     "pod_selectors",
+    "removal_taint",
     "rules_problem",
     "selector_problem",
     "would_take",

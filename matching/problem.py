@@ -151,6 +151,11 @@ class Strategy(StrEnum):
     RELEASE_SURGE = "releaseSurge"
     """Its ReplicaSet lets the old pod go and makes another one; the old pod runs until that one is available."""
 
+    @property
+    def surges(self) -> bool:
+        """Whether the old pod still runs while the new one starts."""
+        return self is not Strategy.EVICT
+
 
 @dataclass(frozen=True, slots=True)
 class Pod:
@@ -175,6 +180,9 @@ class Pod:
     unknown: tuple[str, ...] = ()
     """Axes on which nothing is known of it; a planner that uses one of them leaves the pod where it is."""
     strategy: Strategy = Strategy.EVICT
+    """A surge takes room on both nodes until it is over."""
+    strategy_reason: str = ""
+    """Why it is moved in this way, in one line; it becomes a reason of the move."""
     volumes: tuple[Volume, ...] = ()
     """What has to be attached to its node. Where it can be reached from is part of the rules."""
 

@@ -10,10 +10,22 @@ UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 HARD = ("NoSchedule", "NoExecute")
 
 
+_REMOVAL = frozenset(
+    {"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted"}
+)
+
+
+def removal_taint(taints: tuple[Taint, ...]) -> str:
+    """The taint by which an autoscaler marks a node that it is about to remove; empty without one. Some of them only
+    prefer that pods go elsewhere."""
+    return next((taint.key for taint in taints if taint.key in _REMOVAL), "")
+
+
 def cordoned(node: Node) -> bool:
-    """Whether somebody is emptying the node: `kubectl cordon`, or the same as a taint. No running pod is moved there,
-    whatever it tolerates. A pending one may go there if it tolerates that, as in kube-scheduler."""
-    return node.unschedulable or any(taint.key == UNSCHEDULABLE.key and taint.effect in HARD for taint in node.taints)
+    """Whether somebody is emptying the node: `kubectl cordon`, the same as a taint, or an autoscaler. No running pod is
+    moved there, whatever it tolerates. A pending one may go there if it tolerates that, as in kube-scheduler."""
+    marked = any(taint.key == UNSCHEDULABLE.key and taint.effect in HARD for taint in node.taints)
+    return node.unschedulable or marked or bool(removal_taint(node.taints))
 
 
 def readiness_veto(_rules: Rules, node: Node) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
 from matching.constraints.node_rules import NodeRules
-from matching.constraints.taints import cordoned
+from matching.constraints.taints import cordoned, removal_taint
 from matching.model.arrays import Arrays
 
 NOT_MEASURED = "no fresh metrics of the node"
@@ -78,6 +78,8 @@ class Candidates:
             return self._rules.eviction_reason(pod, node)
         reason = self._rules.reason(pod, node)
         if not reason and current != NOWHERE and not self._arrays.open_to_moves[node]:
+            if removed := removal_taint(self._arrays.nodes[node].taints):
+                return f"an autoscaler is about to remove it ({removed})"
             return CORDONED if cordoned(self._arrays.nodes[node]) else NOT_MEASURED
         return reason
 

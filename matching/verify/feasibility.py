@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matching.plan import PlannedMove, Stay, Unplaced
 from matching.problem import Dumping, Node, Pod, Problem, Rules, Scope
-from matching.verify.node_rules import NodeGroups, closed_to_moves, may_come
+from matching.verify.node_rules import NodeGroups, about_to_be_removed, closed_to_moves, may_come
 from matching.verify.pod_rules import pod_rule_violations
 from matching.verify.volume_limits import volume_limit_violations
 from matching.whole_units import thousandths
@@ -101,6 +101,8 @@ def _forbidden(problem: Problem, pod: Pod, move: PlannedMove, allowed: _AllowedN
         yield f"{pod.key}: may not run on {node.name}"
     if pod.node is not None and not node.measured:
         yield f"{pod.key}: {node.name} has no fresh metrics, no running pod may go there"
+    elif pod.node is not None and about_to_be_removed(node):
+        yield f"{pod.key}: an autoscaler is about to remove {node.name}, no running pod may go there"
     elif pod.node is not None and closed_to_moves(node):
         yield f"{pod.key}: {node.name} is cordoned, no running pod may go there"
 

@@ -13,6 +13,7 @@ from matching.verify.placement import Flags, Ints
 _ZONE_PREFIXES = ("failure-domain.beta.kubernetes.io", "topology.kubernetes.io")
 _ZONE_LABELS = tuple(f"{prefix}/{what}" for prefix in _ZONE_PREFIXES for what in ("zone", "region"))
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_REMOVAL = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted")
 
 
 def may_come(rules: Rules, node: Node) -> bool:
@@ -28,9 +29,14 @@ def may_come(rules: Rules, node: Node) -> bool:
 
 
 def closed_to_moves(node: Node) -> bool:
-    """No running pod moves to a node without fresh metrics, or to a cordoned one, whatever it tolerates."""
+    """No running pod moves to a node without fresh metrics, to a cordoned one, or to one that an autoscaler is about to
+    remove, whatever it tolerates."""
     marked = any(taint.key == _CORDONED.key and taint.effect != "PreferNoSchedule" for taint in node.taints)
-    return node.unschedulable or marked or not node.measured
+    return node.unschedulable or marked or about_to_be_removed(node) or not node.measured
+
+
+def about_to_be_removed(node: Node) -> bool:
+    return any(taint.key in _REMOVAL for taint in node.taints)
 
 
 def may_stay(rules: Rules, node: Node) -> bool:

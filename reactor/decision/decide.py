@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from reactor.cluster.records import Pod
 from reactor.decision.causes import placement_cause
-from reactor.decision.eligibility import COOLED_DOWN, EVICTABLE, PROTECTED, STEERABLE, Eligibility, Ineligible
+from reactor.decision.eligibility import COOLED_DOWN, MOVABLE_NOW, PROTECTED, STEERABLE, Eligibility, Ineligible
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Settings
 from reactor.state.happiness import PodHappiness
@@ -78,7 +78,7 @@ def decide_for(pod: Pod, eligibility: Eligibility) -> Unhappy | Wait:
     snapshot, settings = eligibility.snapshot, eligibility.settings
     happiness = snapshot.happiness[pod.uid]
     wait = (
-        _ineligible(pod, eligibility.why_not(pod, (*PROTECTED, *STEERABLE, *EVICTABLE)))
+        _ineligible(pod, eligibility.why_not(pod, (*PROTECTED, *STEERABLE, *MOVABLE_NOW)))
         or _too_little_evidence(pod, happiness, settings)
         or _ineligible(pod, eligibility.why_not(pod, COOLED_DOWN))
         or _moves_under_way(pod, snapshot)

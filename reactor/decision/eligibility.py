@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from matching.feasibility import removal_taint
 from matching.plan import Promise
 from matching.problem import Requirement
 from matching.selectors import matches
 from reactor.cluster.pod_constraints import bound_pvs, unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.strategies import Strategies
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner import waived_by
@@ -30,6 +32,7 @@ _PROTECTING_ANNOTATIONS = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     "karpenter.sh/do-not-disrupt": "true",
 }
+_EVICTION_IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
 _DESCHEDULER_ANNOTATION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 _SYSTEM_PRIORITY_CLASSES = ("system-cluster-critical", "system-node-critical")
 _SYSTEM_PRIORITY = 2_000_000_000
@@ -49,6 +52,9 @@ class Veto(StrEnum):
     JOB = "job"
     ANNOTATION = "annotation"
     LOCAL_DATA = "localData"
+    POD_GROUP = "podGroup"
+    EVICTION_IN_PROGRESS = "evictionInProgress"
+    NODE_REMOVED = "nodeIsRemoved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,10 @@ class Eligibility:
     @cached_property
     def management(self) -> Management:
         return Management.of(self.settings)
+
+    @cached_property
+    def strategies(self) -> Strategies:
+        return Strategies(self.snapshot, self.settings.execution)
 
     @cached_property
     def restrained(self) -> bool:
@@ -226,6 +236,8 @@ def _maybe_owner(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
 
 
 def _annotated(pod: Pod, _: Eligibility) -> Ineligible | None:
+    if _EVICTION_IN_PROGRESS in pod.annotations:
+        return _protected(Veto.EVICTION_IN_PROGRESS, "its owner is moving it in the background already")
     own = pod.annotations.get(DO_NOT_MOVE)
     if own is not None and own.lower() != "false":
         return _protected(Veto.ANNOTATION, f"{DO_NOT_MOVE}: {own}")
@@ -250,6 +262,23 @@ def _local_data(pod: Pod, context: Eligibility) -> Ineligible | None:
     found = (*pod.local_data, *local)
     text = f"{', '.join(found)} (execution.allowLocalData lifts this)"
     return _protected(Veto.LOCAL_DATA, text) if found else None
+
+
+def _grouped(pod: Pod, _: Eligibility) -> Ineligible | None:
+    if not pod.group:
+        return None
+    return _protected(Veto.POD_GROUP, f"the pods of PodGroup {pod.group} work only together; none is moved alone")
+
+
+def _on_removed_node(pod: Pod, context: Eligibility) -> Ineligible | None:
+    node = context.snapshot.cluster.nodes.get(pod.node or "")
+    taint = removal_taint(node.taints) if node is not None else ""
+    return _protected(Veto.NODE_REMOVED, f"an autoscaler removes {pod.node} ({taint})") if taint else None
+
+
+def _maybe_on_removed_node(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    nodes = context.snapshot.cluster.nodes.values()
+    return _on_nodes({node.name for node in nodes if removal_taint(node.taints)}, pods)
 
 
 def _other_scheduler(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -283,27 +312,15 @@ def _maybe_unsupported(pods: Sequence[Pod], context: Eligibility) -> Iterable[in
     return [at for at, pod in enumerate(pods) if pod.pvcs or pod.unsupported]
 
 
-def _pdb(pod: Pod, context: Eligibility) -> Ineligible | None:
-    """What the eviction API would answer."""
-    pdbs = [
-        pdb
-        for pdb in context.snapshot.cluster.pdbs_in(pod.namespace)
-        if pdb.selector is not None and matches(pdb.selector.requirements, pod.labels)
-    ]
-    if len(pdbs) > 1:
-        names = ", ".join(sorted(pdb.name for pdb in pdbs))
-        text = f"several disruption budgets select it ({names}); the eviction API refuses such pods"
-        return Ineligible(Reason.PDB, text)
-    if pdbs and pdbs[0].disruptions_allowed < 1:
-        return Ineligible(Reason.PDB, f"disruption budget {pdbs[0].name} allows no disruption now")
-    return None
+def _no_strategy(pod: Pod, context: Eligibility) -> Ineligible | None:
+    """Its owner, PDBs and the settings leave no way of moving it now."""
+    choice = context.strategies.of(pod)
+    return Ineligible(choice.code, choice.reason) if choice.strategy is None else None
 
 
-def _maybe_pdb(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    namespaces = {pdb.namespace for pdb in context.snapshot.cluster.pdbs}
-    if not namespaces:
-        return ()
-    return [at for at, pod in enumerate(pods) if pod.namespace in namespaces and _pdb(pod, context) is not None]
+def _maybe_no_strategy(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    choice_of = context.strategies.of
+    return [at for at, pod in enumerate(pods) if choice_of(pod).strategy is None]
 
 
 def _recently_moved(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -372,17 +389,19 @@ PROTECTED = (
     Check("owner", _owner, _maybe_owner),
     Check("annotations", _annotated, lambda pods, _: [at for at, pod in enumerate(pods) if pod.annotations]),
     Check("local data", _local_data, lambda pods, _: [at for at, pod in enumerate(pods) if pod.local_data or pod.pvcs]),
+    Check("group", _grouped, lambda pods, _: [at for at, pod in enumerate(pods) if pod.group]),
+    Check("removed node", _on_removed_node, _maybe_on_removed_node),
 )
 STEERABLE = (
     Check("scheduler", _other_scheduler, _maybe_other_scheduler),
     Check("constraints", _unsupported, _maybe_unsupported),
 )
-EVICTABLE = (Check("PDB", _pdb, _maybe_pdb),)
+MOVABLE_NOW = (Check("strategy", _no_strategy, _maybe_no_strategy),)
 COOLED_DOWN = (
     Check("cooldown", _recently_moved, lambda pods, context: _among(context.cooldowns.lineage, pods)),
     Check("settling", _settling, lambda pods, context: _on_nodes(context.cooldowns.relieved, pods)),
     Check("backoff", _backed_off, lambda pods, context: _among(context.cooldowns.backoffs, pods)),
 )
 FRESHLY_MEASURED = (Check("metrics", _not_measured, _maybe_not_measured),)
-CHECKS = (*MANAGED, *PROTECTED, *STEERABLE, *EVICTABLE, *COOLED_DOWN, *FRESHLY_MEASURED)
+CHECKS = (*MANAGED, *PROTECTED, *STEERABLE, *MOVABLE_NOW, *COOLED_DOWN, *FRESHLY_MEASURED)
 """In the order in which reasons are reported."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reactor.decision.eligibility import EVICTABLE, MANAGED, PROTECTED, Eligibility
+from reactor.decision.eligibility import MANAGED, PROTECTED, Eligibility
 from reactor.planning.problem_builder import fits_now
 from reactor.state.moves import ActiveMoves, Move, Reservation
 
@@ -75,9 +75,9 @@ def why_obsolete(move: Move, eligibility: Eligibility) -> str:
 def _why_not_now(move: Move, eligibility: Eligibility, reservations: Sequence[Reservation]) -> str:
     """What other moves in flight may still change; empty when the move can start."""
     pod = eligibility.snapshot.cluster.pods[move.pod.uid]
-    ineligible = eligibility.why_not(pod, EVICTABLE)
-    if ineligible is not None:
-        return ineligible.text
+    choice = eligibility.strategies.of(pod, move.strategy)
+    if choice.strategy is None:
+        return choice.reason
     if not move.dumps and not fits_now(pod, move.target, eligibility.snapshot, reservations):
         return f"{move.target} has no room for it now"
     return ""

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from matching.plan import Plan
+from matching.plan import Plan, PlannedMove
+from matching.problem import Strategy
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import ClusterWriter, gather_limited
 from reactor.decision.eligibility import Eligibility
 from reactor.execution.choose_starts import choose_starts
 from reactor.execution.move_states import ended, planned, siblings
-from reactor.execution.strategies import strategies
+from reactor.execution.strategies import MoveStrategy, strategies
 from reactor.settings.model import Settings
 from reactor.state.moves import ActiveMoves, Move, MoveState, dumping
 from reactor.state.snapshot import Snapshot
@@ -50,7 +51,7 @@ class Executor:
             pod = snapshot.cluster.pods.get(move.uid)
             if move.source is None or pod is None:
                 continue
-            reason = self._strategies[move.strategy].reason
+            reason = self._strategy(move).reason
             adopted.append(planned(plan_id, move, pod, snapshot.cluster, reason))
             self._pods[adopted[-1].id] = pod
         self._moves.update({move.id: move for move in adopted})
@@ -73,7 +74,7 @@ class Executor:
             excluded = taken | self._siblings.get(move.id, frozenset())
             evicting = move.id in self._starting and not move.dumps
             known = replace(move, state=MoveState.EVICTED) if evicting else move
-            after = self._strategies[move.strategy].follow(known, view, now, settings.execution, excluded)
+            after = self._strategy(move).follow(known, view, now, settings.execution, excluded)
             if after.replacement is not None:
                 taken.add(after.replacement)
             yield move, after
@@ -81,7 +82,7 @@ class Executor:
     async def stop(self, now: float, reason: str) -> list[Move]:
         """Give up what has not started; moves in flight are still followed. Returns the moves that were given up."""
         moves = list(self._moves.values())
-        undone = [await self._strategies[move.strategy].undo(move, now, reason) for move in moves]
+        undone = [await self._strategy(move).undo(move, now, reason) for move in moves]
         return [self._update(after) for before, after in zip(moves, undone, strict=True) if after is not before]
 
     async def start(self, eligibility: Eligibility, changed: Callable[[Move], None]) -> None:
@@ -103,7 +104,11 @@ class Executor:
         """The result is kept at once: a failure of another call must not lose it."""
         pod = snapshot.cluster.pods[move.pod.uid]
         self._siblings[move.id] = siblings(pod, snapshot.cluster)
-        changed(self._update(await self._strategies[move.strategy].start(move, pod, snapshot.at)))
+        changed(self._update(await self._strategy(move).start(move, pod, snapshot.at)))
+
+    def _strategy(self, move: Move | PlannedMove) -> MoveStrategy:
+        """A strategy that cannot be carried out yet falls back to an eviction."""
+        return self._strategies.get(move.strategy, self._strategies[Strategy.EVICT])
 
     def _update(self, move: Move) -> Move:
         """Track an active move, forget an ended one."""

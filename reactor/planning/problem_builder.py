@@ -16,6 +16,7 @@ from matching.problem import Pod as ProblemPod
 from reactor.cluster.pod_constraints import attached_volumes, namespace_labels, rules_of, unused_attachments
 from reactor.cluster.records import Node, Pod
 from reactor.cluster.view import ClusterView
+from reactor.decision.strategies import Choice
 from reactor.signals.measurements import Usage
 from reactor.signals.workloads import workload_key
 from reactor.state.moves import Reservation
@@ -24,8 +25,11 @@ from reactor.state.snapshot import MEASURED, Needs, Snapshot
 _POD_COUNT = "pods"
 """A node's limit of pods is not an axis: every pod takes one."""
 
-_Row = tuple[Pod, str | None, str, bool, Rules]
-"""Pod, its node, why it is fixed, whether it is happy, its rules."""
+_Row = tuple[Pod, str | None, str, bool, Rules, Choice]
+"""Pod, its node, why it is fixed, whether it is happy, its rules, how it is moved."""
+
+EVICTED = Choice(Strategy.EVICT, "")
+"""For pods that do not move: nobody asks how they would be moved."""
 
 _Needs = tuple[Amounts, Amounts, Amounts]
 """Request, usage and peak."""
@@ -47,12 +51,14 @@ class ProblemBuilder:
         """By the identity of the mapping, which the pods of a template share."""
 
     def add(self, pod: Pod, *, fixed: str = "", happy: bool = True) -> None:
-        self._rows.append((pod, pod.node, fixed, happy, self._rules(pod)))
+        self._rows.append((pod, pod.node, fixed, happy, self._rules(pod), EVICTED))
 
-    def add_all(self, pods: Sequence[Pod], fixed: Sequence[str], happy: Sequence[bool]) -> None:
+    def add_all(
+        self, pods: Sequence[Pod], fixed: Sequence[str], happy: Sequence[bool], choices: Sequence[Choice]
+    ) -> None:
         """`add` for very many pods."""
         rules = [self._rules(pod) if pod.pvcs else pod.rules for pod in pods]
-        self._rows += zip(pods, [pod.node for pod in pods], fixed, happy, rules, strict=True)
+        self._rows += zip(pods, [pod.node for pod in pods], fixed, happy, rules, choices, strict=True)
 
     def reserve(self, reservation: Reservation) -> None:
         self._reservations.append(reservation)
@@ -63,7 +69,7 @@ class ProblemBuilder:
 
     def fits(self, pod: Pod, target: str) -> bool:
         """Whether the target would take the pod, as if it were pending."""
-        self._rows.append((pod, None, "", True, self._rules(pod)))
+        self._rows.append((pod, None, "", True, self._rules(pod), EVICTED))
         return would_take(self.problem(Options(scope=Scope.PENDING)), pod.uid, target)
 
     def problem(self, options: Options) -> Problem:
@@ -153,7 +159,7 @@ class ProblemBuilder:
         """Takes room on the node, but does not run there: its needs are those of its workload, as for every pod that
         has not run yet, and they are no part of the node's measured usage."""
         needs = self._pending_needs(axes, pod, pod.replacement_requests)
-        (stand_in,) = _problem_pods([(pod, node, fixed, True, pod.rules)], [needs], self._snapshot.cluster)
+        (stand_in,) = _problem_pods([(pod, node, fixed, True, pod.rules, EVICTED)], [needs], self._snapshot.cluster)
         return replace(stand_in, leaving=False)
 
     def _nominated_elsewhere(self) -> list[Pod]:
@@ -239,7 +245,7 @@ def _background(axes: tuple[str, ...], node: Node, usage: Usage, used: Amounts |
 def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs], cluster: ClusterView) -> list[ProblemPod]:
     if not rows:
         return []
-    pods, nodes, fixed, happy, rules = zip(*rows, strict=True)
+    pods, nodes, fixed, happy, rules, choices = zip(*rows, strict=True)
     request, usage, peak = zip(*needs, strict=True)
     return from_columns(
         ProblemPod,
@@ -258,7 +264,8 @@ def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs], cluster: Cluste
             "labels": [pod.labels for pod in pods],
             "leaving": [pod.deleting is not None for pod in pods],
             "unknown": [()] * len(pods),
-            "strategy": [Strategy.EVICT] * len(pods),
+            "strategy": [choice.strategy or Strategy.EVICT for choice in choices],
+            "strategy_reason": [choice.reason for choice in choices],
             "volumes": [attached_volumes(pod, cluster) if pod.pvcs else () for pod in pods],
         },
     )

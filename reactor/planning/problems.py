@@ -11,7 +11,7 @@ from reactor.decision.decide import Decision
 from reactor.decision.eligibility import Eligibility
 from reactor.planning.network import for_planner
 from reactor.planning.pending import pending_pods
-from reactor.planning.problem_builder import ProblemBuilder
+from reactor.planning.problem_builder import EVICTED, ProblemBuilder
 from reactor.settings.model import Settings
 from reactor.settings.planner import waived_by
 from reactor.state.moves import Reservation
@@ -33,7 +33,10 @@ def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
     happy = [pod.uid not in unhappy for pod in bound]
     reasons = [None] * len(bound) if only_unhappy else eligibility.why_not_all(bound)
     fixed = ["" if why is None or not is_happy else str(why) for why, is_happy in zip(reasons, happy, strict=True)]
-    builder.add_all(bound, fixed, happy)
+    movable = [(not is_happy) if only_unhappy else not why for why, is_happy in zip(fixed, happy, strict=True)]
+    choice_of = eligibility.strategies.of
+    choices = [choice_of(pod) if may_move else EVICTED for pod, may_move in zip(bound, movable, strict=True)]
+    builder.add_all(bound, fixed, happy, choices)
     pending = pending_pods(snapshot, settings)
     for uid in pending.reserved_nodes:
         builder.add(snapshot.cluster.pods[uid])

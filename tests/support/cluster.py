@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -40,8 +41,15 @@ Use = tuple[float | None, float | None]
 
 
 def make_settings(**sections: Any) -> Settings:
-    """`make_settings(mode="act", decision={"cooldown": 5})`; keys as in the settings file or in Python."""
-    return Settings.model_validate(sections)
+    """`make_settings(mode="act", decision={"cooldown": 5})`; keys as in the settings file or in Python.
+
+    Pods are evicted, single replicas too, unless a test names other strategies: the ordinary pod is the only one of a
+    ReplicaSet.
+    """
+    execution = sections.pop("execution", {})
+    given = {"strategies" in execution, "evict_single_replicas" in execution or "evictSingleReplicas" in execution}
+    evict = {} if True in given else {"strategies": ["evict"], "evictSingleReplicas": True}
+    return Settings.model_validate({**sections, "execution": {**evict, **execution}})
 
 
 def make_owner(name: str = "web-1a2b", kind: str = "ReplicaSet", uid: str = "") -> Owner:
@@ -129,7 +137,12 @@ def make_view(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Cluste
     pods = list(pods)
     workloads: Iterable[Workload] | None = more.pop("workloads", None)
     if workloads is None:
-        workloads = [make_workload(pod.owner, pod.namespace) for pod in pods if pod.owner is not None]
+        existing = Counter(pod.owner for pod in pods if pod.deleting is None and not pod.finished)
+        workloads = [
+            make_workload(pod.owner, pod.namespace, replicas=max(1, existing[pod.owner]))
+            for pod in pods
+            if pod.owner is not None
+        ]
     return ClusterView(
         at=more.pop("at", NOW),
         nodes={node.name: node for node in nodes},

@@ -14,6 +14,7 @@ from reactor.cluster.records import (
     Namespace,
     Node,
     NodeUsageSample,
+    Owner,
     Pod,
     PodDisruptionBudget,
     PodUsageSample,
@@ -68,13 +69,23 @@ class Rig:
         return self.state.freeze(self.executor.active_moves())
 
     def put(self, *records: Record) -> None:
-        """Owners of pods are put along with them."""
+        """Owners of pods are put along with them, with at least as many replicas as there are pods."""
         for record in records:
             kind = _WORKLOADS[record.kind] if isinstance(record, Workload) else _KINDS[type(record)]
             self.state.mirror.upsert(kind, record)
             if isinstance(record, Pod) and record.owner is not None and record.owner.kind in _WORKLOADS:
-                owner = make_workload(record.owner, record.namespace)
-                self.state.mirror.upsert(_WORKLOADS[owner.kind], owner)
+                self._put_owner(record.owner, record.namespace)
+
+    def _put_owner(self, owner: Owner, namespace: str) -> None:
+        """Nobody scales it down: a pod that is gone is still wanted."""
+        kind, pods = _WORKLOADS[owner.kind], self.state.mirror.records(Kind.PODS).values()
+        active = sum(
+            isinstance(pod, Pod) and pod.owner == owner and pod.status in ("Pending", "Running") for pod in pods
+        )
+        known = self.state.mirror.records(kind).get(owner.uid)
+        wanted = known.replicas if isinstance(known, Workload) else 1
+        if wanted < active or known is None:
+            self.state.mirror.upsert(kind, make_workload(owner, namespace, replicas=max(1, active)))
 
     def remove(self, record: Pod | Workload) -> None:
         kind = _WORKLOADS[record.kind] if isinstance(record, Workload) else Kind.PODS

@@ -134,6 +134,8 @@ class ReplicaTexts:
 def _planned(
     pod: Pod, target: str, rank: int, reasons: tuple[str, ...], rejected: tuple[Rejected, ...] = ()
 ) -> PlannedMove:
+    if pod.node is not None and pod.strategy_reason:
+        reasons = (*reasons, pod.strategy_reason)
     return PlannedMove(pod.key, pod.uid, pod.node, target, rank, reasons, rejected, pod.strategy)
 
 

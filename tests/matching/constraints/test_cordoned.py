@@ -91,3 +91,34 @@ def test_no_planner_moves_a_running_pod_to_a_cordoned_node(name: str, seed: int)
     found = load_planner(name, {"population": 12, "generations": 8} if name == "genetic" else {}).plan(asked)
 
     assert not [move for move in found.moves if move.source is not None and move.target in closed]
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        Taint("DeletionCandidateOfClusterAutoscaler", "PreferNoSchedule"),
+        Taint("ToBeDeletedByClusterAutoscaler", "NoSchedule"),
+        Taint("karpenter.sh/disrupted", "NoSchedule"),
+    ],
+    ids=lambda taint: taint.key,
+)
+def test_no_pod_is_moved_to_a_node_that_an_autoscaler_is_about_to_remove(
+    taint: Taint,
+    pod: Callable[..., Pod],
+    node: Callable[..., Node],
+    problem: Callable[..., Problem],
+    plan: Callable[[Problem], Plan],
+) -> None:
+    unhappy = pod("p", 4, 4, node="busy", happy=False, rules=EVERYTHING)
+    others = [pod(f"q{at}", 3, 3, node="busy", fixed="DaemonSet") for at in range(2)]
+    waiting = pod("new", 1, 1, rules=EVERYTHING)
+    asked = problem([unhappy, *others, waiting], [node("busy"), node("going", taints=(taint,))])
+
+    found = plan(asked)
+
+    assert [(move.pod, move.target) for move in found.moves] == [("default/new", "going")]
+    move = PlannedMove("default/p", "uid-p", "busy", "going", 1, ("anyway",))
+    stays = tuple(stay for stay in found.stays if stay.pod != "default/p")
+    (said,) = [each for each in certify(asked, (move,), stays, ()).violations if "default/p" in each]
+    assert said == "default/p: an autoscaler is about to remove going, no running pod may go there"
+    assert "default/p: may not go to going" in list(violations(asked, (move,), stays, ()))
