@@ -100,6 +100,11 @@ class Pod(Struct, frozen=True, gc=False):
         return self.phase in ("Succeeded", "Failed")
 
     @property
+    def active(self) -> bool:
+        """Counted by its ReplicaSet: neither finished nor being deleted."""
+        return self.deleting is None and not self.finished
+
+    @property
     def template_hash(self) -> str:
         """Differs between the revisions of an owner's template."""
         return self.labels.get("pod-template-hash") or self.labels.get("controller-revision-hash", "")

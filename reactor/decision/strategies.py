@@ -109,7 +109,7 @@ class Strategies:
 
     def _facts(self, owner: Workload) -> _Owner:
         top = self._top(owner)
-        pods = [pod for pod in self._view.pods_of(owner.uid) if pod.deleting is None and not pod.finished]
+        pods = [pod for pod in self._view.pods_of(owner.uid) if pod.active]
         ways = dict(self._ways(owner, top))
         desired = top.replicas
         return _Owner(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from predictors.peaks import SigmaOrPercentile
@@ -51,13 +52,21 @@ def snapshot_from_dump(
 
 
 def _with_assumed_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:
-    """Files without any ReplicaSet, say, do not prove that they are gone: they may not have been listed."""
+    """Files without any ReplicaSet, say, do not prove that they are gone: they may not have been listed. An assumed
+    owner has as many replicas as there are, and the limits that Kubernetes has by default."""
     listed = {workload.kind for workload in view.workloads.values()}
+    replicas = Counter(pod.owner.uid for pod in view.pods.values() if pod.owner is not None and pod.active)
     assumed = {
-        owner.uid: Workload(owner.kind, owner.uid, pod.namespace, owner.name, "")
+        owner.uid: Workload(owner.kind, owner.uid, pod.namespace, owner.name, "", replicas=replicas[owner.uid])
         for pod in view.pods.values()
         if (owner := pod.owner) is not None and owner.kind in _WORKLOADS and owner.kind not in listed
     }
+    for each in (*view.workloads.values(), *assumed.values()):
+        owner, running = each.owner, each.replicas > 0
+        if running and owner is not None and owner.kind == "Deployment" and "Deployment" not in listed:
+            assumed[owner.uid] = Workload(
+                owner.kind, owner.uid, each.namespace, owner.name, "", replicas=each.replicas, max_surge=1
+            )
     if not assumed:
         return view, ()
     kinds = ", ".join(sorted({workload.kind for workload in assumed.values()}))

@@ -137,7 +137,7 @@ def make_view(pods: Iterable[Pod], nodes: Iterable[Node], **more: Any) -> Cluste
     pods = list(pods)
     workloads: Iterable[Workload] | None = more.pop("workloads", None)
     if workloads is None:
-        existing = Counter(pod.owner for pod in pods if pod.deleting is None and not pod.finished)
+        existing = Counter(pod.owner for pod in pods if pod.active)
         workloads = [
             make_workload(pod.owner, pod.namespace, replicas=max(1, existing[pod.owner]))
             for pod in pods

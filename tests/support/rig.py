@@ -79,9 +79,7 @@ class Rig:
     def _put_owner(self, owner: Owner, namespace: str) -> None:
         """Nobody scales it down: a pod that is gone is still wanted."""
         kind, pods = _WORKLOADS[owner.kind], self.state.mirror.records(Kind.PODS).values()
-        active = sum(
-            isinstance(pod, Pod) and pod.owner == owner and pod.status in ("Pending", "Running") for pod in pods
-        )
+        active = sum(isinstance(pod, Pod) and pod.owner == owner and pod.active for pod in pods)
         known = self.state.mirror.records(kind).get(owner.uid)
         wanted = known.replicas if isinstance(known, Workload) else 1
         if wanted < active or known is None:
