@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
-.PHONY: help setup run demo test test-browser test-cluster test-nodes check format test-searches bench bench-against same-plans oracle chaos bench-cluster bench-nodes manifests lock clean
+.PHONY: help setup run demo test test-browser test-cluster test-nodes check format test-searches bench bench-against same-plans oracle chaos soak bench-cluster bench-nodes manifests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -82,6 +82,10 @@ chaos: $(READY) ## faults against controllers on a real control plane, report in
 	$(BIN)/rematch lab tools cluster
 	$(BIN)/python -m loadtests.chaos $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY)) \
 	  $(if $(FOLDER),--folder $(FOLDER)) $(if $(SEED)$(ROUNDS)$(ONLY),,--report docs/chaos.md)
+
+soak: $(READY) ## constant moves and churn: memory, tasks, files and database stay flat, report in docs/soak.md: make soak [MINUTES=30] (no root)
+	$(BIN)/rematch lab tools cluster
+	$(BIN)/python -m loadtests.chaos.soak $(if $(MINUTES),--minutes $(MINUTES)) --report docs/soak.md
 
 bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes (about 20 minutes; root), report in docs/experiment-stable
 	@test "$$(id -u)" = 0 || { echo "bench-nodes needs root for real nodes; without: $(BIN)/rematch lab experiment stable --no-real"; exit 1; }

@@ -51,6 +51,8 @@ class ControllerProcess:
         self.proxy = proxy
         self.store = folder / f"{name}.db"
         self.log = folder / f"{name}.log"
+        self.tasks = folder / f"{name}.tasks"
+        """Where it writes the number of its asyncio tasks when it is asked to."""
         self.incarnations: list[Incarnation] = []
         self._kubeconfig = folder / f"{name}.kubeconfig"
         self._plane = plane
@@ -70,6 +72,9 @@ class ControllerProcess:
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
+    def count_tasks(self) -> None:
+        self._signal(signal.SIGUSR2)
+
     def fill_disk(self) -> None:
         """Its files cannot grow any more, as on a full disk. Its log is a pipe and goes on."""
         self._limit(_LIMIT)
@@ -81,7 +86,7 @@ class ControllerProcess:
     async def running(self) -> AsyncIterator[None]:
         starter = await asyncio.create_subprocess_exec(
             *ends_with_us(),
-            *(sys.executable, "-m", "loadtests.chaos.starter"),
+            *(sys.executable, "-m", "loadtests.chaos.starter", str(self.tasks)),
             env=without_proxies(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from loadtests.chaos.faults import KILLS, FaultKind, draw_faults
 from loadtests.chaos.injection import Injected, Injector
-from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all, evictions
+from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all
+from loadtests.chaos.moves import count_moves
 from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import Step
 from loadtests.chaos.settling import settle
@@ -65,7 +66,7 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
         plan=plan,
         injected=Counter(each.fault.kind for each in injector.injected),
         steps=Counter(write.step for write in ours),
-        moves=len(evictions(evidence)) + sum(write.step is Step.OWNER for write in ours) // 2,
+        moves=count_moves(ours),
         settled_seconds=world.clock.now() - calm,
         seconds=world.clock.now() - began,
         violations=(*check_all(evidence), *left),

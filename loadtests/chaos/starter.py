@@ -2,16 +2,19 @@
 
 Importing takes seconds of CPU on a busy machine, and a run kills controllers a hundred times. Each line on standard
 input is the JSON list of a command's arguments; the answers are `started PID` and, when it has ended, `ended PID`.
-The controller's output goes to standard error.
+The controller's output goes to standard error. On SIGUSR2 it writes the number of its asyncio tasks to the file that
+this process was given.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 
@@ -35,6 +38,7 @@ def _become(command: object, arguments: list[str]) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
+    _count_tasks(Path(sys.argv[1]))
     sys.argv = ["rematch", *arguments]
     assert callable(command)
     try:
@@ -42,6 +46,11 @@ def _become(command: object, arguments: list[str]) -> None:
     finally:
         sys.stderr.flush()
         os._exit(0)
+
+
+def _count_tasks(file: Path) -> None:
+    """The handler runs in the thread of the loop, so the loop's tasks are known to it."""
+    signal.signal(signal.SIGUSR2, lambda *_: file.write_text(str(len(asyncio.all_tasks()))) and None)
 
 
 if __name__ == "__main__":

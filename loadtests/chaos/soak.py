@@ -1,0 +1,161 @@
+"""`python -m loadtests.chaos.soak`: constant moves and churn without faults; what controllers hold must stay flat."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from matplotlib.figure import Figure
+
+from loadtests.benchmarks.plots import save
+from loadtests.chaos.audit import Write
+from loadtests.chaos.controllers import ControllerProcess
+from loadtests.chaos.faults import FaultKind, draw_faults
+from loadtests.chaos.injection import Injector
+from loadtests.chaos.moves import count_moves
+from loadtests.chaos.samples import MEASURES, Sample, rises, sample, trend
+from loadtests.chaos.world import World, open_world
+
+CHURN = frozenset({FaultKind.POD_DELETED, FaultKind.OWNER_SCALED, FaultKind.OWNER_ROLLED_OUT, FaultKind.OWNER_DELETED})
+_CHURN_PER_MINUTE = 6
+_SAMPLE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Soaked:
+    minutes: float
+    moves: int
+    requests: int
+    bytes: int
+    samples: dict[str, list[Sample]]
+    """By controller."""
+
+    @property
+    def problems(self) -> list[str]:
+        return [
+            f"controller {name}: {measure} rises by {rise:.1f} over the second half"
+            for name, samples in self.samples.items()
+            for measure, rise in rises(samples).items()
+        ]
+
+
+@click.command()
+@click.option("--minutes", type=float, default=30.0, show_default=True)
+@click.option("--seed", default=1, show_default=True)
+@click.option("--controllers", type=click.IntRange(1, 2), default=1, show_default=True)
+@click.option("--folder", type=click.Path(path_type=Path), help="For logs and the store. Default: temporary.")
+@click.option("--report", type=click.Path(path_type=Path), help="Write the report and its plot beside this file.")
+def main(minutes: float, seed: int, controllers: int, folder: Path | None, report: Path | None) -> None:
+    place = folder or Path(tempfile.mkdtemp(prefix="rematch-soak-"))
+    soaked = asyncio.run(soak(place, minutes, seed, controllers))
+    click.echo(figures(soaked))
+    if report is not None:
+        plot(soaked, report.parent / "images" / "soak.svg")
+        report.write_text(page(soaked))
+    for problem in soaked.problems:
+        click.echo(problem, err=True)
+    sys.exit(bool(soaked.problems))
+
+
+async def soak(folder: Path, minutes: float, seed: int, controllers: int) -> Soaked:
+    seconds = minutes * 60
+    async with open_world(folder, controllers) as world:
+        churn = draw_faults(seed, int(minutes * _CHURN_PER_MINUTE), seconds, CHURN)
+        world.audit.new_writes()
+        before = _traffic(world)
+        await world.moving(True)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(Injector(world).carry_out(churn, seconds))
+            sampling = group.create_task(_sample(world, seconds))
+            counting = group.create_task(_count(world, seconds))
+        after = _traffic(world)
+        await world.moving(False)
+        return Soaked(minutes, counting.result(), after[0] - before[0], after[1] - before[1], sampling.result())
+
+
+async def _sample(world: World, seconds: float) -> dict[str, list[Sample]]:
+    taken: dict[str, list[Sample]] = {each.name: [] for each in world.controllers}
+    began = world.clock.monotonic()
+    while (at := world.clock.monotonic() - began) < seconds:
+        for controller in world.controllers:
+            _take(controller, at, taken[controller.name])
+        await world.clock.sleep(_SAMPLE_SECONDS)
+    return taken
+
+
+def _take(controller: ControllerProcess, at: float, taken: list[Sample]) -> None:
+    if controller.pid is not None:
+        taken.append(sample(controller, controller.pid, at))
+
+
+async def _count(world: World, seconds: float) -> int:
+    """Reads the audit log as it grows: half an hour of it need not be in memory."""
+    moves = 0
+    ends = world.clock.monotonic() + seconds
+    while world.clock.monotonic() < ends:
+        await world.clock.sleep(_SAMPLE_SECONDS)
+        writes: list[Write] = world.audit.new_writes()
+        moves += count_moves(writes)
+        world.observer.forget_the_gone()
+    return moves
+
+
+def _traffic(world: World) -> tuple[int, int]:
+    found = [controller.proxy.traffic for controller in world.controllers]
+    return sum(each.requests.total() for each in found), sum(each.bytes.total() for each in found)
+
+
+def figures(soaked: Soaked) -> str:
+    moves = max(1, soaked.moves)
+    return (
+        f"{soaked.moves} moves in {soaked.minutes:g} minutes: {soaked.moves / soaked.minutes:.0f} per minute,"
+        f" {soaked.requests / moves:.1f} API calls and {soaked.bytes / moves / 1024:.0f} KiB per move"
+        " (watches, lists and metrics included)"
+    )
+
+
+def plot(soaked: Soaked, path: Path) -> None:
+    figure = Figure(figsize=(9, 2 * len(MEASURES)), layout="constrained")
+    for axes, measure in zip(figure.subplots(len(MEASURES), 1, sharex=True), MEASURES, strict=True):
+        for name, samples in soaked.samples.items():
+            axes.plot([each.at / 60 for each in samples], [getattr(each, measure) for each in samples], label=name)
+        axes.set_ylabel(measure.replace("_mib", ", MiB"))
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    figure.axes[-1].set_xlabel("minutes")
+    save(figure, path)
+
+
+def page(soaked: Soaked) -> str:
+    lines = [
+        "# Soak\n",
+        "`make soak [MINUTES=30]` writes this page: pods are moved all the time, and somebody deletes pods, scales,",
+        "rolls out and deletes workloads, on a real control plane with scripted nodes. What a controller holds must be",
+        "flat over the second half.\n",
+        f"{figures(soaked)}.\n",
+        "![memory, files, threads, tasks and database over time](images/soak.svg)\n",
+        "| controller | measure | mean of the second half | trend over it | flat |",
+        "|---|---|---|---|---|",
+    ]
+    for name, samples in soaked.samples.items():
+        lines += [_row(name, measure, samples) for measure in MEASURES]
+    return "\n".join(lines) + "\n"
+
+
+def _row(name: str, measure: str, samples: Sequence[Sample]) -> str:
+    half = samples[len(samples) // 2 :]
+    values = [getattr(each, measure) for each in half]
+    rise = trend([each.at for each in half], values)
+    flat = "no" if measure in rises(samples) else "yes"
+    label = measure.replace("_mib", ", MiB")
+    return f"| {name} | {label} | {statistics.fmean(values):.1f} | {rise:+.2f} | {flat} |"
+
+
+if __name__ == "__main__":
+    main()
