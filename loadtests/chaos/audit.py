@@ -48,6 +48,7 @@ def _policy() -> dict[str, Any]:
             {"level": "Metadata", "users": [ACCOUNT], "resources": [{"group": "", "resources": ["events"]}]},
             {"level": "RequestResponse", "users": [ACCOUNT]},
             {"level": "Metadata", "resources": [{"group": "", "resources": ["pods"]}, {"group": "apps"}]},
+            {"level": "Metadata", "resources": [{"group": "rematch.io"}]},
             {"level": "None"},
         ],
     }
@@ -145,7 +146,7 @@ def _write(line: _Line) -> Write:
         user=line.user.username,
         credential=next(iter(line.user.extra.get(_CREDENTIAL, ())), ""),
         verb=line.verb,
-        step=write_step(line.verb, ref.resource, ref.subresource),
+        step=write_step(line.verb, ref.namespace, ref.resource, ref.subresource),
         namespace=ref.namespace,
         name=ref.name or str((body.get("metadata") or {}).get("name", "")),
         code=line.response_status.code,

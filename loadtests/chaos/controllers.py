@@ -16,14 +16,17 @@ import msgspec
 
 from loadtests.chaos.audit import credential_of
 from loadtests.chaos.proxy import FaultProxy
+from loadtests.chaos.requests import HOME
 from loadtests.controlplane import ControlPlane
 from loadtests.controlplane.credentials import write_kubeconfig
 from loadtests.tools.processes import ends_with_us, without_proxies
+from reactor.cli.commands import run as run_command
 from reactor.clock import Clock
 from reactor.errors import ClusterError
 
-NAMESPACE, ACCOUNT = "rematch", "rematch"
-CONFIG_MAP = f"{NAMESPACE}/rematch"
+ACCOUNT = "rematch"
+CONFIG_MAP = f"{HOME}/rematch"
+LEASE_SECONDS = 4.0
 _RESTART_SECONDS = 0.5
 _TOKEN_SECONDS = 4 * 3600
 _LIMIT = 64
@@ -104,7 +107,7 @@ class ControllerProcess:
     async def _keep_running(self, starter: asyncio.subprocess.Process) -> None:
         while True:
             try:
-                token = await self._plane.token(NAMESPACE, ACCOUNT, seconds=_TOKEN_SECONDS)
+                token = await self._plane.token(HOME, ACCOUNT, seconds=_TOKEN_SECONDS)
             except ClusterError:
                 await self._clock.sleep(_RESTART_SECONDS)
                 continue
@@ -132,7 +135,7 @@ class ControllerProcess:
 
     def _arguments(self) -> list[str]:
         own = ["--kubeconfig", str(self._kubeconfig), "--store", str(self.store), "--configmap", CONFIG_MAP]
-        return ["run", *own, "--port", "0", "--log-format", "json"]
+        return ["run", *own, *_lease_flags(), "--port", "0", "--log-format", "json"]
 
     def _signal(self, number: signal.Signals) -> None:
         if self.pid is not None:
@@ -141,3 +144,11 @@ class ControllerProcess:
     def _limit(self, size: int) -> None:
         if self.pid is not None:
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def _lease_flags() -> list[str]:
+    """Short ones, so that a failover takes seconds; none where the command has no leader election."""
+    if not any(parameter.name == "lease_duration" for parameter in run_command.params):
+        return []
+    timing = (("duration", LEASE_SECONDS), ("renew-deadline", LEASE_SECONDS * 0.7), ("retry", LEASE_SECONDS / 8))
+    return [word for name, seconds in timing for word in (f"--lease-{name}", f"{seconds:g}")]

@@ -139,7 +139,7 @@ class Fault:
     at: float
     seed: int
     steps: frozenset[Step] = frozenset()
-    """Of faults at requests: any of these. After `PATIENCE` seconds any write will do."""
+    """Of faults at requests: any of these. After `PATIENCE` seconds any write will do, after two of them a binding."""
 
 
 PATIENCE = 4.0

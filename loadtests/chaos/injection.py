@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from loadtests.chaos.controllers import NAMESPACE as HOME
-from loadtests.chaos.controllers import ControllerProcess
+from loadtests.chaos.controllers import LEASE_SECONDS, ControllerProcess
 from loadtests.chaos.faults import AT_REQUESTS, Fault, FaultKind
 from loadtests.chaos.patience import insist
+from loadtests.chaos.requests import HOME
 from loadtests.chaos.workloads import NAMESPACE, PDBS, WORKLOADS, Owner, Workload, pdb
-from loadtests.chaos.world import LEASE_SECONDS, World
+from loadtests.chaos.world import World
 from loadtests.controlplane import Component
 from reactor.errors import Conflict, NotFound
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from loadtests.chaos.audit import Write
 from loadtests.chaos.controllers import Incarnation
 from loadtests.chaos.history import PodHistory
+from loadtests.chaos.journal_invariants import NOT_ANNOUNCED, TWICE, entries, moved_twice, uid_of, unannounced
 from loadtests.chaos.requests import MOVING, Step
 from loadtests.chaos.workloads import OURS, Workload
 from loadtests.chaos.world import Wish
@@ -117,10 +118,9 @@ def evictions(evidence: Evidence) -> list[tuple[Write, PodHistory]]:
     found: dict[str, tuple[Write, PodHistory]] = {}
     for write in evidence.ours:
         if write.step is Step.EVICT and write.accepted:
-            uid = ((write.request.get("deleteOptions") or {}).get("preconditions") or {}).get("uid", "")
-            pod = evidence.pod(uid)
+            pod = evidence.pod(uid_of(write))
             if pod is not None:
-                found.setdefault(uid, (write, pod))
+                found.setdefault(pod.uid, (write, pod))
     return list(found.values())
 
 
@@ -241,6 +241,16 @@ def _same(one: Write, other: Write) -> bool:
     return one.step is other.step and one.key == other.key and one.step is not Step.EVICT
 
 
+def _announced(evidence: Evidence) -> Iterator[Violation]:
+    for write in unannounced(evidence.writes, entries(evidence.writes)):
+        yield Violation(NOT_ANNOUNCED, f"{write.verb} {write.resource} {write.name}", write.began)
+
+
+def _moved_once(evidence: Evidence) -> Iterator[Violation]:
+    for one, other in moved_twice(entries(evidence.writes)):
+        yield Violation(TWICE, f"moves {one.id} and {other.id} of plan {one.plan}", other.began)
+
+
 @dataclass(frozen=True, slots=True)
 class Invariant:
     code: str
@@ -251,6 +261,8 @@ class Invariant:
 INVARIANTS: Mapping[str, Invariant] = {
     "every moving write names a UID or version, so it is harmless when late": Invariant("precondition", _preconditions),
     "no accepted write of a past leader repeats or undoes a step": Invariant("past leader", _past_leaders),
+    "every move is in the journal before it changes anything": Invariant(NOT_ANNOUNCED, _announced),
+    "no pod is moved twice for one decision": Invariant(TWICE, _moved_once),
     "an eviction leaves the promised Ready replicas": Invariant("ready replicas", _ready_replicas),
     "scaling back leaves what the PDB and the workload promise": Invariant("PDB or ready replicas", _scale_downs),
     "pods are evicted, so that PDBs are asked, not deleted": Invariant("evicted, not deleted", _deletions),

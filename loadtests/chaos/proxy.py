@@ -65,10 +65,12 @@ class _Armed:
     since: float
 
     def matches(self, step: Step, now: float) -> bool:
+        waited = now - self.since
         if step in self.fault.steps:
             return True
-        reads_only = not self.fault.steps & WRITES
-        return not reads_only and now - self.since > PATIENCE and step in WRITES
+        if not self.fault.steps & WRITES:
+            return False
+        return step in WRITES and waited > (2 * PATIENCE if step is Step.BIND else PATIENCE)
 
 
 class ArmedFaults:

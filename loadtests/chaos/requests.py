@@ -21,6 +21,8 @@ class Step(StrEnum):
     STATE = "state"
     LEASE = "lease"
     EVENT = "event"
+    CANARY = "canary"
+    """The steering's own ReplicaSet and its pods, in our namespace."""
     OTHER_WRITE = "other-write"
     LIST = "list"
     WATCH = "watch"
@@ -32,6 +34,8 @@ MOVING = frozenset({Step.EVICT, Step.OWNER, Step.POD, Step.POD_DELETE, Step.HINT
 WRITES = MOVING | {Step.BIND, Step.JOURNAL, Step.STATE, Step.LEASE}
 """Without Events: nobody relies on one."""
 
+HOME = "rematch"
+"""The controllers' namespace."""
 _PATH = re.compile(
     r"^/(?:api/v1|apis/(?P<group>[^/]+)/[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/[^/]+))?"
@@ -54,11 +58,13 @@ def step_of(method: str, path: str, *, watch: bool = False) -> Step:
         return Step.WATCH if watch else Step.LIST if found and not found["name"] else Step.READ
     if found is None:
         return Step.OTHER_WRITE
-    return write_step(method, found["resource"], found["sub"] or "")
+    return write_step(method, found["namespace"] or "", found["resource"], found["sub"] or "")
 
 
-def write_step(method: str, resource: str, subresource: str) -> Step:
+def write_step(method: str, namespace: str, resource: str, subresource: str) -> Step:
     """`method` as in HTTP, or the verb of an audit event."""
+    if namespace == HOME and resource in {"pods", *_OWNERS}:
+        return Step.CANARY
     if resource == "pods":
         by_subresource = {"eviction": Step.EVICT, "binding": Step.BIND}
         if method.upper() == "DELETE":

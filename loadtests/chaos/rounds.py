@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
+from loadtests.chaos.controllers import LEASE_SECONDS
 from loadtests.chaos.faults import KILLS, FaultKind, draw_faults
 from loadtests.chaos.injection import Injected, Injector
 from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all
@@ -17,7 +18,7 @@ from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import Step
 from loadtests.chaos.settling import settle
 from loadtests.chaos.workloads import WORKLOADS
-from loadtests.chaos.world import LEASE_SECONDS, World
+from loadtests.chaos.world import World
 
 BINDING_SECONDS = LEASE_SECONDS + 5.0
 _START_SECONDS = 8.0

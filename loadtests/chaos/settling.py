@@ -8,10 +8,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from loadtests.chaos.controllers import NAMESPACE as HOME
 from loadtests.chaos.injection import MOVES
 from loadtests.chaos.invariants import Violation
 from loadtests.chaos.patience import insist
+from loadtests.chaos.requests import HOME
 from loadtests.chaos.workloads import WORKLOADS
 from loadtests.chaos.world import World
 from reactor.errors import NotFound

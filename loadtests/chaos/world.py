@@ -12,11 +12,11 @@ from typing import Any
 import yaml
 
 from loadtests.chaos.audit import AuditLog, audit_flags, log_path
-from loadtests.chaos.controllers import NAMESPACE as HOME
 from loadtests.chaos.controllers import ControllerProcess
 from loadtests.chaos.observer import DriftingUsage, PodObserver
 from loadtests.chaos.patience import insist
 from loadtests.chaos.proxy import ArmedFaults, FaultProxy
+from loadtests.chaos.requests import HOME
 from loadtests.chaos.scripted_nodes import ScriptedNodes
 from loadtests.chaos.workloads import NAMESPACE, WORKLOADS, Workload
 from loadtests.controlplane import (
@@ -33,7 +33,6 @@ from reactor.clock import Clock, SystemClock
 from reactor.errors import Conflict
 
 Json = dict[str, Any]
-LEASE_SECONDS = 4.0
 NODES: Mapping[str, float] = {f"node-{number}": 8.0 for number in range(1, 6)}
 SETTINGS: Json = {
     "mode": "act",
