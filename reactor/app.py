@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from reactor.background.active_settings import ActiveSettings, RevisionReport
+from reactor.background.leading import Leading
 from reactor.background.metrics_collection import MetricsCollector
 from reactor.background.start_up import KernelCompilation, freeze_heap
 from reactor.background.steering_check import SteeringCheck
@@ -18,7 +20,9 @@ from reactor.background.store_maintenance import StoreMaintenance
 from reactor.binding import BindingParts, PlacementPlanner
 from reactor.binding_loop import BindingLoop
 from reactor.clock import Clock, SystemClock
-from reactor.cluster.connection import KubernetesConnection, open_connection
+from reactor.cluster.api import Connection
+from reactor.cluster.connection import KubernetesConnection, open_connection, own_namespace
+from reactor.cluster.fence import FencedConnection
 from reactor.cluster.hints import HintWriter
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
 from reactor.cluster.reads import ClusterReader
@@ -28,8 +32,13 @@ from reactor.cluster.watch import ClusterWatch, WatchTiming
 from reactor.cluster.writes import ClusterWriter, EventWriter
 from reactor.cycle import CycleParts
 from reactor.decision.cooldowns import Cooldowns, DecisionMemory, Lineage
+from reactor.execution.acting import Acting
 from reactor.execution.binder import Binder
+from reactor.execution.cluster_journal import ClusterJournal
 from reactor.execution.executor import Executor
+from reactor.execution.journal import Journal, JournalContents, MemoryJournal
+from reactor.execution.leader import LeaderElection, LeaseTiming, NeverLeader, new_identity
+from reactor.execution.state_documents import StateDocuments
 from reactor.execution.steering import NoSteering, PolicySteering, Steering
 from reactor.loop import Loop
 from reactor.record.events import EventQueue, WritesEvents
@@ -70,6 +79,9 @@ class Options:
     prometheus: PrometheusAccess = field(default_factory=PrometheusAccess)
     planner_function: str = ""
     """`package.module:function` of the planner `function`."""
+    namespace: str = ""
+    """Where journal, Lease and requests are. Default: the ConfigMap's, else the pod's own, else `rematch`."""
+    lease: LeaseTiming = field(default_factory=LeaseTiming)
     own_process: bool = False
     """The controller is alone in this process, so it may configure the garbage collector."""
 
@@ -90,6 +102,9 @@ class Borders:
     lineage: Mapping[str, Lineage] = field(default_factory=dict)
     hints: HintWriter | None = None
     """None: no pod of another scheduler can be steered."""
+    journal: Journal = field(default_factory=MemoryJournal)
+    acting: Acting | None = None
+    """None acts always: for simulations and tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +125,25 @@ class Controller:
     work_queue: WorkQueue
     instruments: Instruments
     events: EventQueue
+    journal: Journal
+    acting: Acting
+
+    def wake(self) -> None:
+        """What this process may do has changed."""
+        self.work_queue.add("acting")
+        self.binding_loop.wake()
 
 
 def wire(borders: Borders) -> Controller:
     """Connects the parts of a controller, for production, tests and simulations."""
-    clock, settings = borders.clock, borders.settings
+    clock, acting = borders.clock, borders.acting or Acting.always(borders.clock)
+
+    def settings() -> Settings:
+        return acting.limited(borders.settings())
+
     instruments = Instruments()
-    events = EventQueue(borders.event_writer, clock, instruments.events_lost.inc)
+    instruments.watch_acting(acting, settings)
+    events = EventQueue(borders.event_writer, clock, instruments.events_lost.inc, lambda: acting.leadership.may_bind)
     work_queue = WorkQueue(clock)
     binding_queue = WorkQueue(clock)
     binder = Binder(borders.writer, clock)
@@ -153,6 +180,8 @@ def wire(borders: Borders) -> Controller:
         work_queue=work_queue,
         instruments=instruments,
         events=events,
+        journal=borders.journal,
+        acting=acting,
     )
 
 
@@ -169,6 +198,9 @@ class LiveController:
     maintenance: StoreMaintenance
     compilation: KernelCompilation
     steering_check: SteeringCheck | None
+    election: LeaderElection | None
+    """None never leads: a dry run."""
+    leading: Leading
 
     async def connect(self) -> None:
         """Watches, metrics, Events and settings, until cancelled."""
@@ -181,27 +213,33 @@ class LiveController:
                 tasks.create_task(file, name="settings")
 
     async def run(self) -> None:
-        """Records what an earlier process left open as abandoned, then decides until cancelled."""
+        """Decides until cancelled. As the leader it acts, else it watches and records."""
+        await self.leading.restore_settings()
         self._report_settings()
-        await self._abandon_moves()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.connect(), name="connection")
-            tasks.create_task(self.maintenance.run(), name="store maintenance")
-            tasks.create_task(self.compilation.run(), name="kernel compilation")
-            if self.steering_check is not None:
-                tasks.create_task(self.steering_check.run(), name="steering check")
-            tasks.create_task(self._decide(), name="loop")
-            tasks.create_task(self.controller.binding_loop.run(), name="binding loop")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.connect(), name="connection")
+                tasks.create_task(self.lead(), name="leader election")
+                tasks.create_task(self.maintenance.run(), name="store maintenance")
+                tasks.create_task(self.compilation.run(), name="kernel compilation")
+                tasks.create_task(self._decide(), name="loop")
+                tasks.create_task(self.controller.binding_loop.run(), name="binding loop")
+        finally:
+            await self.step_down()
+
+    async def lead(self) -> None:
+        """Whenever this process holds the Lease, until cancelled."""
+        if self.election is not None:
+            await self.election.run(self.leading.run)
+
+    async def step_down(self) -> None:
+        """Nothing is written after this; another process may lead at once."""
+        if self.election is not None:
+            await self.election.release()
 
     def _report_settings(self) -> None:
         parts = self.controller
         self.settings.report_to(RevisionReport(parts.store, parts.events, parts.instruments, parts.work_queue))
-
-    async def _abandon_moves(self) -> None:
-        text = "the controller was restarted before the move ended"
-        abandoned = await self.controller.store.abandon_open_moves(self.controller.clock.now(), text)
-        if abandoned:
-            log.warning("moves of an earlier process recorded as abandoned", moves=abandoned)
 
     async def _decide(self) -> None:
         await self.controller.state.until_synced()
@@ -209,6 +247,14 @@ class LiveController:
         if self.options.own_process:
             freeze_heap()
         await self.controller.loop.run()
+
+
+async def _take_over(controller: Controller, _contents: JournalContents) -> None:
+    """Records what an earlier process left open as abandoned."""
+    text = "the controller was restarted before the move ended"
+    abandoned = await controller.store.abandon_open_moves(controller.clock.now(), text)
+    if abandoned:
+        log.warning("moves of an earlier process recorded as abandoned", moves=abandoned)
 
 
 @asynccontextmanager
@@ -229,18 +275,41 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
         connection = await open_connection(options.kubeconfig, options.context)
         stack.push_async_callback(connection.close)
         reader = ClusterReader(connection, options.config_map)
+        namespace = own_namespace(options.config_map, options.namespace)
+        identity = new_identity()
+        election = None if options.dry_run else LeaderElection(connection, namespace, clock, identity, options.lease)
+        fenced = FencedConnection(connection, election.seconds_left if election is not None else lambda _request: 0.0)
+        journal = ClusterJournal(fenced, namespace, identity)
+        acting = Acting(clock, election or NeverLeader())
         borders = Borders(
             clock=clock,
-            writer=ClusterWriter(connection, clock),
+            writer=ClusterWriter(fenced, clock),
             store=store,
             settings=settings.get,
-            event_writer=None if options.dry_run else EventWriter(connection, clock),
+            event_writer=None if options.dry_run else EventWriter(fenced, clock),
             kinds=reader.kinds,
             config_map_changed=settings.config_map_changed,
             lineage=lineage_from(await history.moves(MOVES_READ)),
-            hints=HintWriter(connection, clock),
+            hints=HintWriter(fenced, clock),
+            journal=journal,
+            acting=acting,
         )
         controller = wire(borders)
+        leading = Leading(
+            journal=journal,
+            acting=acting,
+            documents=StateDocuments(journal, clock),
+            memory=controller.memory,
+            settings=settings,
+            saved_state=journal.read_state if options.config_map is not None else None,
+            clock=clock,
+            wake=controller.wake,
+            take_over=partial(_take_over, controller),
+            drop=controller.executor.drop_all,
+        )
+        steering_check = _steering_check(controller, borders, fenced, namespace)
+        if steering_check is not None:
+            leading.also.append(steering_check.run)
         state, instruments = controller.state, controller.instruments
         state.restore(await history.happiness())
         yield LiveController(
@@ -252,17 +321,14 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments, options.prometheus),
             maintenance=StoreMaintenance(state, store, controller.recorder, settings.get, clock, instruments),
             compilation=KernelCompilation(state, clock),
-            steering_check=_steering_check(controller, borders, connection, _namespace(options)),
+            steering_check=steering_check,
+            election=election,
+            leading=leading,
         )
 
 
-def _namespace(options: Options) -> str:
-    """Where objects of the controller's own live."""
-    return "rematch" if options.config_map is None else options.config_map.namespace
-
-
 def _steering_check(
-    controller: Controller, borders: Borders, connection: KubernetesConnection, namespace: str
+    controller: Controller, borders: Borders, connection: Connection, namespace: str
 ) -> SteeringCheck | None:
     if borders.hints is None or not isinstance(controller.steering, PolicySteering):
         return None
@@ -270,7 +336,7 @@ def _steering_check(
         SteeringPolicy(connection, borders.hints, borders.clock, namespace),
         controller.steering,
         lambda: [move.id for move in controller.executor.active_moves().moves],
-        borders.settings,
+        controller.parts.settings,
         borders.clock,
         controller.instruments,
     )

@@ -41,6 +41,10 @@ class BindingLoop:
                 if claimed is not None:
                     sending.create_task(self._bind(claimed))
 
+    def wake(self) -> None:
+        """Pods may be bound now that could not be before."""
+        self._work_queue.add("wake")
+
     async def step(self) -> Placement | None:
         """One pass, with its bindings. None when no pod waits for us."""
         claimed = await self._place()

@@ -10,6 +10,7 @@ RematchError
 |  |- NotFound                404
 |  |- Conflict                409: a precondition or resourceVersion did not hold
 |  |- Forbidden               401/403: a permission is missing; the message says which
+|  |  `- NotLeader            not even sent: this process does not hold the Lease
 |  `- Refused                 any other 4xx: a retry does not help
 |- MetricsError               Prometheus or metrics.k8s.io gave no usable response
 `- PlannerError               a planner made no plan within its deadline
@@ -80,6 +81,10 @@ class Conflict(ClusterError):
 
 
 class Forbidden(ClusterError):
+    pass
+
+
+class NotLeader(Forbidden):
     pass
 
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
 
 from loadtests.workloads.api import LabApi, has_condition
+from reactor.cluster.connection import DEFAULT_NAMESPACE
 from reactor.errors import Conflict
 
 CRDS = Path(__file__).parents[2] / "deploy" / "chart" / "files" / "crds"
 _COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SECONDS = 30.0
+
+
+async def prepare_journal(api: LabApi) -> None:
+    """For a controller that runs beside the cluster: the definitions, and the namespace of its journal."""
+    await install_crds(api)
+    with suppress(Conflict):
+        await api.create("/api/v1/namespaces", {"metadata": {"name": DEFAULT_NAMESPACE}})
 
 
 async def install_crds(api: LabApi) -> None:
@@ -21,10 +30,8 @@ async def install_crds(api: LabApi) -> None:
         document for file in sorted(CRDS.glob("*.yaml")) for document in yaml.safe_load_all(file.read_text())
     ]
     for definition in definitions:
-        try:
+        with suppress(Conflict):
             await api.create(_COLLECTION, definition)
-        except Conflict:
-            continue
     async with asyncio.timeout(_SECONDS):
         for definition in definitions:
             path = f"{_COLLECTION}/{definition['metadata']['name']}"

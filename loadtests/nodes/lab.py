@@ -10,7 +10,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from loadtests.controlplane import Component, ControlPlane, ControlPlaneOptions, User, control_plane, serve_metrics
+from loadtests.controlplane import (
+    Component,
+    ControlPlane,
+    ControlPlaneOptions,
+    User,
+    control_plane,
+    prepare_journal,
+    serve_metrics,
+)
 from loadtests.controlplane.credentials import write_kubeconfig
 from loadtests.images.build import app_images
 from loadtests.kubelet.pod_runner import together
@@ -115,6 +123,7 @@ async def real_nodes(options: LabOptions) -> AsyncIterator[Lab]:
         api = LabApi(plane.url, SystemClock(), API_SECONDS, token=plane.admin_token, ca=plane.ca)
         stack.push_async_callback(api.close)
         await set_capacities(api)
+        await prepare_journal(api)
         builder = _Builder(options, claim, addresses, plane, programs)
         nodes = {
             spec.name: await builder.node(spec, number, tokens[spec.name], stack)

@@ -38,6 +38,8 @@ class ActiveSettings:
         self._mode = mode
         self._report: RevisionReport | None = None
         self._config_map: ConfigMap | None = None
+        self._restored = ""
+        """Digest of the settings of the last run."""
         if file is None:
             self.source = SettingsSource.from_defaults(clock, self._accepted, self._refused, planner_function)
         else:
@@ -51,6 +53,22 @@ class ActiveSettings:
 
     def get(self) -> Settings:
         return self._settings
+
+    def restore(self, text: str, source: str) -> None:
+        """The settings that were in force before a restart, until the ConfigMap brings valid ones."""
+        if self.source.offer(text, source):
+            self._restored = self.source.current.digest
+
+    @property
+    def restored(self) -> bool:
+        """Whether the settings of the last run are in force because newer ones are refused."""
+        return self.source.refused is not None and self.source.current.digest == self._restored
+
+    def announce_refused(self) -> None:
+        """Again, by a new leader: only leaders write Events."""
+        refused = self.source.refused
+        if refused is not None and self._report is not None and self._config_map is not None:
+            self._report.events.add(refused_settings_event(self._config_map, list(refused.problems)))
 
     def config_map_changed(self, config_map: ConfigMap | None) -> None:
         """Our ConfigMap was created, changed or deleted."""
@@ -79,7 +97,7 @@ class ActiveSettings:
         log.info("settings in force", source=revision.source, digest=revision.digest[:12], mode=self._settings.mode)
         if self._report is not None:
             self._report.instruments.revisions.labels("accepted").inc()
-            self._report.instruments.acting.set(self._settings.mode is Mode.ACT)
+            self._report.instruments.settings_restored.set_function(lambda: float(self.restored))
             self._report.store.add_revision(_row(revision))
 
     def _refused(self, revision: RefusedRevision) -> None:

@@ -75,6 +75,20 @@ _server_option = click.option(
     show_default=True,
     help="SQLite file for happiness, plans and moves.",
 )
+@click.option(
+    "--namespace",
+    default="",
+    help="Namespace of journal, Lease and requests. Default: that of --configmap, else the pod's own, else rematch.",
+)
+@click.option("--lease-duration", type=float, default=15.0, show_default=True, help="Seconds: a dead leader's Lease.")
+@click.option(
+    "--lease-renew-deadline",
+    type=float,
+    default=10.0,
+    show_default=True,
+    help="Seconds after which a leader that cannot renew its Lease stops acting.",
+)
+@click.option("--lease-retry", type=float, default=2.0, show_default=True, help="Seconds between attempts.")
 @click.option("--dry-run", is_flag=True, help="Only plan and record, whatever the settings say; write no Events.")
 @click.option(
     "--bind", default="127.0.0.1", show_default=True, help="Address of dashboard, API, /metrics and /healthz."

@@ -32,6 +32,7 @@ CONTROLLER_LABEL = ("app.kubernetes.io/name", "rematch")
 """Of the controller's pods, as `deploy/rematch.yaml` installs it."""
 ANSWER_DEADLINE = 10.0
 """Seconds for one answer of the API server."""
+LEASE_POLL = 0.1
 CATCH_UP = 1.0
 """Seconds for the watches to read what happened while the question was open."""
 
@@ -89,6 +90,16 @@ async def _mode_of(live: LiveController, config_map: ObjectName) -> Mode | None:
         return parse_settings(checked(response, f"GET {path}").decode(), path).mode
     except (RematchError, UnicodeDecodeError):
         return None
+
+
+async def until_acting(live: LiveController) -> None:
+    """The command leads as a controller does: it takes the Lease and writes the journal."""
+    acting, clock = live.controller.acting, live.controller.clock
+    deadline = clock.monotonic() + live.options.lease.duration + CATCH_UP
+    while acting.hindrance:
+        if clock.monotonic() >= deadline or acting.paused is not None:
+            raise ClusterError(f"nothing was changed: {acting.hindrance}")
+        await clock.sleep(LEASE_POLL)
 
 
 async def apply_plan(

@@ -11,7 +11,14 @@ import click
 from reactor.app import LiveController, Options, open_controller
 from reactor.cli.compare import compare, render_comparison
 from reactor.cli.output import show
-from reactor.cli.plan_apply import ANSWER_DEADLINE, StoreUse, apply_plan, refuse_beside_controller, use_of_store
+from reactor.cli.plan_apply import (
+    ANSWER_DEADLINE,
+    StoreUse,
+    apply_plan,
+    refuse_beside_controller,
+    until_acting,
+    use_of_store,
+)
 from reactor.cli.plan_output import render
 from reactor.cli.planning import PlanRequest, make_plan, requested_settings, settings_for
 from reactor.cluster.api import ApiRequest
@@ -66,6 +73,7 @@ async def _plan_on(options: Options, request: PlanRequest, use: StoreUse) -> Non
         # An API server that does not answer is reported now, not after the watches have tried for a minute.
         await live.connection.send(ApiRequest("GET", "/version", deadline=ANSWER_DEADLINE))
         connection = asyncio.create_task(live.connect())
+        leader = asyncio.create_task(live.lead())
         work = asyncio.create_task(_plan(live, request, use))
         try:
             await asyncio.wait({connection, work}, return_when=asyncio.FIRST_COMPLETED)
@@ -73,9 +81,10 @@ async def _plan_on(options: Options, request: PlanRequest, use: StoreUse) -> Non
                 connection.result()
             await work
         finally:
-            for task in (work, connection):
+            for task in (work, connection, leader):
                 task.cancel()
-            await asyncio.gather(work, connection, return_exceptions=True)
+            await asyncio.gather(work, connection, leader, return_exceptions=True)
+            await live.step_down()
 
 
 async def _plan(live: LiveController, request: PlanRequest, use: StoreUse) -> None:
@@ -100,6 +109,7 @@ async def _plan(live: LiveController, request: PlanRequest, use: StoreUse) -> No
     show(render(planned.shown, request.output))
     if request.apply and (planned.plan.moves or planned.plan.dumped):
         to_stderr = request.output in ("json", "yaml")
+        await until_acting(live)
         await apply_plan(controller, planned, settings, ask=not request.yes, to_stderr=to_stderr)
 
 

@@ -12,6 +12,7 @@ import structlog
 from reactor.app import Options, open_controller
 from reactor.cli.stopping import until_stopped
 from reactor.cluster.kinds import ObjectName
+from reactor.execution.leader import LeaseTiming
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
 from reactor.signals.prometheus import PrometheusAccess
@@ -36,6 +37,10 @@ class RunOptions:
     planner_function: str | None
     kubeconfig: str | None
     context: str | None
+    namespace: str
+    lease_duration: float
+    lease_renew_deadline: float
+    lease_retry: float
 
 
 def run_controller(options: RunOptions) -> None:
@@ -58,6 +63,8 @@ async def _run(options: RunOptions) -> None:
             options.prometheus_token_file, options.prometheus_token_host or "", options.prometheus_ca_file
         ),
         planner_function=options.planner_function or "",
+        namespace=options.namespace,
+        lease=LeaseTiming(options.lease_duration, options.lease_renew_deadline, options.lease_retry),
         own_process=True,
     )
     async with open_controller(start) as live, serve(live, options.bind, options.port) as url:

@@ -23,9 +23,11 @@ from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from reactor.cluster.api import ApiRequest, ApiResponse, Query, error_of, status_of
 from reactor.cluster.credentials import Credential, FileToken, FixedToken, PluginToken
+from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError, Unreachable
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+DEFAULT_NAMESPACE = "rematch"
 DEFAULT_KUBECONFIG = "~/.kube/config"
 _CONNECT_TIMEOUT = 10.0
 _HINT = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run inside a cluster with a service account"
@@ -45,6 +47,16 @@ async def open_connection(
     if kubeconfig is None and context is None and environ.get("KUBERNETES_SERVICE_HOST"):
         return _from_service_account(environ, service_account)
     return await _from_kubeconfig(kubeconfig or environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG, context)
+
+
+def own_namespace(config_map: ObjectName | None, given: str, service_account: Path = SERVICE_ACCOUNT) -> str:
+    """Where the controller keeps its journal: the ConfigMap's, else the given one, else the pod's own, else rematch."""
+    if config_map is not None or given:
+        return config_map.namespace if config_map is not None else given
+    try:
+        return (service_account / "namespace").read_text().strip() or DEFAULT_NAMESPACE
+    except OSError:
+        return DEFAULT_NAMESPACE
 
 
 def _from_service_account(environ: Mapping[str, str], folder: Path) -> KubernetesConnection:

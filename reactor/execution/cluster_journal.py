@@ -99,6 +99,15 @@ class ClusterJournal:
         self._entries = {move.id: entry for move, entry in zip(moves, entries, strict=True)}
         return JournalContents(moves, SavedState(_documents(self._state)))
 
+    async def read_state(self) -> SavedState:
+        """What the last leader saved, without taking anything over."""
+        try:
+            state = await self._states.find(STATE_OBJECT)
+        except ClusterError as error:
+            raise self._explained(error) from error
+        _header_of(state)
+        return SavedState() if state is None else SavedState(_documents(state))
+
     async def write(self, move: Move) -> None:
         if self._state is None:
             raise JournalError("the journal was not loaded")

@@ -35,6 +35,11 @@ class Executor:
     def busy(self) -> bool:
         return bool(self._moves)
 
+    def drop_all(self) -> None:
+        """This process does not lead any more: the moves are another one's now."""
+        for kept in (self._moves, self._pods, self._siblings):
+            kept.clear()
+
     def active_moves(self) -> ActiveMoves:
         return ActiveMoves(tuple(self._moves.values()), dict(self._pods), self._binding_backoffs(), self._last_end)
 

@@ -45,18 +45,25 @@ class _Written:
 class EventQueue:
     """A bounded queue: `add` never waits and never fails. Without a writer no Event is written."""
 
-    def __init__(self, writer: WritesEvents | None, clock: Clock, lost: Callable[[], None] = lambda: None) -> None:
-        """`lost` is called for every Event that is not written."""
+    def __init__(
+        self,
+        writer: WritesEvents | None,
+        clock: Clock,
+        lost: Callable[[], None] = lambda: None,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`lost` is called for every Event that is not written. Whoever does not lead leaves them to the leader."""
         self._writer = writer
         self._clock = clock
         self._lost = lost
+        self._leads = leads
         self._queue: asyncio.Queue[Announcement] = asyncio.Queue(QUEUE_LENGTH)
         self._written: OrderedDict[Announcement, _Written] = OrderedDict()
         self.problem = ""
         """Why the last Event was not written; empty if it was."""
 
     def add(self, event: Announcement) -> None:
-        if self._writer is None:
+        if self._writer is None or not self._leads():
             return
         written = self._written.setdefault(event, _Written())
         self._written.move_to_end(event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
@@ -11,7 +11,9 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.writes import Binding, Eviction
 from reactor.decision.decide import Trigger
 from reactor.decision.wait_reasons import Reason
+from reactor.execution.acting import Acting
 from reactor.record.landings import Landing
+from reactor.settings.model import Mode, Settings
 from reactor.state.moves import ENDED
 
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10)
@@ -27,6 +29,13 @@ class Instruments:
         self._decisions()
         self._moves()
         self._process()
+
+    def watch_acting(self, acting: Acting, settings: Callable[[], Settings]) -> None:
+        """Read when they are scraped: a Lease is lost by the passing of time."""
+        self.acting.set_function(lambda: float(settings().mode is Mode.ACT))
+        self.leader.set_function(lambda: float(acting.leadership.leads))
+        self.paused.set_function(lambda: float(acting.paused is not None))
+        self.journal_ok.set_function(lambda: float(not acting.journal_problem))
 
     def _cluster(self) -> None:
         self.synced = self._gauge("rematch_synced", "1 once every watched kind was listed.")
@@ -84,7 +93,13 @@ class Instruments:
     def _process(self) -> None:
         build = Info("rematch_build", "Version of the controller.", registry=self.registry)
         build.info({"version": version("rematch")})
-        self.acting = self._gauge("rematch_acting", "1 in mode act, 0 in modes bind and observe.")
+        self.acting = self._gauge("rematch_acting", "1 when moves may start: mode act, leader, journal, not paused.")
+        self.leader = self._gauge("rematch_leader", "1 when this process holds the Lease.")
+        self.paused = self._gauge("rematch_paused", "1 while `rematch pause` stops evictions.")
+        self.journal_ok = self._gauge("rematch_journal_ok", "1 when the leader's journal is loaded and can be written.")
+        self.settings_restored = self._gauge(
+            "rematch_settings_restored", "1 while the settings of the last run are in force because newer are refused."
+        )
         self.revisions = self._counter(
             "rematch_settings_revisions", "Settings revisions seen.", "result", ("accepted", "refused")
         )

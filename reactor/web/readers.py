@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from reactor.app import Controller, LiveController
 from reactor.background.active_settings import ActiveSettings
 from reactor.background.metrics_collection import ServiceLevel
+from reactor.clock import SystemClock
 from reactor.decision.cooldowns import Cooldowns
 from reactor.record.history_reader import HistoryReader
 from reactor.record.landings import Landing
+from reactor.settings.model import Mode
 from reactor.signals.probes import ProbeEvidence
 from reactor.state.snapshot import Snapshot
 from reactor.work_queue import MAX_YIELD
+
+CLOCK_STEP = 60.0
+"""Seconds; smaller steps are caught up within minutes."""
 
 
 class StateReader:
@@ -65,6 +70,26 @@ class HealthReader:
             yield f"Events are not written: {controller.events.problem}"
         if controller.store.health.error:
             yield f"store: {controller.store.health.error}"
+        yield from self._acting_problems()
+
+    def hindrance(self) -> str:
+        """Why nothing is evicted although the settings say so."""
+        acts = self._live.settings.get().mode is Mode.ACT
+        return self._live.controller.acting.hindrance if acts else ""
+
+    def _acting_problems(self) -> Iterator[str]:
+        acting, leading = self._live.controller.acting, self._live.leading
+        if acting.leadership.may_bind and not acting.leadership.leads:
+            yield acting.leadership.problem
+        if acting.leadership.leads and acting.journal_problem:
+            yield f"journal: {acting.journal_problem}"
+        if leading.documents.problem:
+            yield f"state not saved: {leading.documents.problem}"
+        if self._live.settings.restored:
+            yield "the settings of the last run are in force, because those of the ConfigMap are refused"
+        clock = self._live.controller.clock
+        if isinstance(clock, SystemClock) and abs(clock.behind_wall) > CLOCK_STEP:
+            yield f"the clock of this machine was set by {clock.behind_wall:+.0f} s; a restart follows it at once"
 
     def unready(self) -> Iterator[str]:
         """Kinds that are not listed or not watched, with the reason."""

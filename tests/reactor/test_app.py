@@ -49,6 +49,7 @@ async def controlled(shop: Shop, folder: Path, text: str = "", **options: object
         job = asyncio.create_task(live.run())
         try:
             await eventually(lambda: live.controller.state.synced)
+            await eventually(lambda: live.election is None or not live.controller.acting.journal_problem)
             yield live
         finally:
             job.cancel()

@@ -44,7 +44,6 @@ def test_without_a_source_the_defaults_only_observe(rig: Rig) -> None:
     assert settings.get().mode is Mode.OBSERVE
     assert [row.accepted for row in rig.rows.revisions] == [True]
     assert revisions(rig, "accepted") == 1
-    assert rig.instruments.registry.get_sample_value("rematch_acting") == 0
 
 
 async def test_a_config_map_is_in_force_when_it_comes_and_when_it_changes(rig: Rig) -> None:
@@ -52,7 +51,6 @@ async def test_a_config_map_is_in_force_when_it_comes_and_when_it_changes(rig: R
 
     settings.config_map_changed(config_map("mode: act"))
     assert settings.get().mode is Mode.ACT
-    assert rig.instruments.registry.get_sample_value("rematch_acting") == 1
     settings.config_map_changed(config_map("mode: act\nhappiness: {threshold: 0.5}"))
 
     assert settings.get().happiness.threshold == 0.5
@@ -112,7 +110,6 @@ def test_the_command_line_knows_the_mode_better_than_any_revision(rig: Rig, mode
     for text in ("mode: act", "mode: observe"):
         settings.config_map_changed(config_map(text))
         assert settings.get().mode is mode
-    assert rig.instruments.registry.get_sample_value("rematch_acting") == (mode is Mode.ACT)
 
 
 def test_a_file_that_is_wrong_from_the_start_ends_the_start(rig: Rig, tmp_path: Path) -> None:
