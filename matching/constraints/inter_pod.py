@@ -48,6 +48,8 @@ class InterPodConstraints:
         """By pod: whether it has no such rules, but those of another pod select it."""
         self.involved: Mask = self.has_rules | self.selected | (limits is not None and limits.involved)
         """By pod. A pod that is not involved goes wherever it fits, and no check depends on where it is."""
+        self.surges: Mask = np.array([pod.strategy.surges for pod in pods], dtype=bool)
+        """By pod: whether its old pod is still there when the new one is scheduled."""
 
 
 def inter_pod_constraints(
@@ -93,8 +95,9 @@ class InterPodState:
 
     The state is always one that a cluster could be in: a running pod counts where it is until it is put somewhere else.
     So a planner that puts pods one after the other gets a placement that moves in that order can reach. Each move would
-    pass kube-scheduler at its turn (the pod itself gone from its node) and makes no constraint of another pod worse. A
-    pod may always stay where it is. `constraints` None: there are none, and everything here costs nothing.
+    pass kube-scheduler at its turn (the pod itself gone from its node; with a surge also while it is still there) and
+    makes no constraint of another pod worse. A pod may always stay where it is. `constraints` None: there are none, and
+    everything here costs nothing.
     """
 
     def __init__(self, constraints: InterPodConstraints | None, nodes: int, current: Ints, at: Ints) -> None:
@@ -121,8 +124,9 @@ class InterPodState:
         if not arrivals and not departures and not limited:
             return self._everywhere
         counts = self.counts
+        answers = [check.allows(counts) for check in arrivals] if self._surges_from(pod, here) else []
         self._change(pod, here, -1)
-        answers = [check.allows(counts) for check in arrivals]
+        answers += [check.allows(counts) for check in arrivals]
         answers += [check.allows(counts, here) for check in departures]
         if limited and self._volume_state is not None:
             answers.append(self._volume_state.allows(pod))
@@ -149,11 +153,24 @@ class InterPodState:
         if self._constraints is None or node == here:
             return ""
         counts = self.counts
+        beside = self._refused_beside_old(pod, node, counts) if self._surges_from(pod, here) else ""
         self.remove(pod)
-        found = next(self._refusals(pod, here, node, counts), "")
+        found = next(self._refusals(pod, here, node, counts), "") or beside
         self._at[pod] = here
         self._change(pod, here, 1)
         return found
+
+    def _surges_from(self, pod: int, here: int) -> bool:
+        """Whether the pod is on its own node and stays there until the new one is available. Where a planner has put it
+        for a try its old pod is not, and the order of the moves is found with all pods on their own nodes."""
+        assert self._constraints is not None
+        return bool(self._constraints.surges[pod]) and here != NOWHERE and here == self._current[pod]
+
+    def _refused_beside_old(self, pod: int, node: int, counts: Counts) -> str:
+        assert self._constraints is not None
+        checks = self._constraints.arrivals[int(self._constraints.kind_of_pod[pod])]
+        refusing = next((check for check in checks if not check.allows(counts)[node]), None)
+        return "" if refusing is None else f"{refusing.why_not(self, node)}, while its old pod is still there"
 
     def _refusals(self, pod: int, here: int, node: int, counts: Counts) -> Iterator[str]:
         assert self._constraints is not None

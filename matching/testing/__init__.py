@@ -24,6 +24,7 @@ from matching.testing.random_problems import (
     problem_with_pod_rules,
     random_problem,
     small_problem,
+    with_surges,
     with_volumes,
 )
 from matching.verify.feasibility import order_violations
@@ -36,6 +37,7 @@ __all__ = [
     "problem_with_pod_rules",
     "random_problem",
     "small_problem",
+    "with_surges",
     "with_volumes",
 ]
 

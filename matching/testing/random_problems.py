@@ -23,6 +23,7 @@ from matching.problem import (
     Scope,
     Selector,
     Spread,
+    Strategy,
     Taint,
     Toleration,
     Volume,
@@ -146,6 +147,13 @@ def with_volumes(problem: Problem, seed: int) -> Problem:
         attached = [volume for volume in pick.sample(known, pick.choice([0, 0, 1])) if volume not in used]
         nodes.append(replace(node, volume_limits=limits, attached=tuple(attached)))
     return replace(problem, pods=tuple(pods), nodes=tuple(nodes))
+
+
+def with_surges(problem: Problem, seed: int) -> Problem:
+    """The same with every way of moving a pod."""
+    pick = random.Random(seed)
+    strategies = list(Strategy)
+    return replace(problem, pods=tuple(replace(pod, strategy=pick.choice(strategies)) for pod in problem.pods))
 
 
 def _with_pod_rule(rules: Rules, pick: random.Random) -> Rules:

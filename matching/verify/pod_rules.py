@@ -17,15 +17,15 @@ _EVERY_ADDRESS = "0.0.0.0"
 
 
 def pod_rule_violations(problem: Problem, moves: Sequence[PlannedMove], gone: Sequence[str] = ()) -> Iterator[str]:
-    """In the order of the plan, whatever the room: each pod leaves its node and is then checked against its target.
-    The pods of `gone` leave before the first move."""
+    """In the order of the plan, whatever the room: each pod leaves its node and is then checked against its target, and
+    with a surge before it leaves as well. The pods of `gone` leave before the first move."""
     counts = PodCounts(problem, {pod.key: pod.node for pod in problem.pods} | dict.fromkeys(gone))
     if not counts.kinds:
         return
-    rules = PodRules(counts)
+    rules, surging = PodRules(counts), {pod.key for pod in problem.pods if pod.strategy.surges}
     for move in moves:
         if move.pod in counts.kinds and move.target in counts.nodes:
-            found = rules.violation(move.pod, counts.nodes[move.target])
+            found = rules.violation(move.pod, counts.nodes[move.target], surges=move.pod in surging)
             if found:
                 yield f"{move.pod}: may not go to {move.target} at its turn: {found}"
         rules.move(move.pod, move.target)
@@ -205,14 +205,15 @@ class PodRules:
             self._add_to_spreads(pod, target, 1)
             self._counts.move(pod, target)
 
-    def violation(self, pod: str, node: Node) -> str:
+    def violation(self, pod: str, node: Node, *, surges: bool = False) -> str:
         """Empty when no rule forbids the move. The pod is back on its node when this returns."""
         counts, kind, current = self._counts, self._counts.kinds[pod], self._counts.where[pod]
         runs = current in counts.nodes and current != node.name
         counting = [spread for spread in self._spreads.values() if runs and spread.counts(kind)]
         allowed = [max(spread.spread.max_skew, spread.skew()) for spread in counting]
+        beside = self._filtered(kind, node) if surges and runs else ""
         self.move(pod, None)
-        found = self._filtered(kind, node)
+        found = self._filtered(kind, node) or (beside and f"{beside}, while its old pod is still there")
         if runs and not found:
             found = self._required_by_others(kind, counts.nodes[current or ""], node)
             self.move(pod, node.name)

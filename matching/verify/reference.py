@@ -10,7 +10,8 @@ A plan is *feasible* when
 4. the moves can be carried out in their order: at its turn, with the pods that lose their node gone and the moves
    before it done, the target has room for the pod by number and by requests;
 5. at its turn, each move breaks no rule between pods: kube-scheduler would accept the pod on the target (the volumes
-   that the node can attach included), and no other pod's required affinity or topology spread gets worse;
+   that the node can attach included), and no other pod's required affinity or topology spread gets worse. A pod that
+   surges is also accepted while its old pod is still on its node; after its turn the old pod is gone;
 6. no budget is exceeded.
 
 (p, n) *blocks* when p is movable and
@@ -67,7 +68,9 @@ def violations(
             pod, node = pods[move.pod], nodes[move.target]
             if not _allowed(problem, pod, move, node):  # 3
                 yield f"{move.pod}: may not go to {move.target}"
-            if not PlacedPods(problem, where).allows(pod, node):  # 5
+            placed = PlacedPods(problem, where)
+            beside_old = not pod.strategy.surges or placed.node_of(pod) in (None, node) or placed.accepts(pod, node)
+            if not placed.allows(pod, node) or not beside_old:  # 5
                 yield f"{move.pod}: breaks a rule between pods"
             where[move.pod] = move.target
             there = [other for other in problem.pods if where[other.key] == move.target]

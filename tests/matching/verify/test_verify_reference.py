@@ -25,7 +25,7 @@ from matching.problem import (
 )
 from matching.problem import Requirement as Is
 from matching.registry import known_planners, load_planner
-from matching.testing import problem_with_pod_rules, random_problem, with_volumes
+from matching.testing import problem_with_pod_rules, random_problem, with_surges, with_volumes
 from matching.verify import blocking, reference
 from matching.verify.feasibility import violations
 
@@ -84,7 +84,7 @@ def _any_plan(problem: Problem, seed: int) -> Entries:
         elif pod.fixed or kind < 0.55:
             unplaced.append(Unplaced(pod.key, pod.uid, "", source=pod.node))
         else:
-            moves.append(PlannedMove(pod.key, pod.uid, pod.node, target, 1, ()))
+            moves.append(PlannedMove(pod.key, pod.uid, pod.node, target, 1, (), strategy=pod.strategy))
     pick.shuffle(moves)
     return moves, stays, unplaced
 
@@ -127,6 +127,7 @@ def _problem(seed: int) -> Problem:
     if pick.random() < 0.5:
         problem = problem_with_pod_rules(seed, pods=8, nodes=4)
         problem = with_volumes(problem, seed) if pick.random() < 0.5 else problem
+        problem = with_surges(problem, seed) if pick.random() < 0.5 else problem
         scope = pick.choice(list(Scope))
         replicas = tuple(replace(pod, workload=pod.labels.get("app", "")) for pod in problem.pods)
         return replace(problem, pods=replicas, options=replace(problem.options, scope=scope, headroom=0.0))
@@ -174,3 +175,15 @@ def test_real_plans_are_feasible_and_broken_ones_are_not(name: str) -> None:
         gone = (entries[0], entries[1][1:], entries[2]) if entries[1] else (entries[0][1:], [], entries[2])
         if gone != entries:
             assert _check(problem, gone)
+
+
+@pytest.mark.parametrize("name", [name for name in known_planners() if name not in ("function", "stable-paper")])
+def test_plans_with_surges_are_feasible(name: str) -> None:
+    planner = load_planner(name, {"population": 12, "generations": 8} if name == "genetic" else {})
+    made = random_problem if name == "network" else problem_with_pod_rules
+    for seed in range(12):
+        problem = with_surges(made(seed, 8, 4), seed)
+        plan = planner.plan(problem)
+        assert _check(problem, (list(plan.moves), list(plan.stays), list(plan.unplaced))) == set()
+        strategies = {pod.key: pod.strategy for pod in problem.pods}
+        assert all(move.strategy is strategies[move.pod] for move in plan.moves)
