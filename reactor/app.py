@@ -312,12 +312,14 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             leading.also.append(steering_check.run)
         state, instruments = controller.state, controller.instruments
         state.restore(await history.happiness())
+        watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock))
+        instruments.read_when_scraped(lambda: watch.states, lambda: settings.source.refused is not None)
         yield LiveController(
             options=options,
             controller=controller,
             connection=connection,
             settings=settings,
-            watch=ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock)),
+            watch=watch,
             metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments, options.prometheus),
             maintenance=StoreMaintenance(state, store, controller.recorder, settings.get, clock, instruments),
             compilation=KernelCompilation(state, clock),

@@ -85,6 +85,9 @@ class WatchState:
     """Empty once it works again."""
     denied: bool
     """The last error was a missing permission or rejected credentials, and the kind is needed."""
+    age: float
+    """Seconds since the server last answered: a list, a change, a bookmark or the end of a watch, which comes after two
+    minutes at most."""
 
 
 class Watcher:
@@ -101,6 +104,7 @@ class Watcher:
         self._relists = timing.backoff()
         self._version: str | None = None
         self._listed_at = 0.0
+        self._heard_at = self._clock.monotonic()
         self._failed_watches = 0
         self._lists = 0
         self._last_error = ""
@@ -109,7 +113,13 @@ class Watcher:
 
     @property
     def state(self) -> WatchState:
-        return WatchState(kind=self._kind, lists=self._lists, last_error=self._last_error, denied=self._denied)
+        return WatchState(
+            kind=self._kind,
+            lists=self._lists,
+            last_error=self._last_error,
+            denied=self._denied,
+            age=self._clock.monotonic() - self._heard_at,
+        )
 
     async def run(self) -> None:
         """Runs until cancelled. It pauses after every watch, so this is never a hot loop."""
@@ -171,6 +181,7 @@ class Watcher:
             self._failed_watches = 0
 
     def _contact(self) -> None:
+        self._heard_at = self._clock.monotonic()
         self._last_error = ""
         self._denied = False
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from reactor.cluster.kinds import Kind
+from reactor.cluster.watch import WatchState
 from reactor.cluster.writes import Binding, Eviction
 from reactor.decision.decide import Trigger
 from reactor.decision.wait_reasons import Reason
@@ -41,6 +43,7 @@ class Instruments:
         self.synced = self._gauge("rematch_synced", "1 once every watched kind was listed.")
         self.objects = self._gauge("rematch_objects", "Objects in the mirror.", "kind")
         self.watch_failures = self._counter("rematch_watch_failures", "Failed list or watch calls.", "kind", Kind)
+        self.watch_age = self._gauge("rematch_watch_age_seconds", "Since the API server last answered a watch.", "kind")
         self.malformed = self._counter(
             "rematch_malformed_objects", "Objects that could not be read and were left out.", "kind", Kind
         )
@@ -54,6 +57,7 @@ class Instruments:
 
     def _decisions(self) -> None:
         self.cycles = self._counter("rematch_cycles", "Cycles, by what triggered them.", "trigger", Trigger)
+        self.last_cycle = self._gauge("rematch_last_cycle_timestamp_seconds", "When the last cycle began that ended.")
         self.stage_seconds = Histogram(
             "rematch_cycle_stage_duration_seconds",
             "Time spent in one stage of a cycle.",
@@ -103,12 +107,21 @@ class Instruments:
         self.revisions = self._counter(
             "rematch_settings_revisions", "Settings revisions seen.", "result", ("accepted", "refused")
         )
+        self.settings_refused = self._gauge(
+            "rematch_settings_refused", "1 while the newest revision of the settings is refused."
+        )
         self.source_up = self._gauge("rematch_metrics_source_up", "1 when the last round succeeded.", "source")
         self.source_errors = self._counter("rematch_metrics_source_errors", "Rounds or queries that failed.", "source")
         self.storage_ok = self._gauge("rematch_storage_ok", "1 when the last write to the store succeeded.")
         self.events_lost = Counter(
             "rematch_events_not_written", "Events that the API did not accept.", registry=self.registry
         )
+
+    def read_when_scraped(self, watches: Callable[[], Iterable[WatchState]], refused: Callable[[], bool]) -> None:
+        """What changes by the passing of time, too, or belongs to others."""
+        for state in watches():
+            self.watch_age.labels(state.kind).set_function(partial(_age, watches, state.kind))
+        self.settings_refused.set_function(lambda: float(refused()))
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(name, text, labels, registry=self.registry)
@@ -119,3 +132,7 @@ class Instruments:
         for value in values:
             counter.labels(value)
         return counter
+
+
+def _age(watches: Callable[[], Iterable[WatchState]], kind: Kind) -> float:
+    return next(state.age for state in watches() if state.kind is kind)

@@ -50,6 +50,7 @@ class Recorder:
     def record(self, cycle: str, snapshot: Snapshot, outcome: Outcome, settings: Settings) -> None:
         decision = outcome.decision
         self._instruments.cycles.labels(decision.trigger).inc()
+        self._instruments.last_cycle.set(snapshot.at)
         self._decision(cycle, snapshot, outcome)
         self.record_moves(cycle, outcome.executed, snapshot)
         self._gauges(snapshot, outcome.active, Management.of(settings))

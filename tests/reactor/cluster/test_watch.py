@@ -187,6 +187,19 @@ async def test_failures_back_off_to_a_cap_and_success_resets(clock: FakeClock, r
     assert reports.troubles[12][1] == pytest.approx(0.15)
 
 
+async def test_the_age_of_a_watch_grows_while_the_server_does_not_answer(clock: FakeClock, reports: Reports) -> None:
+    truth = Truth()
+    connection = FaultyConnection(truth)
+    connection.faults.extend([Fault.SLOW_FIRST_BYTE] + [Fault.RESET] * 1000)
+    setting = Setting(connection, clock, reports)
+    async with setting.running():
+        await setting.mirror.until_synced()
+        await eventually(lambda: setting.watcher.state.age > 300)
+        connection.faults.clear()
+        truth.put("a")
+        await eventually(lambda: setting.watcher.state.age == 0)
+
+
 async def test_a_version_that_the_server_cannot_serve_is_given_up(clock: FakeClock, reports: Reports) -> None:
     truth = Truth()
     connection = FaultyConnection(truth)

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
+from reactor.cluster.watch import WatchState
 from reactor.cluster.writes import Binding, Eviction
 from reactor.decision.decide import Trigger
 from reactor.decision.wait_reasons import Reason
@@ -90,3 +91,20 @@ def test_problems_of_the_watches_are_counted(instruments: Instruments) -> None:
 
     assert value(instruments, "rematch_watch_failures_total", kind="pods") == 2
     assert value(instruments, "rematch_malformed_objects_total", kind="nodes") == 1
+
+
+def test_ages_and_refusals_are_read_when_scraped(instruments: Instruments) -> None:
+    ages = {Kind.PODS: 3.0, Kind.NODES: 4.0}
+    refused: list[str] = []
+    instruments.read_when_scraped(
+        lambda: [WatchState(kind, lists=1, last_error="", denied=False, age=age) for kind, age in ages.items()],
+        lambda: bool(refused),
+    )
+    assert value(instruments, "rematch_watch_age_seconds", kind="pods") == 3
+    assert value(instruments, "rematch_settings_refused") == 0
+
+    ages[Kind.PODS] = 400.0
+    refused.append("mode")
+
+    assert value(instruments, "rematch_watch_age_seconds", kind="pods") == 400
+    assert value(instruments, "rematch_settings_refused") == 1
