@@ -19,6 +19,7 @@ from loadtests.chaos.report import write_report
 from loadtests.chaos.rounds import RoundPlan, RoundResult, run_round
 from loadtests.chaos.world import open_world
 
+_MOST_SHOWN = 12
 _COMMAND = "make chaos SEED={seed} ROUNDS=1"
 
 
@@ -98,8 +99,10 @@ def _show(results: Sequence[RoundResult]) -> None:
         f"seed {last.plan.seed}: {last.injected.total()} faults, {last.moves} moves, settled in"
         f" {last.settled_seconds:.1f} s, {len(last.violations)} violations; {total.total()} faults so far"
     )
-    for violation in last.violations:
+    for violation in last.violations[:_MOST_SHOWN]:
         click.echo(f"  {violation.invariant}: {violation.text}", err=True)
+    if len(last.violations) > _MOST_SHOWN:
+        click.echo(f"  and {len(last.violations) - _MOST_SHOWN} more in round-{last.plan.seed}.json", err=True)
     if last.violations:
         click.echo(f"  again: {_COMMAND.format(seed=last.plan.seed)}", err=True)
 
