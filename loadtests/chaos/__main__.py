@@ -20,6 +20,8 @@ from loadtests.chaos.rounds import RoundPlan, RoundResult, run_round
 from loadtests.chaos.world import open_world
 
 _MOST_SHOWN = 12
+_MOST_EXTRA = 1.3
+"""Kinds that lack are waited for until there were so many times the faults that were asked for."""
 _COMMAND = "make chaos SEED={seed} ROUNDS=1"
 
 
@@ -29,6 +31,7 @@ class Request:
     faults: int
     rounds: int | None
     only: frozenset[FaultKind]
+    minimum: int
     controllers: int
     folder: Path
     report: Path | None
@@ -46,18 +49,23 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, text: str) -> f
 @click.option("--faults", default=1000, show_default=True, help="Rounds are added until so many faults happened.")
 @click.option("--rounds", type=int, help="So many rounds instead.")
 @click.option("--only", default="", callback=_kinds, help="Only faults of these kinds, separated by commas.")
-@click.option("--controllers", type=click.IntRange(1, 2), default=1, show_default=True)
+@click.option("--minimum", default=5, show_default=True, help="Further rounds until every kind happened so often.")
+@click.option("--controllers", type=click.IntRange(1, 2), default=2, show_default=True)
 @click.option("--folder", type=click.Path(path_type=Path), help="For logs and the audit log; kept. Default: temporary.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write the report to this file.")
 def main(folder: Path | None, **options: object) -> None:
     place = folder or Path(tempfile.mkdtemp(prefix="rematch-chaos-"))
-    results = asyncio.run(run(Request(folder=place, **options)))  # type: ignore[arg-type]
+    request = Request(folder=place, **options)  # type: ignore[arg-type]
+    results = asyncio.run(run(request))
     failed = [result for result in results if result.violations]
+    lacking = [kind for kind in request.only or FaultKind if _total(results)[kind] < request.minimum]
+    if lacking and request.rounds is None:
+        click.echo(f"fewer than {request.minimum} times: {', '.join(lacking)}", err=True)
     if failed:
         click.echo(f"logs and audit log are in {place}", err=True)
     elif folder is None:
         shutil.rmtree(place, ignore_errors=True)
-    sys.exit(bool(failed))
+    sys.exit(bool(failed or (lacking and request.rounds is None)))
 
 
 async def run(request: Request) -> list[RoundResult]:
@@ -89,12 +97,19 @@ def _keep(folder: Path, result: RoundResult) -> None:
 def _enough(request: Request, results: Sequence[RoundResult]) -> bool:
     if request.rounds is not None:
         return len(results) >= request.rounds
-    return sum(result.injected.total() for result in results) >= request.faults
+    total = _total(results)
+    wanted = request.only or frozenset(FaultKind)
+    lacking = any(total[kind] < request.minimum for kind in wanted)
+    return total.total() >= request.faults * (_MOST_EXTRA if lacking else 1)
+
+
+def _total(results: Sequence[RoundResult]) -> Counter[FaultKind]:
+    return sum((result.injected for result in results), Counter())
 
 
 def _show(results: Sequence[RoundResult]) -> None:
     last = results[-1]
-    total: Counter[FaultKind] = sum((result.injected for result in results), Counter())
+    total = _total(results)
     click.echo(
         f"seed {last.plan.seed}: {last.injected.total()} faults, {last.moves} moves, settled in"
         f" {last.settled_seconds:.1f} s, {len(last.violations)} violations; {total.total()} faults so far"

@@ -13,7 +13,7 @@ from typing import Any
 from loadtests.chaos.controllers import LEASE_SECONDS, ControllerProcess
 from loadtests.chaos.faults import AT_REQUESTS, Fault, FaultKind
 from loadtests.chaos.patience import insist
-from loadtests.chaos.requests import HOME
+from loadtests.chaos.requests import HOME, Step
 from loadtests.chaos.workloads import NAMESPACE, PDBS, WORKLOADS, Owner, Workload, pdb
 from loadtests.chaos.world import World
 from loadtests.controlplane import Component
@@ -39,6 +39,8 @@ class Injected:
     began: float
     ended: float
     target: str
+    step: Step | None = None
+    """Of a fault at a request."""
 
 
 class Injector:
@@ -77,7 +79,7 @@ class Injector:
                 while self._world.armed.waiting:
                     await self._world.clock.sleep(0.1)
         self._world.armed.disarm()
-        self.injected += [Injected(hit.fault, hit.at, hit.at, hit.request) for hit in self._world.armed.hits]
+        self.injected += [Injected(hit.fault, hit.at, hit.at, hit.request, hit.step) for hit in self._world.armed.hits]
         self._world.armed.hits.clear()
 
     async def _at_its_time(self, fault: Fault) -> None:

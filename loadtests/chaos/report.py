@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from loadtests.chaos.faults import MEANING, FaultKind
+from loadtests.chaos.faults import KILLS, MEANING, FaultKind
 from loadtests.chaos.invariants import INVARIANTS
-from loadtests.chaos.requests import Step
+from loadtests.chaos.requests import WRITES, Step
 from loadtests.chaos.rounds import RoundResult
 from loadtests.chaos.settling import LEFTOVERS
 
@@ -44,20 +44,31 @@ def write_report(path: Path, results: Sequence[RoundResult]) -> None:
 
 
 def page(results: Sequence[RoundResult]) -> str:
-    return "\n".join([_INTRODUCTION, *_summary(results), *_faults(results), *_invariants(results), *_writes(results)])
+    return "\n".join(
+        [
+            _INTRODUCTION,
+            *_summary(results),
+            *_faults(results),
+            *_kills(results),
+            *_invariants(results),
+            *_writes(results),
+        ]
+    )
 
 
 def _summary(results: Sequence[RoundResult]) -> Iterator[str]:
     seeds = [result.plan.seed for result in results]
     faults = sum(result.injected.total() for result in results)
     moves = sum(result.moves for result in results)
+    takeovers = sum(result.takeovers for result in results)
     minutes = sum(result.seconds for result in results) / 60
     settled = sorted(result.settled_seconds for result in results)
     failed = [result.plan.seed for result in results if result.violations]
     yield "## The last run\n"
     yield (
         f"{faults} faults in {len(results)} rounds (seeds {seeds[0]} to {seeds[-1]}) within {minutes:.0f} minutes,"
-        f" {moves} moves. Settled after {settled[len(settled) // 2]:.0f} s (median), {settled[-1]:.0f} s at most."
+        f" {moves} moves, {takeovers} changes of the leader."
+        f" Settled after {settled[len(settled) // 2]:.0f} s (median), {settled[-1]:.0f} s at most."
     )
     yield f"\nRounds with violations: {', '.join(map(str, failed)) or 'none'}.\n"
 
@@ -67,6 +78,17 @@ def _faults(results: Sequence[RoundResult]) -> Iterator[str]:
     yield "## Faults\n\n| fault | what happens | times |\n|---|---|---|"
     for kind in FaultKind:
         yield f"| `{kind.value}` | {MEANING[kind]} | {total[kind]} |"
+    yield ""
+
+
+def _kills(results: Sequence[RoundResult]) -> Iterator[str]:
+    """Every step, also those that no kill has hit."""
+    log = [each for result in results for each in result.log]
+    hit = Counter((each.step, each.fault.kind) for each in log if each.fault.kind in KILLS)
+    kinds = sorted(KILLS)
+    yield f"Kills by the step at which they happened:\n\n| step | {' | '.join(kinds)} |\n|---|{'---|' * len(kinds)}"
+    for step in sorted(WRITES):
+        yield f"| {step.value} | {' | '.join(str(hit[step, kind]) for kind in kinds)} |"
     yield ""
 
 

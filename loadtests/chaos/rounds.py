@@ -12,7 +12,7 @@ from itertools import pairwise
 from loadtests.chaos.controllers import LEASE_SECONDS
 from loadtests.chaos.faults import KILLS, FaultKind, draw_faults
 from loadtests.chaos.injection import Injected, Injector
-from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all
+from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all, terms
 from loadtests.chaos.moves import count_moves
 from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import Step
@@ -44,6 +44,8 @@ class RoundResult:
     steps: Counter[Step] = field(default_factory=Counter)
     """Accepted writes of ours."""
     moves: int = 0
+    takeovers: int = 0
+    """How often another process became the leader."""
     settled_seconds: float = 0.0
     seconds: float = 0.0
     violations: tuple[Violation, ...] = ()
@@ -68,6 +70,7 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
         injected=Counter(each.fault.kind for each in injector.injected),
         steps=Counter(write.step for write in ours),
         moves=count_moves(ours),
+        takeovers=len(terms(ours)) - 1,
         settled_seconds=world.clock.now() - calm,
         seconds=world.clock.now() - began,
         violations=(*check_all(evidence), *left),
