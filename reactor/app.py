@@ -224,6 +224,8 @@ class LiveController:
                 tasks.create_task(self.compilation.run(), name="kernel compilation")
                 tasks.create_task(self._decide(), name="loop")
                 tasks.create_task(self.controller.binding_loop.run(), name="binding loop")
+                if self.steering_check is not None:
+                    tasks.create_task(self.steering_check.run(), name="steering check")
         finally:
             await self.step_down()
 
@@ -308,8 +310,6 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             drop=controller.executor.drop_all,
         )
         steering_check = _steering_check(controller, borders, fenced, namespace)
-        if steering_check is not None:
-            leading.also.append(steering_check.run)
         state, instruments = controller.state, controller.instruments
         state.restore(await history.happiness())
         watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock))

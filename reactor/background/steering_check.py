@@ -23,7 +23,10 @@ FIRST_RETRY = 15.0
 
 
 class SteeringCheck:
-    """The canary creates objects, so it runs in mode act only, and only where pods of other schedulers are managed."""
+    """The canary creates objects, so it runs in mode act only, and only where pods of other schedulers are managed.
+
+    `settings` have the mode that this process may use: one that does not lead observes.
+    """
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class SteeringCheck:
             found = await self._policy.discover()
             if self._settings().mode is Mode.ACT and not found.problem:
                 await self._steering.sweep(self._active_moves)
+                await self._policy.remove_canaries()
         except ClusterError as error:
             log.warning("whether hints can work here is not known", error=str(error))
             if self._steering.missing is None:

@@ -126,7 +126,7 @@ class SteeringPolicy:
         """Empty when its pod was stamped, else the problem. Whatever happens, nothing of it is left."""
         move = f"{CANARY_MOVE}{secrets.token_hex(8)}"
         try:
-            await self._remove_leftovers()
+            await self.remove_canaries()
             async with self._canary(move) as canary:
                 pod = await self._first_pod(move)
                 if pod is None:
@@ -160,8 +160,8 @@ class SteeringPolicy:
         except TimeoutError as error:
             raise Unreachable(f"{canary.metadata.name} was not removed within {_CLEANUP_SECONDS:g} s") from error
 
-    async def _remove_leftovers(self) -> None:
-        """Of a process that was killed."""
+    async def remove_canaries(self) -> None:
+        """Of a process that was killed, or lost its Lease."""
         query = {"labelSelector": CANARY_LABEL}
         for found in (await self._list(self._replica_sets, query)).items:
             log.info("removing the canary of an earlier process", name=found.metadata.name)
