@@ -29,7 +29,7 @@ def render_status(overview: Overview) -> str:
     if overview.halted:
         lines.append(f"HALTED: {overview.halted}")
     if overview.steering is not None:
-        lines.append(_steering(overview.steering))
+        lines.append(steering_line(overview.steering))
     lines += [f"problem: {problem}" for problem in overview.problems]
     lines += [f"settings refused: {refusal.path}: {refusal.message}" for refusal in overview.settings.refused]
     nodes = [
@@ -43,7 +43,7 @@ def render_status(overview: Overview) -> str:
     return "\n\n".join(parts)
 
 
-def _steering(steering: SteeringView) -> str:
+def steering_line(steering: SteeringView) -> str:
     landed = steering.landed_planned + steering.landed_elsewhere + steering.landed_source
     works = "policy works" if steering.policy_works and steering.tried else f"policy: {steering.problem}"
     text = f"steering {steering.mode}, {works}"

@@ -13,9 +13,9 @@ import pytest
 from reactor.cli.history import HistoryRequest, history_rows
 from reactor.cli.main import cli
 from reactor.cli.output import table
-from reactor.cli.status import render_status
+from reactor.cli.status import render_status, steering_line
 from reactor.record.history_reader import HistoryEntry, HistoryKind
-from reactor.web.view import Gauge, NodeView, Overview, PodChip, Refusal, SettingsView
+from reactor.web.view import Gauge, NodeView, Overview, PodChip, Refusal, SettingsView, SteeringView
 from storage.rows import DecisionRow, MoveRow, PlanRow
 from storage.store import Store
 from tests.support.clock import NOW
@@ -167,14 +167,31 @@ def test_status_shows_problems_first() -> None:
         problems=("prometheus: no answer",),
         nodes=(node,),
         pending=(),
+        steering=SteeringView("auto", policy_works=False, tried=True, problem="install it: kubectl apply"),
     )
 
     text = render_status(overview)
 
-    for part in ("mode act", "not synced", "HALTED: web-2", "prometheus: no answer", "mode: fly is no mode"):
+    for part in (
+        "steering auto, policy: install it: kubectl apply",
+        "mode act",
+        "not synced",
+        "HALTED: web-2",
+        "prometheus: no answer",
+        "mode: fly is no mode",
+    ):
         assert part in text
     assert ["n1", "75%", "<unknown>", "1", "NotReady"] in [line.split() for line in text.splitlines()]
     assert ["shop/web-1", "n1", "0.40", "0.8", "<none>"] in [line.split() for line in text.splitlines()]
+
+
+def test_status_says_where_replacements_landed() -> None:
+    steering = SteeringView(
+        "auto", policy_works=True, tried=True, problem="", landed_planned=7, landed_elsewhere=2, landed_source=1
+    )
+    assert steering_line(steering) == (
+        "steering auto, policy works; 7 of 10 replacements landed as planned (2 elsewhere, 1 back on the source)"
+    )
 
 
 def test_empty_cells_are_shown_as_none() -> None:

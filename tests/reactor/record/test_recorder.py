@@ -15,7 +15,8 @@ from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.binder import Bound
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
-from reactor.state.moves import Move
+from reactor.record.landings import Landing
+from reactor.state.moves import NO_NODE, Move
 from reactor.state.snapshot import Snapshot
 from tests.support.clock import NOW
 from tests.support.cluster import make_happiness, make_node, make_pending, make_pod, make_settings, make_snapshot
@@ -246,3 +247,23 @@ def test_the_time_of_a_stage_is_measured(record: Record) -> None:
         pass
 
     assert record.value("rematch_cycle_stage_duration_seconds_count", stage="plan") == 1
+
+
+def test_where_replacements_land_is_counted_once_per_move_that_has_ended(record: Record) -> None:
+    def landed(name: str, node: str, target: str = "n2", **fields: Any) -> tuple[Move, Pod]:
+        new = make_pod(f"{name}-2", node=node)
+        return make_move(make_pod(f"{name}-1"), target, "done", replacement=new.uid, **({"ended": NOW} | fields)), new
+
+    cases = [
+        landed("planned", "n2"),
+        landed("elsewhere", "n3"),
+        landed("source", "n1"),
+        landed("flying", "n2", ended=None),
+        landed("dumped", "n2", NO_NODE),
+    ]
+    nodes = [make_node(name) for name in ("n1", "n2", "n3")]
+    snapshot = make_snapshot([pod for _, pod in cases], nodes)
+    record(snapshot, moves=tuple(move for move, _ in cases))
+    record(snapshot, moves=(make_move(make_pod("gone-1"), "n2", "failed", replacement="uid-gone-2", ended=NOW),))
+    assert [record.value("rematch_landings_total", result=result) for result in Landing] == [1, 1, 1]
+    assert record.rig.recorder.landings.counts == {Landing.PLANNED: 1, Landing.ELSEWHERE: 1, Landing.SOURCE: 1}
