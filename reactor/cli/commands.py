@@ -246,20 +246,21 @@ def history(**options: Any) -> None:
 
 @click.command(short_help="Show what works in this cluster, what is missing, and how to mend it.")
 @click.option("-n", "--namespace", default="rematch", show_default=True, help="Where the controller is installed.")
+@click.option("--canary", is_flag=True, help="Try whether hints work: makes a ReplicaSet there, and removes it again.")
 @_output_option("table", "json")
 @_cluster_options
-def doctor(namespace: str, output: str, kubeconfig: str | None, context: str | None) -> None:
+def doctor(namespace: str, canary: bool, output: str, kubeconfig: str | None, context: str | None) -> None:
     """Show what works in this cluster, what is missing, and the command that mends it.
 
     Looks at the API versions, rights, CRDs and policies, at the controller with its settings, Lease, store and journal,
-    at the measurements, and at the pods that could be moved. Changes nothing, and needs no running controller. The exit
-    code is 1 if something failed.
+    at the measurements, and at the pods that could be moved. Without --canary it changes nothing. It needs no running
+    controller. The exit code is 1 if something failed.
     """
     from reactor.cli.doctor.command import examine_cluster
     from reactor.cli.doctor.findings import render
     from reactor.cli.output import show
 
-    found = examine_cluster(namespace, kubeconfig, context)
+    found = examine_cluster(namespace, kubeconfig, context, canary=canary)
     show(render(found, output))
     if not found.ok:
         raise click.exceptions.Exit(1)

@@ -106,13 +106,13 @@ async def test_install_upgrade_and_uninstall(shell: Shell) -> None:
     ]
     assert yaml.safe_load(config["data"]["settings.yaml"])["mode"] == "observe"
 
-    await shell.helm("upgrade", "rematch", str(CHART), "--reuse-values", "--set", "settings.mode=act")
+    await shell.helm("upgrade", "rematch", str(CHART), "--reset-then-reuse-values", "--set", "settings.mode=act")
     (config,) = [
         item for item in await shell.get("configmap", "-n", "rematch") if item["metadata"]["name"] == "rematch"
     ]
     assert yaml.safe_load(config["data"]["settings.yaml"])["mode"] == "act"
 
-    await shell.helm("upgrade", "rematch", str(CHART), "--reuse-values", *EVERYTHING)
+    await shell.helm("upgrade", "rematch", str(CHART), "--reset-then-reuse-values", *EVERYTHING)
     assert await shell.names("deployment", "-n", "rematch") == set()
     assert await shell.names("statefulset", "-n", "rematch") == {"rematch"}
     assert await shell.names("role", "-n", "shop") == {"rematch-pods"}

@@ -15,6 +15,7 @@ from reactor.cluster.reads import ClusterReader
 from reactor.cluster.view import ClusterView
 from reactor.errors import ClusterError, NotFound
 from reactor.settings.model import Settings
+from reactor.state.steering import SteeringStatus
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ class Installation:
         """The command that brings everything the chart has, with these values."""
         sets = "".join(f" --set {value}" for value in values)
         if self.release:
-            return f"helm upgrade {self.release} {_CHART} -n {self.namespace} --reuse-values{sets}"
+            return f"helm upgrade {self.release} {_CHART} -n {self.namespace} --reset-then-reuse-values{sets}"
         if self.found and not values:
             return "kubectl apply --server-side -f deploy/rematch.yaml"
         return f"helm upgrade --install rematch {_CHART} -n {self.namespace} --create-namespace{sets}"
@@ -88,6 +89,7 @@ class Examined:
     settings: Settings
     """Those of the ConfigMap, or the defaults where it has none that are valid."""
     view: ClusterView
+    steering: SteeringStatus
 
     @property
     def namespace(self) -> str:

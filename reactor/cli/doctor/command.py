@@ -11,14 +11,14 @@ from reactor.cluster.connection import open_connection
 from reactor.record.logs import configure_logs
 
 
-def examine_cluster(namespace: str, kubeconfig: str | None, context: str | None) -> Report:
+def examine_cluster(namespace: str, kubeconfig: str | None, context: str | None, *, canary: bool) -> Report:
     configure_logs(level="error")
-    return asyncio.run(_examine(namespace, kubeconfig, context))
+    return asyncio.run(_examine(namespace, kubeconfig, context, canary))
 
 
-async def _examine(namespace: str, kubeconfig: str | None, context: str | None) -> Report:
+async def _examine(namespace: str, kubeconfig: str | None, context: str | None, canary: bool) -> Report:
     connection = await open_connection(kubeconfig, context)
     try:
-        return await examine(connection, connection.server, namespace, SystemClock())
+        return await examine(connection, connection.server, namespace, SystemClock(), canary=canary)
     finally:
         await connection.close()

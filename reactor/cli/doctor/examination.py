@@ -23,11 +23,14 @@ from reactor.cli.doctor.installed import (
 from reactor.cli.doctor.pods import check_movable, check_opted_in, check_pdbs
 from reactor.cli.doctor.rights import check_rights
 from reactor.cli.doctor.signals import check_measurements
+from reactor.cli.doctor.steering import check_steering, steering_status
 from reactor.clock import Clock
 from reactor.cluster.api import Connection
+from reactor.cluster.hints import HintWriter
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName, config_map_listing
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.reads import ClusterReader
+from reactor.cluster.steering_policy import SteeringPolicy
 from reactor.errors import ClusterError, Forbidden, SettingsError
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode, Settings
@@ -37,6 +40,7 @@ _RELEASE = "meta.helm.sh/release-name"
 Check = Callable[[Examined], Awaitable[Sequence[Finding]]]
 INSTALLED: tuple[tuple[str, Check], ...] = (
     ("CRDs", check_crds),
+    ("steering", check_steering),
     ("policies", check_policies),
     ("rights", check_rights),
     ("controller", check_controller),
@@ -74,14 +78,16 @@ class _Found:
     finding: Finding
 
 
-async def examine(connection: Connection, server: str, namespace: str, clock: Clock) -> Report:
+async def examine(connection: Connection, server: str, namespace: str, clock: Clock, *, canary: bool = False) -> Report:
     """Raises Unreachable when there is no API server; everything else is a finding."""
     api = ApiServer(connection)
     found = await _settings(api, namespace)
     reader = ClusterReader(connection)
     mirror, unread = await _read(reader)
     view = mirror.freeze(clock.now())
-    examined = Examined(api, reader, clock, found.installation, found.settings, view)
+    policy = SteeringPolicy(connection, HintWriter(connection, clock), clock, namespace)
+    steering = await steering_status(policy, canary=canary)
+    examined = Examined(api, reader, clock, found.installation, found.settings, view, steering)
     findings = [found.finding, *unread]
     checks = (*INSTALLED, *CLUSTER) if found.installation.found else CLUSTER
     for name, check in (("Kubernetes", check_version), *checks):

@@ -19,9 +19,8 @@ POLICY_MINOR = 36
 """From this minor version on MutatingAdmissionPolicy is on."""
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _POLICIES = (
-    ("rematch-hints", "mutatingadmissionpolicies", "pods of other schedulers cannot be sent to their planned node"),
-    ("rematch-events", "validatingadmissionpolicies", "anyone who may create Events can pretend that probes failed"),
-    ("rematch-own-rights", "validatingadmissionpolicies", "our account may patch any field of a pod"),
+    ("rematch-events", "anyone who may create Events can pretend that probes failed"),
+    ("rematch-own-rights", "our account may patch any field of a pod"),
 )
 
 
@@ -77,24 +76,16 @@ async def check_crds(examined: Examined) -> list[Finding]:
 
 
 async def check_policies(examined: Examined) -> list[Finding]:
-    served = await examined.api.get(_ADMISSION, _Resources)
-    names = {resource.name for resource in served.resources}
-    return [await _policy(examined, names, *policy) for policy in _POLICIES]
+    return [await _policy(examined, name, without) for name, without in _POLICIES]
 
 
-async def _policy(examined: Examined, served: set[str], name: str, resource: str, without: str) -> Finding:
-    check = f"policy {name}"
-    if resource not in served:
-        mend = "kube-apiserver --feature-gates=MutatingAdmissionPolicy=true, or Kubernetes 1.36"
-        return Finding(check, State.WARNING, f"{resource} is not served as v1: {without}", mend)
-    bindings = f"{resource.removesuffix('policies')}policybindings"
-    missing = [
-        kind for kind in (resource, bindings) if await examined.api.find(f"{_ADMISSION}/{kind}/{name}", _Any) is None
-    ]
+async def _policy(examined: Examined, name: str, without: str) -> Finding:
+    kinds = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+    missing = [kind for kind in kinds if await examined.api.find(f"{_ADMISSION}/{kind}/{name}", _Any) is None]
     if missing:
         text = f"not installed: {' and '.join(missing)}; {without}"
-        return Finding(check, State.WARNING, text, examined.installation.mend())
-    return Finding(check, State.OK, "installed and bound")
+        return Finding(f"policy {name}", State.WARNING, text, examined.installation.mend())
+    return Finding(f"policy {name}", State.OK, "installed and bound")
 
 
 class _Container(msgspec.Struct):
@@ -245,7 +236,11 @@ _WANTED = {
     "rematch_synced": "not every kind was listed yet",
     "rematch_storage_ok": "its store takes no writes, so nothing is evicted",
 }
-_UNWANTED = {"rematch_halted": "the brake is on: no move is started"}
+_UNWANTED = {
+    "rematch_halted": "the brake is on: no move is started",
+    "rematch_paused": "it is paused: no pod is evicted (rematch resume)",
+    "rematch_settings_refused": "it refuses the newest settings",
+}
 
 
 async def _state_of(examined: Examined, path: str, name: str) -> Finding:

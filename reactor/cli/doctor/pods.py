@@ -39,7 +39,7 @@ async def check_movable(examined: Examined) -> list[Finding]:
     """Without measurements, which have a check of their own, and without what a running controller remembers."""
     settings, view = examined.settings, examined.view
     usage = UsageHistory(settings.metrics.freshness, settings.metrics.peak_window, SigmaOrPercentile())
-    snapshot = Snapshot(view.at, view, usage.freeze(view.at), {}, ActiveMoves(), Needs.REQUESTS)
+    snapshot = Snapshot(view.at, view, usage.freeze(view.at), {}, ActiveMoves(), Needs.REQUESTS, examined.steering)
     pods = [pod for pod in view.pods.values() if pod.node and not pod.finished]
     reasons = Eligibility(snapshot, Cooldowns(), settings).why_not_all(pods)
     counts = Counter(_short(reason) for reason in reasons if reason is not None)

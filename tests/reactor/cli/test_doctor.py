@@ -16,6 +16,7 @@ from reactor.cli.doctor.findings import Finding, State, render, report
 from reactor.cli.doctor.installed import PROBE_PORT
 from reactor.cluster.api import ApiRequest, ApiResponse, Query
 from reactor.cluster.kinds import CLUSTER_KINDS
+from reactor.cluster.rights import Scope, rights
 from reactor.errors import Unreachable
 from tests.support.clock import VirtualClock
 from tests.support.command import command
@@ -146,23 +147,23 @@ async def test_before_anything_is_installed_one_command_installs_it() -> None:
             "CRDs",
             State.FAILED,
             "not served: requests.rematch.io, placementhints.rematch.io",
-            "helm upgrade mine deploy/chart -n rematch --reuse-values",
+            "helm upgrade mine deploy/chart -n rematch --reset-then-reuse-values",
         ),
         (
             f"{ADMISSION}/mutatingadmissionpolicybindings/rematch-hints",
             404,
-            "policy rematch-hints",
+            "steering",
             State.WARNING,
-            "not installed: mutatingadmissionpolicybindings",
+            "the MutatingAdmissionPolicyBinding rematch-hints is missing",
             "helm upgrade mine",
         ),
         (
             ADMISSION,
             {"resources": [{"name": "validatingadmissionpolicies"}]},
-            "policy rematch-hints",
+            "steering",
             State.WARNING,
-            "mutatingadmissionpolicies is not served",
-            "kube-apiserver --feature-gates",
+            "does not serve MutatingAdmissionPolicy",
+            "helm upgrade mine",
         ),
         (
             "/apis/authorization.k8s.io/v1/subjectaccessreviews",
@@ -260,21 +261,24 @@ async def test_what_is_wrong_is_said_with_what_mends_it(
 
 async def test_rights_in_the_managed_namespaces_are_enough() -> None:
     """As the chart grants them with `rbac.namespaces`."""
+    changes = {(each.group, each.resource, each.verb) for each in rights() if each.scope is Scope.PODS}
 
     class PerNamespace(Scripted):
         async def send(self, request: ApiRequest) -> ApiResponse:
             answer = await super().send(request)
             if request.path.endswith("/subjectaccessreviews"):
                 asked = json.loads(json.dumps(request.body))["spec"]["resourceAttributes"]
-                changes = asked["verb"] not in ("list", "watch") and asked["namespace"] == ""
-                return ApiResponse(200, json.dumps({"status": {"allowed": not changes}}).encode())
+                path = (asked["resource"], asked["subresource"])
+                everywhere = (asked["group"], "/".join(filter(None, path)), asked["verb"]) in changes
+                refused = everywhere and asked["namespace"] == ""
+                return ApiResponse(200, json.dumps({"status": {"allowed": not refused}}).encode())
             return answer
 
     answers = healthy()
     answers[f"{OWN}/configmaps"] = config_map("managed: {namespaces: [shop, web]}", {})
     found = await examine(PerNamespace(answers), "https://c", "rematch", VirtualClock(NOW))
-    (rights,) = [finding for finding in found.findings if finding.check == "rights"]
-    assert rights.state is State.OK
+    (finding,) = [finding for finding in found.findings if finding.check == "rights"]
+    assert finding.state is State.OK
 
 
 async def test_nothing_is_changed() -> None:
@@ -304,7 +308,7 @@ def test_the_exit_code_says_whether_something_failed(
     state: State, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = report("https://c", [Finding("CRDs", state, "words")])
-    monkeypatch.setattr("reactor.cli.doctor.command.examine_cluster", lambda *_: found)
+    monkeypatch.setattr("reactor.cli.doctor.command.examine_cluster", lambda *_, **__: found)
     result = command(monkeypatch, capsys)("doctor", "-o", "json")
     assert result.code == code
     assert json.loads(result.out) == {
