@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,7 +41,9 @@ from reactor.execution.leader import LeaderElection, LeaseTiming, NeverLeader, n
 from reactor.execution.state_documents import StateDocuments
 from reactor.execution.steering import NoSteering, PolicySteering, Steering
 from reactor.loop import Loop
+from reactor.planning.planning_thread import PlanningThread
 from reactor.record.events import EventQueue, WritesEvents
+from reactor.record.failures import Failures
 from reactor.record.history import History, lineage_from
 from reactor.record.metrics import Instruments
 from reactor.record.recorder import Recorder, WatchRecorder
@@ -122,6 +124,7 @@ class Controller:
     loop: Loop
     binding_parts: BindingParts
     binding_loop: BindingLoop
+    failures: Failures
     work_queue: WorkQueue
     instruments: Instruments
     events: EventQueue
@@ -143,6 +146,7 @@ def wire(borders: Borders) -> Controller:
 
     instruments = Instruments()
     instruments.watch_acting(acting, settings)
+    failures = Failures(clock, instruments)
     events = EventQueue(borders.event_writer, clock, instruments.events_lost.inc, lambda: acting.leadership.may_bind)
     work_queue = WorkQueue(clock)
     binding_queue = WorkQueue(clock)
@@ -163,7 +167,7 @@ def wire(borders: Borders) -> Controller:
         steering = PolicySteering(borders.hints, state.hostname_of, lambda: settings().mode)
     memory = DecisionMemory(Cooldowns(borders.lineage))
     recorder = Recorder(History(borders.store), events, instruments)
-    parts = CycleParts(state, memory, make_planner, executor, recorder, settings)
+    parts = CycleParts(state, memory, make_planner, executor, recorder, settings, PlanningThread("planner"))
     binding_parts = BindingParts(state, executor, binder, PlacementPlanner(make_planner), recorder, settings)
     return Controller(
         clock=clock,
@@ -174,9 +178,10 @@ def wire(borders: Borders) -> Controller:
         steering=steering,
         recorder=recorder,
         parts=parts,
-        loop=Loop(parts, work_queue, clock, instruments),
+        loop=Loop(parts, work_queue, clock, failures),
         binding_parts=binding_parts,
-        binding_loop=BindingLoop(binding_parts, binding_queue, clock),
+        binding_loop=BindingLoop(binding_parts, binding_queue, clock, failures),
+        failures=failures,
         work_queue=work_queue,
         instruments=instruments,
         events=events,
@@ -205,12 +210,12 @@ class LiveController:
     async def connect(self) -> None:
         """Watches, metrics, Events and settings, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.watch.run(), name="watch")
-            tasks.create_task(self.metrics.run(), name="metrics")
-            tasks.create_task(self.controller.events.run(), name="events")
+            self._keep_running(tasks, "watch", self.watch.run)
+            self._keep_running(tasks, "metrics", self.metrics.run)
+            self._keep_running(tasks, "events", self.controller.events.run)
             if self.options.settings_file is not None:
-                file = watch_file(self.options.settings_file, self.settings.source, self.controller.clock)
-                tasks.create_task(file, name="settings")
+                file = partial(watch_file, self.options.settings_file, self.settings.source, self.controller.clock)
+                self._keep_running(tasks, "settings", file)
 
     async def run(self) -> None:
         """Decides until cancelled. As the leader it acts, else it watches and records."""
@@ -219,13 +224,13 @@ class LiveController:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.connect(), name="connection")
-                tasks.create_task(self.lead(), name="leader election")
-                tasks.create_task(self.maintenance.run(), name="store maintenance")
-                tasks.create_task(self.compilation.run(), name="kernel compilation")
-                tasks.create_task(self._decide(), name="loop")
-                tasks.create_task(self.controller.binding_loop.run(), name="binding loop")
+                self._keep_running(tasks, "leader election", self.lead)
+                self._keep_running(tasks, "store maintenance", self.maintenance.run)
+                self._keep_running(tasks, "kernel compilation", self.compilation.run)
+                self._keep_running(tasks, "loop of the cycles", self._decide)
+                self._keep_running(tasks, "binding loop", self.controller.binding_loop.run)
                 if self.steering_check is not None:
-                    tasks.create_task(self.steering_check.run(), name="steering check")
+                    self._keep_running(tasks, "steering check", self.steering_check.run)
         finally:
             await self.step_down()
 
@@ -238,6 +243,10 @@ class LiveController:
         """Nothing is written after this; another process may lead at once."""
         if self.election is not None:
             await self.election.release()
+
+    def _keep_running(self, tasks: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """The process does not end because of an error in one of its tasks."""
+        tasks.create_task(self.controller.failures.keep_running(name, work), name=name)
 
     def _report_settings(self) -> None:
         parts = self.controller

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import structlog
@@ -21,6 +20,7 @@ from reactor.execution.binder import Binder, Bound
 from reactor.execution.cycle_outcome import Placement
 from reactor.execution.executor import Executor
 from reactor.planning.pending import ReservationCheck, check_reservations, fit_beside_nominated, pending_pods
+from reactor.planning.planning_thread import PlanningThread
 from reactor.planning.problem_builder import fits_now
 from reactor.planning.problems import placement_problem
 from reactor.record.logs import cycle_context
@@ -41,7 +41,7 @@ class PlacementPlanner:
 
     def __init__(self, make_planner: Callable[[str, Mapping[str, object]], Planner]) -> None:
         self._make_planner = make_planner
-        self._thread = ThreadPoolExecutor(1, "binding")
+        self._thread = PlanningThread("binding")
         self._most: int | None = None
         """Pods that are placed at once; None is no limit."""
         self._configured = True
@@ -57,15 +57,11 @@ class PlacementPlanner:
             problem = placement_problem(snapshot, uids, checked.kept, settings)
             return self._planner(settings).plan(problem)
 
-        running = asyncio.get_running_loop().run_in_executor(self._thread, solve)
         try:
-            plan = await asyncio.wait_for(running, PLANNING_DEADLINE)
-        except TimeoutError:
-            self._thread.shutdown(wait=False, cancel_futures=True)
-            self._thread = ThreadPoolExecutor(1, "binding")
+            plan = await self._thread.run(solve, PLANNING_DEADLINE)
+        except PlannerError as error:
             self._configured, self._most = False, max(1, len(uids) // 2)
-            text = f"{len(uids)} pending pods were not placed within {PLANNING_DEADLINE:g} s"
-            raise PlannerError(f"{text}; next are {self._most} of them") from None
+            raise PlannerError(f"{len(uids)} pending pods: {error}; next are {self._most} of them") from None
         except ProblemError:
             self._configured = False
             raise
@@ -76,9 +72,6 @@ class PlacementPlanner:
         if self._configured:
             return placing_planner(settings, self._make_planner)
         return self._make_planner(PLACES_PENDING, {})
-
-    def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)

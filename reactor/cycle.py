@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
@@ -14,8 +14,10 @@ from matching.problem import Problem
 from reactor.decision.cooldowns import DecisionMemory
 from reactor.decision.decide import Trigger, decide
 from reactor.decision.eligibility import Eligibility
+from reactor.errors import PlannerError
 from reactor.execution.cycle_outcome import Outcome, Rematch
 from reactor.execution.executor import Executor
+from reactor.planning.planning_thread import PlanningThread
 from reactor.planning.problems import rematch_problem
 from reactor.record.logs import cycle_context
 from reactor.record.recorder import Recorder
@@ -37,6 +39,7 @@ class CycleParts:
     executor: Executor
     recorder: Recorder
     settings: Callable[[], Settings]
+    thread: PlanningThread
 
 
 async def run_cycle(parts: CycleParts, trigger: Trigger, confirmed: Rematch | None = None) -> Outcome:
@@ -144,6 +147,8 @@ def _record_best_effort(record: Callable[[], object]) -> None:
 
 
 async def _solve(parts: CycleParts, settings: Settings, problem: Problem) -> Plan:
-    """In a thread: a large problem takes a while, and watches and probes must not wait for it."""
     planner = parts.make_planner(settings.planner.name, settings.planner.parameters)
-    return await asyncio.to_thread(planner.plan, problem)
+    try:
+        return await parts.thread.run(partial(planner.plan, problem), settings.planner.deadline)
+    except PlannerError as error:
+        raise PlannerError(f"planner {settings.planner.name}: {error}; see planner.deadline") from None

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import structlog
-
-from matching.problem import ProblemError
 from reactor.clock import Clock
 from reactor.cycle import CycleParts, run_cycle
 from reactor.decision.decide import Trigger
 from reactor.execution.cycle_outcome import Outcome
-from reactor.record.metrics import Instruments
+from reactor.record.failures import Failures
+from reactor.record.heartbeat import Heartbeat
 from reactor.state.moves import MoveState
 from reactor.work_queue import WorkQueue
 
-log = structlog.get_logger(__name__)
-
 SHORTEST_PAUSE = 0.05
+HEARTBEAT = 5.0
+"""Seconds after which the loop shows that it runs, also when no cycle is due."""
+GRACE = 120.0
+"""Seconds that the calls of one cycle may take before it counts as stalled: an eviction has three attempts."""
 
 
 class Loop:
     """`run` waits on the clock; on a virtual clock call `step` for signals and whenever `due_at` is reached."""
 
-    def __init__(self, parts: CycleParts, work_queue: WorkQueue, clock: Clock, instruments: Instruments) -> None:
+    def __init__(self, parts: CycleParts, work_queue: WorkQueue, clock: Clock, failures: Failures) -> None:
         self._parts = parts
+        self._failures = failures
+        self._retry_at = float("-inf")
+        self._heartbeat = Heartbeat("loop of the cycles", clock)
         self._work_queue = work_queue
         self._clock = clock
-        self._instruments = instruments
+        self._instruments = failures.instruments
         self._wait_ends: float | None = None
         self._interval_since: float | None = None
         self._stepped = clock.now()
@@ -37,8 +40,19 @@ class Loop:
         """Until cancelled. Nothing is decided before every watched kind was listed."""
         await self._parts.state.until_synced()
         while True:
+            self._heartbeat.beat()
             pause = max(SHORTEST_PAUSE, self.due_at - self._clock.now())
-            await self.step(await self._work_queue.next(pause))
+            keys = await self._work_queue.next(min(pause, HEARTBEAT))
+            if not keys and self._clock.now() < self.due_at:
+                continue
+            await self._clock.sleep(max(0.0, self._retry_at - self._clock.now()))
+            await self.step(keys)
+
+    @property
+    def stalled(self) -> str:
+        """Why the process should be restarted; empty while the loop runs."""
+        settings = self._parts.settings()
+        return self._heartbeat.stalled(3 * settings.triggers.evaluation_interval + settings.planner.deadline + GRACE)
 
     @property
     def due_at(self) -> float:
@@ -49,20 +63,21 @@ class Loop:
             due.append(self._wait_ends)
         if self._interval_since is not None and triggers.rematch_interval > 0:
             due.append(self._interval_since + triggers.rematch_interval)
-        return max(self._stepped + SHORTEST_PAUSE, min(due))
+        return max(self._stepped + SHORTEST_PAUSE, min(due), self._retry_at)
 
     async def step(self, keys: Mapping[str, float]) -> Outcome | None:
-        """One cycle. `keys` are the signals and when they came. A problem that the planner refuses costs one cycle:
-        then there is no outcome."""
+        """One cycle. `keys` are the signals and when they came. An error costs one cycle: it is reported, there is no
+        outcome, and the next cycle comes after a pause."""
         self.cycles += 1
         self._wait_ends = None
         try:
             outcome = await run_cycle(self._parts, self._trigger())
-        except ProblemError as error:
-            log.exception("the planner refused the problem", error=str(error))
+        except Exception as error:  # noqa: BLE001 - it is reported
+            self._retry_at = self._clock.now() + self._failures.report("cycle", error)
             return None
         finally:
             self._stepped = self._clock.now()
+        self._failures.succeeded("cycle")
         self._wait_ends = min((wait.until for wait in outcome.decision.waits if wait.until is not None), default=None)
         self._observe_reaction(outcome, keys)
         return outcome

@@ -20,6 +20,9 @@ from reactor.web.server import serve
 
 log = structlog.get_logger(__name__)
 
+STOPS_WITHIN = 20.0
+"""Seconds from SIGTERM to the end of the process, below the 30 that Kubernetes gives it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -47,7 +50,8 @@ def run_controller(options: RunOptions) -> None:
     if options.settings_file is not None and options.configmap is not None:
         raise click.UsageError("--settings and --configmap exclude each other; use one of them")
     configure_logs(level=options.log_level, json=None if options.log_format == "auto" else options.log_format == "json")
-    asyncio.run(_run(options))
+    if asyncio.run(until_stopped(_run(options), grace=STOPS_WITHIN)):
+        log.info("stopped")
 
 
 async def _run(options: RunOptions) -> None:
@@ -69,5 +73,7 @@ async def _run(options: RunOptions) -> None:
     )
     async with open_controller(start) as live, serve(live, options.bind, options.port) as url:
         log.info("serving", url=url, cluster=live.connection.server)
-        if await until_stopped(live.run()):
+        try:
+            await live.run()
+        finally:
             log.info("stopping")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
+import threading
 from collections.abc import Coroutine
 from typing import Any
 
+EXIT_HUNG = 70
+"""The exit code of a process that had to be ended while something hung."""
 
-async def until_stopped(work: Coroutine[Any, Any, None]) -> bool:
+
+async def until_stopped(work: Coroutine[Any, Any, None], *, grace: float | None = None) -> bool:
     """True if SIGINT or SIGTERM ended it. Then the work was cancelled and has left all its contexts.
 
-    An error of the work is raised.
+    An error of the work is raised. With `grace` the process ends so many seconds after the signal, whatever hangs.
     """
     job = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
@@ -19,6 +25,8 @@ async def until_stopped(work: Coroutine[Any, Any, None]) -> bool:
     stopped = asyncio.Event()
 
     def stop() -> None:
+        if grace is not None and not stopped.is_set():
+            _end_after(grace)
         stopped.set()
         job.cancel()
 
@@ -34,3 +42,15 @@ async def until_stopped(work: Coroutine[Any, Any, None]) -> bool:
     if not stopped.is_set():
         job.result()
     return stopped.is_set()
+
+
+def _end_after(seconds: float) -> None:
+    """By a thread that does not keep the process from ending by itself."""
+
+    def end() -> None:
+        print(f"did not stop within {seconds:g} s: ended", file=sys.stderr, flush=True)
+        os._exit(EXIT_HUNG)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()

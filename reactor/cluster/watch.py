@@ -118,7 +118,7 @@ class Watcher:
             lists=self._lists,
             last_error=self._last_error,
             denied=self._denied,
-            age=self._clock.monotonic() - self._heard_at,
+            age=0.0 if self._unavailable else self._clock.monotonic() - self._heard_at,
         )
 
     async def run(self) -> None:

@@ -67,6 +67,12 @@ class Instruments:
         )
         for stage in ("snapshot", "decide", "plan", "execute", "place"):
             self.stage_seconds.labels(stage)
+        self.failures = self._counter(
+            "rematch_cycle_failures",
+            "Errors in a stage of a cycle, in binding or in a background task. Each is tried again.",
+            "stage",
+            ("snapshot", "decide", "plan", "execute", "place", "cycle", "binding"),
+        )
         self.waits = self._counter("rematch_waits", "Decisions to wait, by reason.", "reason", Reason)
         self.plans = self._counter("rematch_plans", "Plans made.", "planner")
         self.blocking_pairs = self._gauge("rematch_plan_blocking_pairs", "Blocking pairs the last plan leaves.")

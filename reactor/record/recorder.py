@@ -15,6 +15,7 @@ from reactor.decision.eligibility import Management
 from reactor.errors import ClusterError, Expired
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
 from reactor.record.events import EventQueue, move_event, placement_events, unhappy_event, wait_event
+from reactor.record.failures import stage as stage_of_errors
 from reactor.record.history import History
 from reactor.record.landings import Landings
 from reactor.record.metrics import Instruments
@@ -44,7 +45,8 @@ class Recorder:
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
         began = time.perf_counter()
-        yield
+        with stage_of_errors(stage):
+            yield
         self._instruments.stage_seconds.labels(stage).observe(time.perf_counter() - began)
 
     def record(self, cycle: str, snapshot: Snapshot, outcome: Outcome, settings: Settings) -> None:

@@ -144,6 +144,9 @@ class Planner(_Section):
     parameters: dict[str, Any] = {}
     """Parameters of this planner, such as `overload: 1.1` for refine or `dumping: allow` for stable. The settings below
     are common to all planners."""
+    deadline: PositiveSeconds = 60.0
+    """A plan that is not made within this time is given up, and tried again later. Pending pods are placed by a planner
+    of Rematch's own and do not wait for it."""
     allow_unsafe: bool = False
     """Let a planner act that waives a promise, such as `stable-paper`."""
     scope: Scope = Scope.CLUSTER

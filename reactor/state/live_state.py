@@ -91,6 +91,15 @@ class State:
         """Whether any pod has no node yet."""
         return bool(self._pending)
 
+    def pods_waiting_for(self, scheduler: str) -> list[str]:
+        """UIDs of the pods that this scheduler can bind now."""
+        pods = [pod for uid in self._pending if (pod := self.mirror.pod(uid)) is not None]
+        return [
+            pod.uid
+            for pod in pods
+            if pod.scheduler_name == scheduler and not pod.gates and not pod.finished and pod.deleting is None
+        ]
+
     async def until_synced(self) -> None:
         await self.mirror.until_synced()
 

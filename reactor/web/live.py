@@ -154,10 +154,12 @@ class LiveView:
         return self._version()
 
     def live(self) -> Health:
-        return Health(ok=True)
+        """Not when a loop has stopped: a restart may help."""
+        reasons = tuple(self._health.stalled())
+        return Health(not reasons, reasons)
 
     def ready(self) -> Health:
-        """Not before every kind is listed, and not while one may not be read."""
+        """Not before every kind is listed, not while one is not watched, and not while a pod should be bound by now."""
         reasons = sorted(self._health.unready())
         return Health(not reasons, tuple(reasons))
 

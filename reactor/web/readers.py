@@ -11,6 +11,7 @@ from reactor.background.active_settings import ActiveSettings
 from reactor.background.metrics_collection import ServiceLevel
 from reactor.clock import SystemClock
 from reactor.decision.cooldowns import Cooldowns
+from reactor.record.failures import problems as failure_texts
 from reactor.record.history_reader import HistoryReader
 from reactor.record.landings import Landing
 from reactor.settings.model import Mode
@@ -20,6 +21,10 @@ from reactor.work_queue import MAX_YIELD
 
 CLOCK_STEP = 60.0
 """Seconds; smaller steps are caught up within minutes."""
+SILENT_FOR = 180.0
+"""Seconds without a response after which a watch is stale. The API server ends a watch after at most two minutes."""
+FAILING_SILENT_FOR = 60.0
+"""The same for a watch that fails."""
 
 
 class StateReader:
@@ -69,7 +74,8 @@ class HealthReader:
         if controller.events.problem:
             yield f"Events are not written: {controller.events.problem}"
         if controller.store.health.error:
-            yield f"store: {controller.store.health.error}"
+            yield f"nothing is evicted: the store does not take records: {controller.store.health.error}"
+        yield from failure_texts(controller.failures.current)
         yield from self._acting_problems()
 
     def hindrance(self) -> str:
@@ -91,13 +97,21 @@ class HealthReader:
         if isinstance(clock, SystemClock) and abs(clock.behind_wall) > CLOCK_STEP:
             yield f"the clock of this machine was set by {clock.behind_wall:+.0f} s; a restart follows it at once"
 
+    def stalled(self) -> Iterator[str]:
+        """Loops that do not run any more."""
+        controller = self._live.controller
+        yield from filter(None, (controller.loop.stalled, controller.binding_loop.stalled))
+
     def unready(self) -> Iterator[str]:
-        """Kinds that are not listed or not watched, with the reason."""
+        """Kinds that are not listed, not watched or not heard of for long, and pods that should be bound by now."""
         missing = self._live.controller.state.mirror.missing
         for state in self._live.watch.states:
             if state.kind in missing or state.denied:
                 problem = "not listed yet" if state.kind in missing else "not watched"
                 yield f"{problem}: {state.kind.value}" + (f" ({state.last_error})" if state.last_error else "")
+            elif state.age > (FAILING_SILENT_FOR if state.last_error else SILENT_FOR):
+                yield f"{state.kind.value}: nothing heard for {state.age:.0f} s ({state.last_error or 'no error'})"
+        yield from self._live.controller.binding_loop.late()
 
     def service_level(self) -> ServiceLevel:
         return self._live.metrics.service_level

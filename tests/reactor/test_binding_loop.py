@@ -20,6 +20,7 @@ from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction, EvictionAnswer
 from reactor.decision.decide import Trigger
 from reactor.errors import PlannerError
+from reactor.planning.pending import pending_pods
 from reactor.settings.model import Settings
 from reactor.settings.planner import make_planner, placing_planner
 from tests.support.clock import NOW, eventually
@@ -257,7 +258,7 @@ async def test_a_placement_that_takes_too_long_is_tried_with_fewer_pods(monkeypa
 
     monkeypatch.setattr(kind, "plan", slow)
     try:
-        with pytest.raises(PlannerError, match="4 pending pods were not placed within"):
+        with pytest.raises(PlannerError, match=r"4 pending pods: no plan within 0.3 s; next are 2 of them"):
             await reactor.binding.bind_pending(rig.controller.binding_parts)
         await rig.bind()
         assert sorted(name for name, _ in rig.writer.bound) == ["web-2", "web-3"]
@@ -275,3 +276,45 @@ def test_pending_pods_are_placed_by_planners_of_ours_only() -> None:
     assert placing_planner(settings_with(name="greedy"), make_planner).name == "greedy"
     function = settings_with(name="function", parameters={"path": "os.path:join"})
     assert placing_planner(function, make_planner).name == "stable"
+
+
+async def test_an_error_in_a_pass_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    rig.sync(make_node("n1"), make_pending("web-1"))
+    check, tries = pending_pods, list[float]()
+
+    def broken(*arguments: object) -> object:
+        tries.append(rig.clock.now())
+        if len(tries) < 4:
+            raise KeyError("a bug")
+        return check(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("reactor.binding.pending_pods", broken)
+    async with both_loops(rig):
+        for _ in range(60):
+            rig.put(make_pending("web-1", resource_version=str(len(tries) + rig.clock.now())))
+            await rig.clock.advance(0.2)
+        await eventually(lambda: rig.writer.bound)
+    assert tries[3] - tries[0] >= 1 + 2 + 4
+    assert rig.controller.failures.current == {}
+    assert rig.instruments.registry.get_sample_value("rematch_cycle_failures_total", {"stage": "place"}) == 3
+
+
+async def test_a_pod_that_fits_and_is_not_bound_in_time_is_named() -> None:
+    rig = Rig()
+    rig.sync(make_node("n1"), make_pending("web-1"), make_pending("big-1", requests={"cpu": 99.0, "memory": GIB}))
+    rig.writer.bindings["web-1"] = BindingAnswer(Binding.FORBIDDEN, "no")
+    loop = rig.controller.binding_loop
+    await rig.bind()
+    rig.clock.set(NOW + 29)
+    await rig.bind()
+    assert loop.late() == []
+    rig.clock.set(NOW + 31)
+    (text,) = loop.late()
+    assert text.startswith("shop/web-1 waits for its binding for 31 s")
+
+    rig.settings = make_settings(mode="observe")
+    assert loop.late() == []
+    rig.settings = make_settings(mode="act")
+    rig.run_pod(make_pending("web-1"), "n1")
+    assert loop.late() == []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -207,3 +209,60 @@ async def test_on_a_virtual_clock_the_loop_is_stepped_when_it_is_due(rig: Rig, c
     cycles.failure = ProblemError("pod shop/x: usage of cpu is -1")
     assert await rig.loop.step({}) is None
     assert rig.loop.due_at == NOW + 13
+
+
+async def test_an_error_of_any_kind_is_reported_and_the_next_cycle_comes_after_a_pause(
+    rig: Rig, cycles: Cycles
+) -> None:
+    rig.sync()
+    cycles.failure = RuntimeError("a bug")
+    async with running(rig) as task:
+        for _ in range(100):
+            rig.work_queue.add("signal")
+            await rig.clock.advance(0.1)
+        assert not task.done()
+        assert 3 <= len(cycles.seen) <= 5, "signals do not make it spin"
+        assert rig.controller.failures.current == {"cycle": "RuntimeError: a bug"}
+        assert rig.loop.stalled == ""
+
+        cycles.failure = None
+        await rig.clock.advance(30)
+        assert rig.controller.failures.current == {}
+    failures = rig.instruments.registry.get_sample_value("rematch_cycle_failures_total", {"stage": "cycle"})
+    assert failures is not None
+    assert failures >= 3
+
+
+async def test_a_cycle_that_hangs_shows_in_the_heartbeat(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("reactor.loop.run_cycle", hang)
+    rig.sync()
+    async with running(rig):
+        await rig.clock.advance(100)
+        assert rig.loop.stalled == ""
+        await rig.clock.advance(200)
+        assert rig.loop.stalled.startswith("the loop of the cycles has not run for ")
+
+
+async def test_a_planner_that_hangs_is_given_up_at_its_deadline() -> None:
+    rig = Rig(make_settings(mode="act", planner={"deadline": 0.05}))
+    pod = make_pod()
+    rig.sync(pod, make_node("n1"), make_node("n2"))
+    rig.measure({"web-1": 3.5}, {"n1": 3.9, "n2": 0.1})
+    rig.fail(pod, 20)
+    release = threading.Event()
+
+    class Hanging:
+        def plan(self, _problem: object) -> None:
+            release.wait(30)
+
+    rig.loop._parts = replace(rig.controller.parts, make_planner=lambda *_: Hanging())  # type: ignore[arg-type]
+    try:
+        assert await rig.loop.step({}) is None
+    finally:
+        release.set()
+    (text,) = rig.controller.failures.current.values()
+    assert text == "PlannerError: planner stable: no plan within 0.05 s; see planner.deadline"
+    assert rig.instruments.registry.get_sample_value("rematch_cycle_failures_total", {"stage": "plan"}) == 1
