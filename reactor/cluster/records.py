@@ -191,7 +191,8 @@ class Workload(Struct, frozen=True, gc=False):
     gitops: str = ""
     """The label or annotation by which a GitOps tool tracks the object; empty without one."""
     rules: Rules | None = None
-    """The template's, of a ReplicaSet or StatefulSet with replicas. A moved pod may carry a hint of ours in its own."""
+    """The template's, of a ReplicaSet or StatefulSet with replicas, without host ports and features. A moved pod may
+    carry a hint of ours in its own."""
     selector: LabelSelector | None = None
 
 
