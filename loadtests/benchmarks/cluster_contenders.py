@@ -22,7 +22,7 @@ DEVIATION_POINTS = 5
 REMATCH_SETTINGS: dict[str, Any] = {
     "mode": "act",
     "planner": {"name": "balance", "inertia": 0},
-    "execution": {"maxMovesInFlight": MOVES_IN_FLIGHT},
+    "execution": {"maxMovesInFlight": MOVES_IN_FLIGHT, "strategies": ["evict"], "evictSingleReplicas": True},
     "metrics": {"metricsApi": {"enabled": False}},
 }
 

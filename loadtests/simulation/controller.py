@@ -19,16 +19,22 @@ from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.cluster.writes import ClusterWriter
 from reactor.execution.cycle_outcome import Outcome
-from reactor.settings.model import Settings
+from reactor.settings.model import Settings, StrategyName
 from reactor.signals.measurements import MetricsSource, ProbeCounter
 from storage.store import Store
+
+
+def _evicting(settings: Settings) -> Settings:
+    """The simulated ReplicaSets have one replica and nobody who would scale them."""
+    evict = {"strategies": (StrategyName.EVICT,), "evict_single_replicas": True}
+    return settings.model_copy(update={"execution": settings.execution.model_copy(update=evict)})
 
 
 class SimulatedController:
     """Feeds the changes of the cluster to the controller. Call `step_if_due` after each step of the clock."""
 
     def __init__(self, cluster: SimulatedCluster, settings: Settings, parameters: Parameters, store: Store) -> None:
-        self._settings = settings
+        self._settings = _evicting(settings)
         self._cluster, self._clock, self._namespace = cluster, cluster.clock, cluster.spec.namespace
         self._window = max(parameters.usage_seconds, self._settings.metrics.metrics_api.interval)
         writer = ClusterWriter(SimulatedConnection(cluster), self._clock)

@@ -132,6 +132,8 @@ def _page(view: PodView) -> str:
         parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}): {view.decision.text}{until}")
     if view.fixed:
         parts.append(f"Not moved:  {view.fixed}")
+    elif view.moved_by:
+        parts.append(f"Moved by:   {view.moved_by}")
     parts.append("\n".join(_axis(axis) for axis in view.resources))
     if view.placement is not None:
         parts.append(f"Why here:   {'; '.join(view.placement.why_here)}")

@@ -78,6 +78,6 @@ def _why_not_now(move: Move, eligibility: Eligibility, reservations: Sequence[Re
     choice = eligibility.strategies.of(pod, move.strategy)
     if choice.strategy is None:
         return choice.reason
-    if not move.dumps and not fits_now(pod, move.target, eligibility.snapshot, reservations):
+    if not move.dumps and not fits_now(pod, move.target, eligibility.snapshot, reservations, move.strategy):
         return f"{move.target} has no room for it now"
     return ""

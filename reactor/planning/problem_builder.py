@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from matching.feasibility import would_take
@@ -192,14 +193,23 @@ class ProblemBuilder:
         )
 
 
-def fits_now(pod: Pod, target: str, snapshot: Snapshot, reservations: Sequence[Reservation]) -> bool:
-    """Whether the target would take the pod now, counting Terminating pods and the `reservations` of other moves.
+def fits_now(
+    pod: Pod,
+    target: str,
+    snapshot: Snapshot,
+    reservations: Sequence[Reservation],
+    strategy: Strategy = Strategy.EVICT,
+) -> bool:
+    """Whether the target would take the pod now, counting Terminating pods and the `reservations` of other moves. The
+    old pod of a surge stays where it is for now: rules between pods see both.
 
     Pods of at least its priority that are nominated to the target may come or not, so as for kube-scheduler it has to
     fit with them and without them.
     """
     if target not in snapshot.cluster.nodes:
         return False
+    if strategy.surges:
+        pod = structs.replace(pod, uid=f"surge:{pod.uid}", name=f"surge:{pod.name}")
     nominated = [
         other
         for other in snapshot.cluster.nominated_to(target)

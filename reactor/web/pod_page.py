@@ -38,6 +38,7 @@ def pod_view(
     history: tuple[HistoryEntry, ...] = (),
 ) -> PodView:
     snapshot, settings = eligibility.snapshot, eligibility.settings
+    fixed = fixed_text(pod, eligibility)
     return PodView(
         uid=pod.uid,
         namespace=pod.namespace,
@@ -50,12 +51,13 @@ def pod_view(
         workload=workload_text(pod, snapshot.cluster),
         scheduler=pod.scheduler_name,
         managed=eligibility.management.covers(pod),
-        fixed=fixed_text(pod, eligibility),
+        fixed=fixed,
         happiness=_evidence(pod, snapshot, evidence, settings),
         resources=_resources(pod, snapshot),
         decision=_decision(pod, eligibility),
         placement=placement,
         history=history,
+        moved_by="" if fixed or pod.node is None else eligibility.strategies.of(pod).reason,
     )
 
 

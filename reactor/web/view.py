@@ -256,6 +256,8 @@ class PodView(Struct, frozen=True, rename="camel"):
     placement: PlacementView | None
     history: tuple[HistoryEntry, ...]
     """Newest first."""
+    moved_by: str = ""
+    """How the pod would be moved, and why in this way; empty while it may not be moved."""
 
 
 class FoundPod(Struct, frozen=True, rename="camel"):

@@ -99,7 +99,7 @@ def make_node(name: str = "n1", cpu: float = 4.0, memory: float = 8 * GIB, **fie
     return Node(**(ordinary | fields))
 
 
-def make_workload(owner: Owner, namespace: str = "shop", **fields: Any) -> Workload:
+def make_workload(owner: Owner, /, namespace: str = "shop", **fields: Any) -> Workload:
     ordinary: dict[str, Any] = {"resource_version": "", "replicas": 1}
     return Workload(owner.kind, owner.uid, namespace, owner.name, **(ordinary | fields))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.problem import PodTerm, Rules
+from matching.problem import PodTerm, Rules, Taint
 from reactor.cluster.records import Namespace, PersistentVolume, PersistentVolumeClaim, Pod
 from reactor.decision.cooldowns import Backoff, Cooldowns, Lineage
 from reactor.decision.eligibility import (
@@ -33,6 +33,7 @@ from tests.support.cluster import (
     make_pod,
     make_settings,
     make_snapshot,
+    make_workload,
 )
 
 NAMESPACES = {name: Namespace(name, f"uid-{name}", "", {}) for name in ("shop", "kube-system")}
@@ -41,6 +42,12 @@ MEASURED = {"web-1": (0.2, GIB)}
 VETOES: list[tuple[Veto, dict[str, Any], str]] = [
     (Veto.TERMINATING, {"deleting": NOW}, "deleted"),
     (Veto.FINISHED, {"phase": "Succeeded"}, "Succeeded"),
+    (Veto.POD_GROUP, {"group": "train"}, "PodGroup train"),
+    (
+        Veto.EVICTION_IN_PROGRESS,
+        {"annotations": {"descheduler.alpha.kubernetes.io/eviction-in-progress": "true"}},
+        "in the background",
+    ),
     (Veto.FINISHED, {"phase": "Failed"}, "Failed"),
     (Veto.MIRROR, {"mirror": True}, "static"),
     (Veto.MIRROR, {"owner": make_owner("n1", "Node")}, "static"),
@@ -82,6 +89,8 @@ ODD_PODS: list[dict[str, Any]] = [
     {"pvcs": ("data",)},
     {"unsupported": ("resourceClaims",)},
     {"scheduler_name": "default-scheduler"},
+    {"group": "train"},
+    {"annotations": {"descheduler.alpha.kubernetes.io/eviction-in-progress": "true"}},
 ]
 ODD_SETTINGS: list[dict[str, Any]] = [
     {"managed": {"namespaces": ["other"]}},
@@ -93,6 +102,8 @@ ODD_CLUSTERS: list[dict[str, Any]] = [
     {"age": 3600.0},
     {"workloads": ()},
     {"pdbs": (make_pdb("none", 0),)},
+    {"workloads": (make_workload(make_owner(), replicas=2),)},
+    {"workloads": (make_workload(make_owner(), paused=True),)},
     {"cooldowns": Cooldowns(lineage={"uid-web-1": Lineage(NOW - 1, 1)})},
     {"cooldowns": Cooldowns(relieved={"n1": NOW - 1})},
     {"cooldowns": Cooldowns(backoffs={"uid-web-1": Backoff(NOW + 60, Reason.PDB, "refused")})},
@@ -291,3 +302,18 @@ def test_the_bulk_form_of_every_check_agrees_with_its_single_pod_form(
         ineligible = {at for at, pod in enumerate(pods) if check.reason(pod, eligibility) is not None}
         assert ineligible <= set(check.suspects(pods, eligibility)), check.name
     assert eligibility.why_not_all(pods) == [eligibility.why_not(pod) for pod in pods]
+
+
+@pytest.mark.parametrize(
+    "taint", ["DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"]
+)
+def test_pods_on_a_node_that_an_autoscaler_removes_are_left_to_it(taint: str) -> None:
+    pods = [make_pod(), make_pod("db-1", node="n2")]
+    nodes = [make_node(taints=(Taint(taint, "PreferNoSchedule"),)), make_node("n2")]
+    usage = {pod.name: (0.2, GIB) for pod in pods}
+    eligibility = make_eligibility(make_snapshot(pods, nodes, namespaces=NAMESPACES, usage=usage))
+    found = eligibility.why_not(pods[0])
+    assert found is not None
+    assert found.veto is Veto.NODE_REMOVED
+    assert taint in found.evidence
+    assert eligibility.why_not_all(pods) == [found, None]

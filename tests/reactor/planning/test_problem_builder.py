@@ -17,7 +17,17 @@ from reactor.planning.problems import placement_problem, rematch_problem
 from reactor.state.moves import Reservation
 from reactor.state.snapshot import Needs, Snapshot
 from tests.support.clock import NOW
-from tests.support.cluster import GIB, make_eligibility, make_node, make_pending, make_pod, make_settings, make_snapshot
+from tests.support.cluster import (
+    GIB,
+    make_eligibility,
+    make_node,
+    make_owner,
+    make_pending,
+    make_pod,
+    make_settings,
+    make_snapshot,
+    make_workload,
+)
 from tests.support.moves import active_moves, make_move
 
 SETTINGS = make_settings()
@@ -308,10 +318,47 @@ def test_a_node_that_is_gone_takes_no_pod() -> None:
     assert not fits_now(pod, "n3", make_snapshot([pod], [make_node("n1")]), ())
 
 
-def test_the_strategy_of_each_pod_is_part_of_the_problem() -> None:
-    problem = problem_of(make_snapshot([make_pod(), make_pending("web-2")], [make_node()]))
+def test_the_strategy_of_each_pod_that_may_move_is_part_of_the_problem() -> None:
+    pods = [make_pod(), make_pod("db-1", annotations={"rematch.io/do-not-move": "true"}), make_pending("web-2")]
+    snapshot = make_snapshot(
+        pods,
+        [make_node()],
+        usage={"web-1": (0.1, GIB)},
+        node_usage={"n1": (1.0, GIB)},
+        workloads=[
+            make_workload(make_owner(f"{app}-1a2b"), replicas=replicas) for app, replicas in (("web", 2), ("db", 1))
+        ],
+    )
 
-    assert {pod.strategy for pod in problem.pods} == {Strategy.EVICT}
+    problem = problem_of(snapshot, execution={"strategies": ["scaleSurge", "evict"]})
+
+    found = {pod.key: (pod.strategy, pod.strategy_reason) for pod in problem.pods}
+    surge = "scale surge: nobody else sets the replicas of ReplicaSet web-1a2b"
+    assert found == {
+        "shop/web-1": (Strategy.SCALE_SURGE, surge),
+        "shop/db-1": (Strategy.EVICT, ""),
+        "shop/web-2": (Strategy.EVICT, ""),
+    }
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_while_a_pod_surges_its_old_pod_still_counts_for_rules_between_pods(strategy: Strategy) -> None:
+    """One per zone: an evicted pod leaves room for its replacement in its zone, a surging one does not."""
+    apart = Rules(pod_anti_affinity=(PodTerm("zone", Selector((Requirement("app", "In", ("web",)),))),))
+    nodes = [make_node(name, labels={"zone": zone}) for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"))]
+    snapshot = make_snapshot([make_pod(rules=apart)], nodes)
+    pod = snapshot.cluster.pods["uid-web-1"]
+
+    assert fits_now(pod, "n2", snapshot, (), strategy) is (strategy is Strategy.EVICT)
+    assert fits_now(pod, "n3", snapshot, (), strategy)
+
+
+@pytest.mark.parametrize(("cpu", "fits"), [(1.0, True), (0.9, False)])
+def test_a_surge_needs_room_on_its_target_only(cpu: float, fits: bool) -> None:
+    pod = make_pod(requests={"cpu": 1.0})
+    snapshot = make_snapshot([pod], [make_node("n1", cpu=1.0), make_node("n2", cpu=cpu)])
+
+    assert fits_now(pod, "n2", snapshot, (), Strategy.SCALE_SURGE) is fits
 
 
 def test_the_settings_reach_the_planner() -> None:
