@@ -139,10 +139,10 @@ class Fault:
     at: float
     seed: int
     steps: frozenset[Step] = frozenset()
-    """Of faults at requests: any of these. After `PATIENCE` seconds any write will do, after two of them a binding."""
+    """Of faults at requests: any of these. After `PATIENCE` seconds another write will do, too."""
 
 
-PATIENCE = 4.0
+PATIENCE = 3.0
 """A step that does not occur is not waited for longer: which steps there are depends on the strategy."""
 
 

@@ -59,6 +59,10 @@ class Traffic:
         self.bytes[step] += size
 
 
+_OFTEN = {Step.BIND: 2, Step.LEASE: 4}
+"""What comes by often is taken in place of another step only later."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Armed:
     fault: Fault
@@ -70,7 +74,7 @@ class _Armed:
             return True
         if not self.fault.steps & WRITES:
             return False
-        return step in WRITES and waited > (2 * PATIENCE if step is Step.BIND else PATIENCE)
+        return step in WRITES and waited > PATIENCE * _OFTEN.get(step, 1)
 
 
 class ArmedFaults:
