@@ -23,7 +23,8 @@ backup), or the next change may be undecodable."""
 
 _LONGEST_RETRY_AFTER = 300.0
 _UNAVAILABLE_RETRY = 300.0
-"""An optional kind that may not be read, or does not exist, is tried again: a role or an API may be added."""
+"""An optional kind that may not be read, or does not exist, is tried again: a role or an API may be added. At first
+soon: an API server that has just started refuses everything until it has read the roles."""
 
 
 class ListWatcher(Protocol):
@@ -102,6 +103,7 @@ class Watcher:
         self._clock = timing.clock
         self._reconnects = timing.backoff()
         self._relists = timing.backoff()
+        self._absences = Backoff(timing.draw, first=1.0, cap=_UNAVAILABLE_RETRY)
         self._version: str | None = None
         self._listed_at = 0.0
         self._heard_at = self._clock.monotonic()
@@ -138,7 +140,6 @@ class Watcher:
         except ClusterError as error:
             return self._after_error(error)
         self._contact()
-        self._unavailable = False
         if self._clock.monotonic() - began >= self._timing.settled:
             self._reconnects.reset()
         return self._reconnects.next()
@@ -151,6 +152,8 @@ class Watcher:
         self._version = page.resource_version
         self._listed_at = self._clock.monotonic()
         self._lists += 1
+        self._unavailable = False
+        self._absences.reset()
         self._contact()
 
     async def _watch(self, version: str) -> None:
@@ -209,14 +212,15 @@ class Watcher:
         """Said once, not at every try."""
         self._last_error = f"{error}; Rematch goes on without it"
         self._version = None
+        delay = self._absences.next()
         if not self._unavailable:
             self._unavailable = True
-            self._reporter.trouble(self._kind, error, _UNAVAILABLE_RETRY)
+            self._reporter.trouble(self._kind, error, delay)
         if isinstance(error, NotFound):
             self._sink.replaced(self._kind, (), ())
         else:
             self._sink.unavailable(self._kind)
-        return _UNAVAILABLE_RETRY
+        return delay
 
     def _report(self, error: ClusterError, delay: float) -> float:
         self._last_error = str(error)

@@ -290,6 +290,23 @@ async def test_an_optional_kind_that_cannot_be_read_holds_nothing_up(
     await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_an_optional_kind_that_was_refused_once_is_read_again_within_seconds(
+    clock: FakeClock, reports: Reports
+) -> None:
+    """An API server that has just started refuses everything until it has read the roles."""
+    mirror = ClusterMirror({Kind.HPAS}, lambda _kind, _old, _new: None)
+    source = Answers(Forbidden("no role yet", status=403))
+    watcher = Watcher(Kind.HPAS, source, mirror, reports, WatchTiming(clock))
+    began = clock.monotonic()
+    task = asyncio.create_task(watcher.run())
+    await mirror.until_synced()
+    source.allowed = True
+    await eventually(lambda: watcher.state.lists == 1)
+    assert clock.monotonic() - began < 5
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 @pytest.mark.parametrize(("kind", "status"), [(Kind.PODS, 403), (Kind.HPAS, 401)])
 async def test_a_needed_kind_and_rejected_credentials_are_waited_for(
     kind: Kind, status: int, clock: FakeClock, reports: Reports
