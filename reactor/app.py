@@ -12,6 +12,7 @@ from pathlib import Path
 import structlog
 
 from reactor.background.active_settings import ActiveSettings, RevisionReport
+from reactor.background.event_policy_check import EventPolicyCheck
 from reactor.background.leading import Leading
 from reactor.background.metrics_collection import MetricsCollector
 from reactor.background.start_up import KernelCompilation, freeze_heap
@@ -206,6 +207,7 @@ class LiveController:
     election: LeaderElection | None
     """None never leads: a dry run."""
     leading: Leading
+    event_policy_check: EventPolicyCheck
 
     async def connect(self) -> None:
         """Watches, metrics, Events and settings, until cancelled."""
@@ -231,6 +233,7 @@ class LiveController:
                 self._keep_running(tasks, "binding loop", self.controller.binding_loop.run)
                 if self.steering_check is not None:
                     self._keep_running(tasks, "steering check", self.steering_check.run)
+                self._keep_running(tasks, "event policy check", self.event_policy_check.run)
         finally:
             await self.step_down()
 
@@ -335,6 +338,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             steering_check=steering_check,
             election=election,
             leading=leading,
+            event_policy_check=EventPolicyCheck(connection, state, clock),
         )
 
 

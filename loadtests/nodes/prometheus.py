@@ -17,7 +17,7 @@ from loadtests.nodes.spec import LabError
 from loadtests.tools.ports import free_ports
 from reactor.settings.model import Queries
 
-_PATHS = {"cadvisor": "/metrics/cadvisor", "resource": "/metrics/resource", "probes": "/metrics/probes"}
+_PATHS = {f"kubernetes-nodes-{name}": f"/metrics/{name}" for name in ("cadvisor", "resource", "probes")}
 _START_SECONDS = 30.0
 
 

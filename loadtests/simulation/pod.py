@@ -78,6 +78,8 @@ class SimulatedPod:
         self.ready = self.deleting = False
         self.restarts = self.successes = self.failures = 0
         self.started: float | None = None
+        self.terminated: float | None = None
+        """When its container was last killed for its liveness probe."""
         self._around = around
         self._listener = listener
         self._cpu: SimulatedCpu | None = None
@@ -203,6 +205,7 @@ class SimulatedPod:
         back_off = self._around.parameters.back_off
         pause = back_off[min(self.restarts, len(back_off) - 1)] + self._around.parameters.stop_seconds
         self.restarts += 1
+        self.terminated = self._around.clock.now()
         self._listener.changed(self)
         self._around.clock.after(pause, self._boot)
 

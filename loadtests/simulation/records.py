@@ -45,7 +45,7 @@ def pod_record(pod: SimulatedPod, version: int, spec: SimulationSpec, now: float
         ready=pod.ready,
         deleting=now if pod.deleting else None,
         requests={name: parse_quantity(amount) for name, amount in spec.requests.items()},
-        containers=(Container(CONTAINER, probe, pod.restarts, pod.started),),
+        containers=(Container(CONTAINER, probe, pod.restarts, pod.started, pod.terminated),),
         started=pod.started,
     )
 

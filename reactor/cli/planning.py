@@ -45,12 +45,12 @@ class PlanRequest:
     store: Path | None
     default_store: Path
     """Where --apply records without --store."""
-    prometheus_token_file: Path | None
-    prometheus_token_host: str | None
-    prometheus_ca_file: Path | None
-    planner_function: str | None
     kubeconfig: str | None
     context: str | None
+    prometheus_token_file: Path | None = None
+    prometheus_token_host: str | None = None
+    prometheus_ca_file: Path | None = None
+    planner_function: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

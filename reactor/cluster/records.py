@@ -34,6 +34,10 @@ class Container(Struct, frozen=True, gc=False):
     liveness: Probe | None = None
     restarts: int = 0
     started: float | None = None
+    terminated: float | None = None
+    """When it last ended in a way that a failed liveness probe can have caused: not by OOM, not before it ran."""
+    fails_readiness: bool = False
+    """It runs and is not ready, and its readiness probe checks the same as its liveness probe."""
 
 
 class Pod(Struct, frozen=True, gc=False):
@@ -148,6 +152,8 @@ class Event(Struct, frozen=True, gc=False):
     last: float = 0.0
     component: str = ""
     involved_kind: str = "Pod"
+    host: str = ""
+    """The node of the kubelet that reports it."""
 
 
 class LabelSelector(Struct, frozen=True, gc=False):

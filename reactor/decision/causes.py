@@ -23,6 +23,8 @@ class Cause:
     known: bool
     helps: bool
     text: str
+    pressure: bool = False
+    """The node itself is short of something, whatever the pod says."""
 
 
 def node_use(node: Node, snapshot: Snapshot) -> dict[str, float] | None:
@@ -67,15 +69,15 @@ def placement_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> Cause:
     if not _pod_known(pod, snapshot):
         return Cause(False, False, f"no fresh metrics of {pod.key}")
     if not node.ready:
-        return Cause(True, True, f"{node.name} is not Ready")
+        return Cause(True, True, f"{node.name} is not Ready", pressure=True)
     if node.pressure:
-        return Cause(True, True, f"{node.name} reports {', '.join(node.pressure)}")
+        return Cause(True, True, f"{node.name} reports {', '.join(node.pressure)}", pressure=True)
     use = node_use(node, snapshot)
     if use is None:
         return Cause(False, False, f"no fresh metrics of {node.name}")
     axis, share = max(use.items(), key=itemgetter(1))
     if share >= settings.decision.node_pressure:
-        return Cause(True, True, f"{node.name} uses {share:.0%} of its {axis}")
+        return Cause(True, True, f"{node.name} uses {share:.0%} of its {axis}", pressure=True)
     best = _least_used(pod, snapshot)
     if best is not None and share - best[0] >= settings.decision.clearly_better:
         return Cause(True, True, f"{node.name} uses {share:.0%} of its {axis}, {best[1]} only {best[0]:.0%}")

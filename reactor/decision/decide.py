@@ -7,11 +7,17 @@ from enum import StrEnum
 
 from reactor.cluster.records import Pod
 from reactor.decision.causes import placement_cause
+from reactor.decision.corroboration import corroborated
 from reactor.decision.eligibility import COOLED_DOWN, MOVABLE_NOW, PROTECTED, STEERABLE, Eligibility, Ineligible
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Settings
 from reactor.state.happiness import PodHappiness
 from reactor.state.snapshot import Snapshot
+
+_UNCORROBORATED = (
+    "only Events say that its probes fail, and anyone who may create Events can write them: no restart, no probe"
+    " counter and no pressure on its node agrees; with the chart's policy rematch-events only kubelets can write them"
+)
 
 
 class Trigger(StrEnum):
@@ -48,6 +54,8 @@ class Decision:
     trigger: Trigger
     unhappy: tuple[Unhappy, ...] = ()
     waits: tuple[Wait, ...] = ()
+    only_in: str | None = None
+    """The namespace whose pods alone may move, because only its annotations make its pods unhappy; None: any."""
 
     @property
     def rematch(self) -> bool:
@@ -70,7 +78,27 @@ def decide(eligibility: Eligibility, trigger: Trigger = Trigger.UNHAPPY) -> Deci
             waits.append(found)
         else:
             unhappy.append(found)
-    return Decision(snapshot.at, trigger, tuple(unhappy), tuple(waits))
+    chosen, later, namespace = _one_purpose(unhappy, eligibility.settings)
+    return Decision(snapshot.at, trigger, chosen, (*waits, *later), namespace)
+
+
+def _one_purpose(
+    unhappy: list[Unhappy], settings: Settings
+) -> tuple[tuple[Unhappy, ...], tuple[Wait, ...], str | None]:
+    """A rematch is for the pods that are unhappy by the settings. Without any it is for those of one namespace that
+    are unhappy by its annotations, so that no pod moves for an annotation in another namespace."""
+    if settings.decision.cross_namespace_annotations:
+        return tuple(unhappy), (), None
+    by_settings = tuple(one for one in unhappy if not one.happiness.only_annotated)
+    namespace = None if by_settings or not unhappy else _namespace(unhappy[0])
+    chosen = by_settings if namespace is None else tuple(one for one in unhappy if _namespace(one) == namespace)
+    text = "only an annotation makes it unhappy; a rematch for other pods comes first"
+    later = tuple(Wait(one.uid, one.pod, Reason.OTHERS_FIRST, text) for one in unhappy if one not in chosen)
+    return chosen, later, namespace
+
+
+def _namespace(one: Unhappy) -> str:
+    return one.pod.partition("/")[0]
 
 
 def decide_for(pod: Pod, eligibility: Eligibility) -> Unhappy | Wait:
@@ -88,6 +116,8 @@ def decide_for(pod: Pod, eligibility: Eligibility) -> Unhappy | Wait:
     cause = placement_cause(pod, snapshot, settings)
     if not cause.known:
         return Wait(pod.uid, pod.key, Reason.NO_FRESH_METRICS, cause.text)
+    if not corroborated(pod, cause, snapshot, settings):
+        return Wait(pod.uid, pod.key, Reason.UNCORROBORATED, _UNCORROBORATED)
     if not cause.helps and eligibility.restrained:
         return Wait(pod.uid, pod.key, Reason.MOVE_CANNOT_HELP, cause.text)
     return Unhappy(pod.uid, pod.key, happiness, cause.text)

@@ -33,6 +33,8 @@ def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
     happy = [pod.uid not in unhappy for pod in bound]
     reasons = [None] * len(bound) if only_unhappy else eligibility.why_not_all(bound)
     fixed = ["" if why is None or not is_happy else str(why) for why, is_happy in zip(reasons, happy, strict=True)]
+    if decision.only_in is not None:
+        fixed = [why or _elsewhere(pod, decision.only_in) for pod, why in zip(bound, fixed, strict=True)]
     movable = [(not is_happy) if only_unhappy else not why for why, is_happy in zip(fixed, happy, strict=True)]
     choice_of = eligibility.strategies.of
     choices = [choice_of(pod) if may_move else EVICTED for pod, may_move in zip(bound, movable, strict=True)]
@@ -64,6 +66,12 @@ def placement_problem(
     planner = settings.planner
     options = Options(scope=Scope.PENDING, headroom=planner.headroom, soft_weight=planner.soft_weight)
     return for_planner(builder.problem(options), snapshot, settings)
+
+
+def _elsewhere(pod: Pod, namespace: str) -> str:
+    if pod.namespace == namespace:
+        return ""
+    return f"only annotations in {namespace} ask for this rematch (decision.crossNamespaceAnnotations lifts this)"
 
 
 def _bound_pods(snapshot: Snapshot) -> list[Pod]:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from reactor.settings.duration import DURATION_PATTERN, format_duration, parse_duration
@@ -33,6 +42,17 @@ def _url(text: str) -> str:
     """Without user and password: settings hold no credentials."""
     if text and not re.fullmatch(r"https?://([\w.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?(/\S*)?", text, re.ASCII):
         raise ValueError(f"{text!r} is not a URL; write http://HOST:PORT or https://HOST:PORT")
+    return text
+
+
+def _regex(text: str) -> str:
+    """It is put into a query between double quotes."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from None
+    if not text or '"' in text or "\\" in text or "\n" in text:
+        raise ValueError(f"{text!r} is empty or has quotes or backslashes; write e.g. kubelet|my-kubelets")
     return text
 
 
@@ -101,6 +121,30 @@ class Placement(_Section):
     """Allow a hard hint (a nodeSelector for the pod's life) as the second try in clusters with a node autoscaler."""
 
 
+class TrustEvents(StrEnum):
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class AnnotationBounds(_Section):
+    """What tenants may ask for by the annotation `rematch.io/threshold` of a pod or namespace."""
+
+    min: Share = 0.0
+    """A lower threshold counts as this one."""
+    max: Share = 0.99
+    """A higher threshold counts as this one."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"min is {self.min:g}, above max, which is {self.max:g}; swap them")
+        return self
+
+    def clamp(self, value: float) -> float:
+        return min(max(value, self.min), self.max)
+
+
 class Happiness(_Section):
     threshold: Share = 0.9
     """A pod below it is unhappy. A pod's annotation has priority, then that of its namespace, then this."""
@@ -110,6 +154,11 @@ class Happiness(_Section):
     """After this time an observed probe counts half."""
     goodwill: Annotated[float, Field(ge=0)] = 5.0
     """Pseudo-probes that count as successes of every pod (m in Pr = (m+S)/(m+S+F))."""
+    annotation_bounds: AnnotationBounds = AnnotationBounds()
+    trust_events: TrustEvents = TrustEvents.AUTO
+    """Whether Events alone can start a rematch. Anyone who may create Events in a namespace can write some about its
+    pods. Otherwise the pod's status, the kubelet's counters or pressure on the node must agree. `auto`: only while the
+    policy `rematch-events` lets nobody but kubelets write them. `always`: also without it. `never`: not even then."""
 
 
 class Triggers(_Section):
@@ -122,6 +171,8 @@ class Triggers(_Section):
 class Decision(_Section):
     minimum_failures: Annotated[float, Field(ge=0)] = 2.0
     """A pod needs this many failed probes (after decay) before it can start a rematch."""
+    cross_namespace_annotations: bool = False
+    """Move pods of other namespaces, too, for a pod that only its own or its namespace's annotation makes unhappy."""
     cooldown: Seconds = 60.0
     """A pod that was moved is not moved again for this long; doubled each time the move did not help."""
     settle: Seconds = 60.0
@@ -225,8 +276,9 @@ class Queries(_Section):
         " (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes)"
     )
     """Bytes by node, from the first of the same sources that has any."""
-    probes: str = 'prober_probe_total{probe_type="Liveness",$namespaces}'
-    """The kubelets' exact counters of liveness probes (/metrics/probes)."""
+    probes: str = 'prober_probe_total{probe_type="Liveness",$kubelets,$namespaces}'
+    """The kubelets' exact counters of liveness probes (/metrics/probes). `$kubelets` stands for a matcher of
+    `kubeletJobs`: the series of another job may be anybody's."""
     throttled: str = (
         "sum by (namespace, pod) (rate(container_cpu_cfs_throttled_periods_total"
         '{container!="",$namespaces}[2m]))'
@@ -258,6 +310,8 @@ class Prometheus(_Section):
     """Deadline of one query, including connection, retries and body."""
     interval: PositiveSeconds = 15.0
     """Pause between two rounds of queries."""
+    kubelet_jobs: Annotated[str, AfterValidator(_regex)] = "kubelet|kubernetes-nodes.*"
+    """Regular expression for the label `job` of the series that come from kubelets."""
     series_per_query: Annotated[int, Field(ge=100)] = 20000
     """Above this many pods a per-pod query is split by namespace."""
     queries: Queries = Queries()

@@ -13,6 +13,9 @@ An Event that may be older than the last counter value or kill (received within 
 unclaimed failures instead of adding to them. So over any interval F is the largest number that one source reported,
 not the sum, and never more than what happened as long as events arrive within GRACE or the node's clock is not ahead.
 
+Anyone who may create Events can write any count into one. A probe fails once per period at most, so Events and kills
+add no more failures, and no more of their weight, than probes can have failed since the pod was created.
+
 S is exact from counters. Since the last counter value it is elapsed time / period less the pending failures.
 """
 
@@ -60,12 +63,18 @@ class ContainerProbes(Struct, array_like=True, gc=False):
     by_counters: float = 0.0
     by_kills: float = 0.0
     last_failure: float = 0.0
+    created: float = 0.0
+    """When its pod was."""
+    every: float = 0.0
+    """The probe's period, also while no probes are running."""
+    counted: float = 0.0
+    """Failures that the counters show, decayed."""
 
     @classmethod
-    def first_seen(cls, container: Container, now: float, *, probing: bool) -> ContainerProbes:
+    def first_seen(cls, container: Container, created: float, now: float, *, probing: bool) -> ContainerProbes:
         """A container that already runs counts as probed successfully until a failure is reported."""
         begin = _first_probe(container, now) if probing else now
-        track = cls(container.name, min(begin, now), begin)
+        track = cls(container.name, min(begin, now), begin, created=created)
         track.follow(container, now, probing=probing)
         return track
 
@@ -74,6 +83,7 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         probe = container.liveness
         if probe is not None:
             self.threshold = max(1, probe.failure_threshold)
+            self.every = probe.period
         if probe is None or not probing:
             self.period = 0.0
             return
@@ -89,6 +99,7 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         self.failures *= factor
         self.pending_weight *= factor
         self.expected *= factor
+        self.counted *= factor
         begin = max(self.at, self.due)
         if self.period > 0 and begin < now:
             self.expected += spread((now - begin) / self.period, begin, now, half_life)
@@ -104,32 +115,37 @@ class ContainerProbes(Struct, array_like=True, gc=False):
     def total_failures(self) -> float:
         return self.failures + self.pending_weight
 
-    def fail(self, count: float, weight: float, dated: float) -> bool:
-        """Failures reported by an Event dated `dated`; `weight` is for all of them. True when any is new."""
+    def fail(self, count: float, span: Span, dated: float, half_life: float) -> bool:
+        """Failures reported by an Event dated `dated`. True when any is new."""
         claimed = min(count, self.unclaimed) if self._may_be_known(dated) else 0.0
         self.unclaimed -= claimed
-        if claimed >= count:
+        fresh = self._possible(count - claimed)
+        if fresh <= 0:
             return False
-        self.by_events += count - claimed
-        self._add_pending(count - claimed, weight * (count - claimed) / count)
+        self.by_events += fresh
+        self._add_pending(fresh, self._weight(fresh, span, half_life))
         return True
 
-    def error(self, count: float, weight: float) -> None:
+    def error(self, count: float, span: Span, half_life: float) -> bool:
         """Probes that could not be carried out. No counter has them, so nothing settles them later."""
-        self.failures += weight
-        self.by_events += count
+        fresh = self._possible(count)
+        if fresh <= 0:
+            return False
+        self.failures += self._weight(fresh, span, half_life)
+        self.by_events += fresh
         self.last_failure = self.at
+        return True
 
     def kill(self, count: int, span: Span, half_life: float) -> bool:
         self.kills += count
         self.last_failure = self.at
-        missing = self.kills * self.threshold - self.known
+        missing = self._possible(self.kills * self.threshold - self.known)
         if missing <= 0:
             return False
         self.unclaimed += missing
         self.reported_at = self.at
         self.by_kills += missing
-        self._add_pending(missing, span.weight(missing, self.at, half_life))
+        self._add_pending(missing, self._weight(missing, span, half_life))
         return True
 
     def read(self, counter: ProbeCounter, since: float, half_life: float) -> bool:
@@ -144,6 +160,7 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         if self.at - self.pending_at > LOOK_BACK:
             self._settle(self.pending)
         self.successes += span.weight(successes, self.at, half_life)
+        self.counted += span.weight(failures, self.at, half_life)
         self.expected = 0.0
         self.reported_at = self.at
         if fresh <= 0:
@@ -170,6 +187,19 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         if successes < 0 or failures < 0:
             return counter.successes, counter.failures
         return successes, failures
+
+    def _possible(self, count: float) -> float:
+        """How many of so many more failures can have happened."""
+        return min(count, 1 + self._probed() // 1 - (self.by_events + self.by_counters + self.by_kills))
+
+    def _weight(self, count: float, span: Span, half_life: float) -> float:
+        """Of failures that Events report. All failures together weigh no more than all probes do."""
+        probes = 1 + spread(self._probed(), min(self.created, self.at), self.at, half_life)
+        return min(span.weight(count, self.at, half_life), max(0.0, probes - self.total_failures))
+
+    def _probed(self) -> float:
+        """Probes that can have run after the first one."""
+        return max(0.0, self.at - self.created) / self.every if self.every > 0 else 0.0
 
     def _may_be_known(self, dated: float) -> bool:
         return self.unclaimed > 0 and (self.at <= self.reported_at + GRACE or dated <= self.reported_at)

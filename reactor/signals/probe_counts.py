@@ -27,6 +27,8 @@ class ProbeCounts:
 
     successes: float = 0.0
     failures: float = 0.0
+    counted: float = 0.0
+    """Failures that the kubelet's counters show; the others are known by Events alone."""
 
 
 class Span(Struct, frozen=True, gc=False):

@@ -60,6 +60,7 @@ class _Entry(Struct, gc=False):
     pod: str
     namespace: str
     created: float
+    node: str
     probes: _PodProbes
 
 
@@ -95,6 +96,7 @@ class ProbeHistory:
             if all(container.liveness is None for container in pod.containers):
                 return
             entry = self._admit(pod)
+        entry.node = pod.node or ""
         probing = pod.phase == "Running" and pod.deleting is None
         for container in pod.containers:
             if container.liveness is not None:
@@ -128,8 +130,8 @@ class ProbeHistory:
         """The UIDs of the pods with failures that were not known before."""
         failed: set[str] = set()
         for counter in counters:
-            uid = counter.uid or self._uids.get(counter.namespace, {}).get(counter.pod, "")
-            entry = self._entries.get(uid)
+            uid = self._uids.get(counter.namespace, {}).get(counter.pod, "")
+            entry = self._entries.get(uid) if counter.uid in (uid, "") else None
             if entry is not None and self._read(entry, counter, now):
                 failed.add(uid)
         self._changed |= failed
@@ -152,12 +154,13 @@ class ProbeHistory:
         entry = self._entries.get(uid)
         if entry is None:
             return ProbeCounts()
-        successes = failures = 0.0
+        successes = failures = counted = 0.0
         for container in map(copy, entry.probes.containers):
             container.advance(now, self.half_life)
             successes += container.total_successes
             failures += container.total_failures
-        return ProbeCounts(successes, failures)
+            counted += container.counted
+        return ProbeCounts(successes, failures, counted)
 
     def evidence(self, uid: str, now: float) -> ProbeEvidence | None:
         """None for a pod without history: it is gone, or has no liveness probe."""
@@ -193,7 +196,7 @@ class ProbeHistory:
     def _admit(self, pod: Pod) -> _Entry:
         row = self._stored.pop(pod.uid, None)
         probes = _decode(row.probe_history) if row is not None else None
-        entry = _Entry(pod.name, pod.namespace, pod.created, probes or _PodProbes())
+        entry = _Entry(pod.name, pod.namespace, pod.created, pod.node or "", probes or _PodProbes())
         self._entries[pod.uid] = entry
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         return entry
@@ -201,10 +204,11 @@ class ProbeHistory:
     def _follow(self, entry: _Entry, container: Container, now: float, *, probing: bool) -> None:
         known = _container(entry, container.name)
         if known is None:
-            known = ContainerProbes.first_seen(container, now, probing=probing)
+            known = ContainerProbes.first_seen(container, entry.created, now, probing=probing)
             entry.probes.containers = (*entry.probes.containers, known)
             known.advance(now, self.half_life)
         else:
+            known.created = entry.created
             known.advance(now, self.half_life)
             known.follow(container, now, probing=probing)
 
@@ -214,11 +218,9 @@ class ProbeHistory:
         if outcome is ProbeOutcome.KILLED:
             return container.kill(count, span, self.half_life)
         _keep_message(entry.probes, FailureMessage(span.last, container.name, event.message))
-        weight = span.weight(count, container.at, self.half_life)
         if outcome is ProbeOutcome.ERRORED:
-            container.error(count, weight)
-            return True
-        return container.fail(count, weight, event.last)
+            return container.error(count, span, self.half_life)
+        return container.fail(count, span, event.last, self.half_life)
 
     def _read(self, entry: _Entry, counter: ProbeCounter, now: float) -> bool:
         container = _container(entry, counter.container)
@@ -237,7 +239,10 @@ class ProbeHistory:
 
 
 def _is_about(entry: _Entry, event: Event) -> bool:
-    """Whoever may write Events in a namespace may write any UID into them; only its own pods are its concern."""
+    """Whoever may write Events in a namespace may write any UID into them; only its own pods are its concern. The same
+    holds for a kubelet and the pods of its node."""
+    if event.host and entry.node and event.host != entry.node:
+        return False
     return (event.namespace, event.involved_name) == (entry.namespace, entry.pod)
 
 

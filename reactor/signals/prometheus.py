@@ -40,6 +40,8 @@ _SHOWN = 200
 
 PLACEHOLDER = "$namespaces"
 """Stands in a query for a matcher on the label `namespace`, so that a large query can be split."""
+KUBELETS = "$kubelets"
+"""Stands in a query for a matcher on the label `job`."""
 _ALL_NAMESPACES = 'namespace!=""'
 _LONGEST_MATCHER = 3000
 """Characters of names in one matcher: a query is part of the URL, and proxies refuse long URLs."""
@@ -133,6 +135,7 @@ class PrometheusSource:
         """All parts of one query. The samples of a failed part are missing; only the first problem is reported."""
         if not query:
             return [], None
+        query = query.replace(KUBELETS, f'job=~"{settings.kubelet_jobs}"')
         queries = (self.query(settings, name, part) for part in split_query(query, matchers))
         answers = await asyncio.gather(*queries, return_exceptions=True)
         samples: list[VectorSample] = []

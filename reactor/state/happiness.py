@@ -32,3 +32,8 @@ class PodHappiness:
     @property
     def unhappy(self) -> bool:
         return self.probability < self.threshold.value
+
+    @property
+    def only_annotated(self) -> bool:
+        """Unhappy by an annotation alone: by the settings it would be happy."""
+        return self.threshold.only_annotated(self.probability)

@@ -78,6 +78,8 @@ class State:
         """Grows when a pod that fits nowhere may fit now: with every change of a node and every pod that ends."""
         self.bindings = 0
         """Bindings that were decided so far."""
+        self.events_authentic = False
+        """See `Snapshot`. Set by `EventPolicyCheck`."""
         self.version = 0
         """Grows with every change; the dashboard waits for it."""
 
@@ -166,7 +168,17 @@ class State:
         pods = [pod for uid in self._failing if (pod := cluster.pods.get(uid)) is not None]
         happiness = {pod.uid: self._happiness(pod, now) for pod in pods}
         failing = {uid: each for uid, each in happiness.items() if each.counts.failures >= NEGLIGIBLE_FAILURES}
-        return Snapshot(now, cluster, self.usage.freeze(now), failing, moves, needs, self._steering(), self.bindings)
+        return Snapshot(
+            now,
+            cluster,
+            self.usage.freeze(now),
+            failing,
+            moves,
+            needs,
+            self._steering(),
+            self.bindings,
+            self.events_authentic,
+        )
 
     def cluster(self) -> ClusterView:
         """As the watches show it, with the bindings that they do not show yet."""

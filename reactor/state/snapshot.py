@@ -36,6 +36,8 @@ class Snapshot:
     steering: SteeringStatus = field(default_factory=SteeringStatus)
     bindings: int = 0
     """`State.bindings` when it was taken: a higher number there means that pods were bound since."""
+    events_authentic: bool = False
+    """A policy of the API server lets only kubelets write Events about probes."""
 
     def unhappy_pods(self) -> list[Pod]:
         pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)

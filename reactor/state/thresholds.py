@@ -18,32 +18,51 @@ class ThresholdSource(StrEnum):
     GLOBAL = "global"
 
 
+_ANNOTATED = (ThresholdSource.POD_ANNOTATION, ThresholdSource.NAMESPACE_ANNOTATION)
+
+
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """`problem` names annotations that were ignored because they are not a number from 0 to 1."""
+    """`problem` names annotations that are not as they should be."""
 
     value: float
     source: ThresholdSource
     problem: str = ""
+    by_settings: float | None = None
+    """What would apply without annotations; None where there is none."""
+
+    def only_annotated(self, probability: float) -> bool:
+        """Whether a pod is unhappy by an annotation of its tenant alone."""
+        if self.source not in _ANNOTATED or self.by_settings is None:
+            return False
+        return self.by_settings <= probability < self.value
 
 
 def threshold_of(pod: Pod, namespace: Namespace | None, settings: Happiness) -> Threshold:
     problems: list[str] = []
+    by_settings, source = _by_settings(pod, settings)
     annotated = (
         (ThresholdSource.POD_ANNOTATION, pod.annotations.get(THRESHOLD_ANNOTATION)),
         (ThresholdSource.NAMESPACE_ANNOTATION, namespace.annotations.get(THRESHOLD_ANNOTATION) if namespace else None),
     )
-    for source, text in annotated:
+    for annotation, text in annotated:
         if text is None:
             continue
         value = _share(text)
         if value is not None:
-            return Threshold(value, source, "; ".join(problems))
-        problems.append(f"{source} {THRESHOLD_ANNOTATION}={text[:40]!r} is not a number from 0 to 1")
-    by_settings = settings.namespaces.get(pod.namespace)
-    if by_settings is not None:
-        return Threshold(by_settings, ThresholdSource.NAMESPACE_SETTINGS, "; ".join(problems))
-    return Threshold(settings.threshold, ThresholdSource.GLOBAL, "; ".join(problems))
+            bounded = settings.annotation_bounds.clamp(value)
+            if bounded != value:
+                problems.append(f"{annotation} says {value:g}, happiness.annotationBounds allows {bounded:g}")
+            return Threshold(bounded, annotation, "; ".join(problems), by_settings)
+        problems.append(f"{annotation} {THRESHOLD_ANNOTATION}={text[:40]!r} is not a number from 0 to 1")
+    return Threshold(by_settings, source, "; ".join(problems))
+
+
+def _by_settings(pod: Pod, settings: Happiness) -> tuple[float, ThresholdSource]:
+    of_namespace = settings.namespaces.get(pod.namespace)
+    if of_namespace is not None:
+        return of_namespace, ThresholdSource.NAMESPACE_SETTINGS
+    return settings.threshold, ThresholdSource.GLOBAL
 
 
 def _share(text: str) -> float | None:

@@ -348,6 +348,7 @@ async def test_moves_are_cooled_down_by_lineage(rig: Rig) -> None:
     successor = rig.run_pod(rig.replace_pod(WEB, "web-2"), "n2")
     await rig.run_cycle()
 
+    await rig.clock.advance(30)
     rig.measure({"web-2": 1.0}, {"n2": 3.9})
     rig.fail(successor, 20)
     waits = (await rig.run_cycle()).decision.waits

@@ -174,7 +174,8 @@ def make_usage(
 
 
 def make_happiness(failures: float, successes: float = 0.0, threshold: float = 0.8) -> PodHappiness:
-    counts = ProbeCounts(successes, failures)
+    """The kubelet's counters show the failures."""
+    counts = ProbeCounts(successes, failures, failures)
     return PodHappiness(counts, probability(counts, 5.0), Threshold(threshold, ThresholdSource.GLOBAL))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 from loadtests.controlplane import ControlPlane
@@ -79,8 +80,10 @@ class RealShop:
         await eventually(lambda: self.ready(app), 20)
 
     async def fail(self, app: str, count: int = 20) -> None:
-        """As the kubelet tells of failed liveness probes."""
+        """As the kubelet tells of failed liveness probes, once the pod is so old that a few can have failed."""
         meta = self.pods(app)[0]["metadata"]
+        created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
+        await eventually(lambda: _CLOCK.now() - created > 4, 20)
         now = stamp(_CLOCK.now())
         involved = {"kind": "Pod", "namespace": self.namespace, "name": meta["name"], "uid": meta["uid"]}
         event = {

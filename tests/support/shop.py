@@ -45,6 +45,13 @@ class Shop:
         target = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
         bind(self.cluster.api, "default", name, target)
         await eventually(lambda: self.pods(app)[0]["status"].get("phase") == "Running")
+        self._age(app)
+
+    def _age(self, app: str) -> None:
+        """As if the pod were ten minutes old: in less time its probe could not have failed so often."""
+        pod = self.pods(app)[0]
+        created = {"creationTimestamp": stamp(self.clock.now() - 600)}
+        self.cluster.store.replace(PODS, changed(pod, metadata={**pod["metadata"], **created}))
 
     def fail(self, app: str, count: int = 20) -> None:
         """As the kubelet tells of failed liveness probes."""

@@ -26,6 +26,7 @@ class _Involved(Struct, rename="camel", gc=False):
 
 class _Source(Struct, gc=False):
     component: str | None = None
+    host: str | None = None
 
 
 class _Series(Struct, rename="camel", gc=False):
@@ -48,6 +49,7 @@ class _Event(Struct, rename="camel", gc=False):
     event_time: Time | None = None
     series: _Series | None = None
     source: _Source | None = None
+    deprecated_source: _Source | None = None
     reporting_component: str | None = None
     reporting_controller: str | None = None
 
@@ -61,7 +63,8 @@ def decode_event(text: bytes | Raw) -> Event:
     meta = wire.metadata
     involved = wire.involved_object or wire.regarding or _Involved()
     first, last = _times(wire)
-    component = (wire.source.component if wire.source else None) or wire.reporting_component
+    source = wire.source or wire.deprecated_source or _Source()
+    component = source.component or wire.reporting_component
     reason = _short(wire.reason)
     return Event(
         uid=uid_of(meta),
@@ -79,6 +82,7 @@ def decode_event(text: bytes | Raw) -> Event:
         last=last,
         component=_short(component or wire.reporting_controller),
         involved_kind=_short(involved.kind),
+        host=_short(source.host),
     )
 
 

@@ -29,6 +29,7 @@ class WireContainer(Struct, rename="camel", gc=False):
     name: str
     resources: Raw = Raw(b"")
     liveness_probe: Raw = Raw(b"")
+    readiness_probe: Raw = Raw(b"")
     ports: list[WirePort] | None = None
     restart_policy: str | None = None
     restart_policy_rules: list[WireRestartRule] | None = None
@@ -108,8 +109,14 @@ class WireRunning(Struct, rename="camel", gc=False):
     started_at: Time | None = None
 
 
+class WireTerminated(Struct, rename="camel", gc=False):
+    reason: str | None = None
+    finished_at: Time | None = None
+
+
 class WireState(Struct, gc=False):
     running: WireRunning | None = None
+    terminated: WireTerminated | None = None
 
 
 class WireContainerStatus(Struct, rename="camel", gc=False):
@@ -119,6 +126,8 @@ class WireContainerStatus(Struct, rename="camel", gc=False):
     allocated_resources: Raw = Raw(b"")
     restart_count: int = 0
     state: WireState | None = None
+    last_state: WireState | None = None
+    ready: bool = False
     started: bool | None = None
     """False until the startup probe succeeded; liveness probes do not run before."""
 

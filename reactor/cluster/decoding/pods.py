@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -39,10 +40,30 @@ class _Probe(Struct, rename="camel", gc=False):
 _PROBE = msgspec.json.Decoder(_Probe)
 
 
+class _Check(Struct, rename="camel", gc=False):
+    """What a probe asks, without how often and how patiently."""
+
+    http_get: dict[str, Any] | None = None
+    tcp_socket: dict[str, Any] | None = None
+    grpc: dict[str, Any] | None = None
+    exec: dict[str, Any] | None = None
+
+
+_CHECKS = msgspec.json.Decoder(tuple[_Check, _Check])
+_NOT_BY_PROBE = frozenset({"OOMKilled", "ContainerCannotRun", "StartError", "ContainerStatusUnknown"})
+"""Reasons why a container ended that are not those of a container that was killed for its liveness probe."""
+
+
 def _decode_probe(text: bytes) -> Probe:
     """Zero means "not given", as for the API server."""
     found = _PROBE.decode(text)
     return Probe(found.period_seconds or 10.0, found.failure_threshold or 3, found.initial_delay_seconds or 0.0)
+
+
+def _same_check(text: bytes) -> bool:
+    """Whether two probes, as the JSON of both in a list, ask the same."""
+    first, second = _CHECKS.decode(text)
+    return first == second
 
 
 class PodDecoder:
@@ -53,6 +74,7 @@ class PodDecoder:
         self._requests = RequestsDecoder()
         self._constraints = ConstraintsDecoder()
         self._probes = Memo(_decode_probe)
+        self._same_checks = Memo(_same_check)
         self._tuples: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def decode(self, text: bytes | Raw) -> Pod:
@@ -114,7 +136,18 @@ class PodDecoder:
         if status is None:
             return Container(name, liveness)
         running = status.state.running if status.state and status.started is not False else None
-        return Container(name, liveness, status.restart_count, seconds(running.started_at) if running else None)
+        started = seconds(running.started_at) if running else None
+        if liveness is None:
+            return Container(name, None, status.restart_count, started)
+        unready = started is not None and not status.ready and self._checks_twice(container, path)
+        return Container(name, liveness, status.restart_count, started, _terminated(status), unready)
+
+    def _checks_twice(self, container: WireContainer, path: str) -> bool:
+        """Whether its readiness probe asks the same as its liveness probe."""
+        if not is_given(container.readiness_probe):
+            return False
+        both = b"[%b,%b]" % (bytes(container.liveness_probe), bytes(container.readiness_probe))
+        return self._same_checks.of(Raw(both), f"{path}.readinessProbe")
 
     def _shared(self, names: tuple[str, ...]) -> tuple[str, ...]:
         if not names:
@@ -122,6 +155,14 @@ class PodDecoder:
         if len(self._tuples) >= 16384:
             self._tuples.clear()
         return self._tuples.setdefault(names, names)
+
+
+def _terminated(status: WireContainerStatus) -> float | None:
+    for state in (status.state, status.last_state):
+        ended = state.terminated if state is not None else None
+        if ended is not None and ended.reason not in _NOT_BY_PROBE:
+            return seconds(ended.finished_at)
+    return None
 
 
 def _by_name(statuses: list[WireContainerStatus] | None) -> dict[str, WireContainerStatus]:

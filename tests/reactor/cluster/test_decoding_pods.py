@@ -373,3 +373,43 @@ def test_an_illegible_object_is_still_reported() -> None:
 )
 def test_the_group_that_a_pod_is_scheduled_with(sections: dict[str, Any], group: str) -> None:
     assert decode(Decoder(), **sections).group == group
+
+
+def ended(reason: str) -> dict[str, Any]:
+    return {"terminated": {"exitCode": 137, "reason": reason, "finishedAt": "2026-11-16T00:49:39Z"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "at"),
+    [
+        ({"lastState": ended("Error")}, START + 1),
+        ({"lastState": ended("Completed")}, START + 1),
+        ({"lastState": {}, "state": ended("Error")}, START + 1),
+        ({"lastState": ended("OOMKilled")}, None),
+        ({"lastState": ended("StartError")}, None),
+        ({}, None),
+    ],
+)
+def test_when_a_container_ended_as_by_a_failed_liveness_probe(status: dict[str, Any], at: float | None) -> None:
+    spec = {"containers": [container(livenessProbe={"periodSeconds": 5})]}
+    pod = decode(spec=spec, status={"containerStatuses": [{"name": "app", "restartCount": 1, **status}]})
+    assert pod.containers[0].terminated == at
+
+
+HTTP = {"httpGet": {"path": "/healthz", "port": 80}}
+
+
+@pytest.mark.parametrize(
+    ("readiness", "ready", "fails"),
+    [
+        ({**HTTP, "periodSeconds": 1}, False, True),
+        (HTTP, True, False),
+        ({"httpGet": {"path": "/readyz", "port": 80}}, False, False),
+        ({"tcpSocket": {"port": 80}}, False, False),
+        (None, False, False),
+    ],
+)
+def test_a_readiness_probe_that_asks_the_same_tells_of_liveness(readiness: Any, ready: bool, fails: bool) -> None:
+    spec = {"containers": [container(livenessProbe={**HTTP, "periodSeconds": 5}, readinessProbe=readiness)]}
+    running = {"name": "app", "ready": ready, "state": {"running": {"startedAt": "2026-11-16T00:49:39Z"}}}
+    assert decode(spec=spec, status={"containerStatuses": [running]}).containers[0].fails_readiness is fails

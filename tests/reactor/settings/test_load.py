@@ -118,7 +118,9 @@ def test_an_unknown_key_gets_the_nearest_known_one() -> None:
         "hapiness": "unknown key; did you mean happiness?",
         "happiness.treshold": "unknown key; did you mean threshold?",
         "happiness.half_life": "unknown key; did you mean halfLife?",
-        "happiness.zzz": "unknown key; known here: goodwill, halfLife, namespaces, threshold",
+        "happiness.zzz": (
+            "unknown key; known here: annotationBounds, goodwill, halfLife, namespaces, threshold, trustEvents"
+        ),
         "planner.name": "no planner 'stabel' is installed; did you mean stable?",
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def failures(history: ProbeHistory, now: float, uid: str = "u1") -> float:
 @pytest.fixture
 def history(make_pod: MakePod) -> ProbeHistory:
     history = ProbeHistory(FOREVER)
-    history.observe_pod(make_pod(started=1000.0, created=1000.0), 1000.0)
+    history.observe_pod(make_pod(started=1000.0, created=1000.0, period=1.0), 1000.0)
     return history
 
 
@@ -42,11 +43,12 @@ def test_recorded_events_and_counters_give_what_the_kubelet_did(kubelet_data: Pa
     history = ProbeHistory(FOREVER)
     truth = {"sick": 56, "web": 9, "hang": 3}
     uids: dict[str, str] = {}
+    names: dict[str, str] = {}
     for line in (kubelet_data / "events-liveness.json").read_text().splitlines():
         event = decode_event(json.dumps(json.loads(line)["object"]).encode())
         app = event.involved_name.split("-")[0]
         if app not in uids:
-            uids[app] = event.involved_uid
+            uids[app], names[app] = event.involved_uid, event.involved_name
             threshold = 1000 if app == "sick" else 3
             pod = make_pod(event.involved_uid, event.involved_name, started=event.last, threshold=threshold, period=1.0)
             history.observe_pod(pod, event.last)
@@ -59,7 +61,7 @@ def test_recorded_events_and_counters_give_what_the_kubelet_did(kubelet_data: Pa
     assert (web.failures_by_events, web.failures_by_kills) == (9, 3)
 
     counters = [
-        ProbeCounter("default", app, "srv", 0.0, float(number), now, uids[app]) for app, number in truth.items()
+        ProbeCounter("default", names[app], "srv", 0.0, float(number), now, uids[app]) for app, number in truth.items()
     ]
     history.observe_counters(counters, now)
     assert failures(history, now, uids["sick"]) == 56
@@ -301,3 +303,55 @@ def test_pods_without_a_liveness_probe_leave_no_trace(make_pod: MakePod, make_ev
     assert not history.observe_event(make_event(1, 1000.0), 1000.0, listed=False)
     assert history.evidence("u1", 1000.0) is None
     assert history.counts("u1", 1000.0).failures == 0
+
+
+def test_a_forged_count_adds_no_more_than_the_probe_can_have_failed(make_pod: MakePod, make_event: MakeEvent) -> None:
+    history = ProbeHistory(FOREVER)
+    history.observe_pod(make_pod(created=1000.0, started=1000.0, period=10.0), 1000.0)
+    assert history.observe_event(make_event(1_000_000, 1055.0), 1055.0, listed=False)
+    assert failures(history, 1055.0) == 6
+    for number in range(50):
+        text = f"Liveness probe failed: {number}"
+        forged = make_event(1000, 1056.0, name=f"web-1.{number}", uid=f"f{number}", message=text)
+        assert not history.observe_event(forged, 1056.0, listed=False)
+        errored = make_event(9, 1056.0, name=f"web-1.e{number}", uid=f"x{number}", message="Liveness probe errored")
+        assert not history.observe_event(errored, 1056.0, listed=False)
+    assert failures(history, 1056.0) == 6
+    assert history.observe_event(make_event(2_000_000, 1080.0, first=1055.0), 1080.0, listed=False)
+    assert failures(history, 1080.0) == 9
+
+
+def test_forged_kills_add_no_more_than_the_probe_can_have_failed(make_pod: MakePod, make_kill: MakeEvent) -> None:
+    history = ProbeHistory(FOREVER)
+    history.observe_pod(make_pod(created=1000.0, started=1000.0, period=10.0), 1000.0)
+    history.observe_event(make_kill(1000, 1025.0), 1025.0, listed=False)
+    assert failures(history, 1025.0) == 3
+
+
+def test_a_forged_count_weighs_no_more_than_all_probes_of_an_old_pod(make_pod: MakePod, make_event: MakeEvent) -> None:
+    history = ProbeHistory(300.0)
+    history.observe_pod(make_pod(created=0.0, started=0.0, period=10.0), 1e6)
+    history.observe_event(make_event(1_000_000, 1e6), 1e6, listed=False)
+    all_probes = 300.0 / math.log(2) / 10.0
+    assert failures(history, 1e6) <= all_probes + 1.01
+
+
+def test_an_event_of_another_node_or_a_counter_of_another_pod_does_not_count(
+    make_pod: MakePod, make_event: MakeEvent
+) -> None:
+    history = ProbeHistory(FOREVER)
+    history.observe_pod(replace(make_pod(created=0.0), node="n1"), 1000.0)
+    event = make_event(2, 1000.0)
+    assert not history.observe_event(replace(event, host="n2"), 1000.0, listed=False)
+    assert history.observe_event(replace(event, host="n1"), 1000.0, listed=False)
+    for namespace, pod in (("attacker", "web-1"), ("default", "other")):
+        forged = ProbeCounter(namespace, pod, "srv", 0.0, 900.0, 0.0, "u1")
+        assert history.observe_counters([forged], 1010.0) == set()
+    assert failures(history, 1010.0) == 2
+
+
+def test_failures_that_the_counters_show_are_told_apart(history: ProbeHistory, make_event: MakeEvent) -> None:
+    history.observe_event(make_event(3, 1010.0), 1010.0, listed=False)
+    assert history.counts("u1", 1010.0).counted == 0
+    history.observe_counters([counter(3.0)], 1020.0)
+    assert (failures(history, 1020.0), history.counts("u1", 1020.0).counted) == (3, 3)

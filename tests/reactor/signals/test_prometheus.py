@@ -333,3 +333,15 @@ def test_the_token_goes_nowhere_else(url: str) -> None:
 def test_a_token_needs_one_host_over_tls(file: Path | None, host: str) -> None:
     with pytest.raises(InputError, match="--prometheus-token-host"):
         PrometheusAccess(file, host)
+
+
+async def test_probe_counters_come_from_kubelet_jobs_alone(serve: Serve) -> None:
+    seen: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(request.query["query"])
+        return web.json_response(vector())
+
+    queries = Queries(**{**NO_QUERIES, "probes": Queries().probes})
+    await PrometheusSource().read(settings(await serve(answer), queries=queries, kubelet_jobs="kubelet|k3s"), {})
+    assert seen == ['prober_probe_total{probe_type="Liveness",job=~"kubelet|k3s",namespace!=""}']

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactor.cluster.records import Namespace, Pod
-from reactor.settings.model import Happiness
+from reactor.settings.model import AnnotationBounds, Happiness
 from reactor.signals.probe_counts import ProbeCounts, decay, spread
 from reactor.state.happiness import probability
 from reactor.state.thresholds import THRESHOLD_ANNOTATION, Threshold, ThresholdSource, threshold_of
@@ -64,8 +64,10 @@ def test_spread_is_the_sum_of_evenly_dated_probes() -> None:
 
 def test_threshold_by_level() -> None:
     settings = Happiness(threshold=0.8, namespaces={"default": 0.6})
-    assert threshold_of(pod("0.9"), namespace("0.7"), settings) == Threshold(0.9, ThresholdSource.POD_ANNOTATION)
-    assert threshold_of(pod(), namespace("0.7"), settings) == Threshold(0.7, ThresholdSource.NAMESPACE_ANNOTATION)
+    by_pod = Threshold(0.9, ThresholdSource.POD_ANNOTATION, by_settings=0.6)
+    assert threshold_of(pod("0.9"), namespace("0.7"), settings) == by_pod
+    by_namespace = Threshold(0.7, ThresholdSource.NAMESPACE_ANNOTATION, by_settings=0.6)
+    assert threshold_of(pod(), namespace("0.7"), settings) == by_namespace
     assert threshold_of(pod(), namespace(), settings) == Threshold(0.6, ThresholdSource.NAMESPACE_SETTINGS)
     assert threshold_of(pod(), None, Happiness()) == Threshold(0.9, ThresholdSource.GLOBAL)
 
@@ -81,6 +83,31 @@ def test_an_invalid_annotation_is_ignored_and_reported(text: str) -> None:
     assert "namespace annotation" in both.problem
 
 
-@pytest.mark.parametrize("text", ["0", "1", "0.5", "1e-3"])
+@pytest.mark.parametrize("text", ["0", "0.99", "0.5", "1e-3"])
 def test_valid_annotations(text: str) -> None:
-    assert threshold_of(pod(text), None, Happiness()) == Threshold(float(text), ThresholdSource.POD_ANNOTATION)
+    found = Threshold(float(text), ThresholdSource.POD_ANNOTATION, by_settings=0.9)
+    assert threshold_of(pod(text), None, Happiness()) == found
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", 0.95), ("0.2", 0.5), ("0.7", 0.7)])
+def test_an_annotation_out_of_bounds_is_clamped_and_reported(text: str, value: float) -> None:
+    settings = Happiness(annotation_bounds=AnnotationBounds(min=0.5, max=0.95))
+    for found in (threshold_of(pod(text), None, settings), threshold_of(pod(), namespace(text), settings)):
+        assert found.value == value
+        assert ("annotationBounds" in found.problem) == (float(text) != value)
+
+
+def test_bounds_in_the_wrong_order_are_refused() -> None:
+    with pytest.raises(ValueError, match="swap them"):
+        AnnotationBounds(min=0.9, max=0.1)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "probability", "alone"),
+    [("0.95", 0.92, True), ("0.95", 0.5, False), ("0.95", 0.97, False), ("0.5", 0.4, False), (None, 0.5, False)],
+)
+def test_only_an_annotation_that_is_stricter_than_the_settings_makes_unhappy_by_itself(
+    annotation: str | None, probability: float, alone: bool
+) -> None:
+    threshold = threshold_of(pod(annotation) if annotation else pod(), None, Happiness(threshold=0.9))
+    assert threshold.only_annotated(probability) is alone
