@@ -152,7 +152,6 @@ def wire(borders: Borders) -> Controller:
     work_queue = WorkQueue(clock)
     binding_queue = WorkQueue(clock)
     binder = Binder(borders.writer, clock)
-    executor = Executor(borders.writer, lambda: binder.backoffs)
     state = State(
         borders.kinds,
         clock,
@@ -166,6 +165,7 @@ def wire(borders: Borders) -> Controller:
     steering: Steering = NoSteering()
     if borders.hints is not None:
         steering = PolicySteering(borders.hints, state.hostname_of, lambda: settings().mode)
+    executor = Executor(borders.writer, lambda: binder.backoffs, borders.journal, steering)
     memory = DecisionMemory(Cooldowns(borders.lineage))
     recorder = Recorder(History(borders.store), events, instruments)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings, PlanningThread("planner"))
@@ -263,10 +263,12 @@ class LiveController:
         await self.controller.loop.run()
 
 
-async def _take_over(controller: Controller, _contents: JournalContents) -> None:
-    """Records what an earlier process left open as abandoned."""
+async def _take_over(controller: Controller, contents: JournalContents) -> None:
+    """Moves in the journal go on. Others in the store had not started, or their end was not stored."""
+    await controller.executor.resume(contents.moves)
     text = "the controller was restarted before the move ended"
-    abandoned = await controller.store.abandon_open_moves(controller.clock.now(), text)
+    resumed = {move.id for move in contents.moves}
+    abandoned = await controller.store.abandon_open_moves(controller.clock.now(), text, resumed)
     if abandoned:
         log.warning("moves of an earlier process recorded as abandoned", moves=abandoned)
 

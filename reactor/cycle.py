@@ -70,7 +70,9 @@ async def run_cycle(parts: CycleParts, trigger: Trigger, confirmed: Rematch | No
         except Exception:
             _record_best_effort(record)
             raise
-        return record()
+        known = record()
+        await parts.executor.forget_finished()
+        return known
 
 
 def _take_snapshot(parts: CycleParts, cycle: str, settings: Settings) -> tuple[Snapshot, tuple[Move, ...]]:
@@ -103,8 +105,8 @@ async def _plan_rematch(
 async def _execute(
     parts: CycleParts, cycle: str, eligibility: Eligibility, outcome: Outcome, executed: list[Move]
 ) -> None:
-    """In mode act the plan's moves are adopted and the first ones start; in the other modes no move starts, and without
-    a writable store nothing is evicted.
+    """Moves in flight go on. In mode act the plan's moves are adopted and the first ones start; in other modes what is
+    in flight is finished or taken back. Without a writable store nothing is started.
 
     Moves are added to `executed` as they change, so that a call that fails does not lose what the others did.
     """
@@ -115,15 +117,17 @@ async def _execute(
         parts.memory.cooldowns = parts.memory.cooldowns.after_plan(
             unhappy, rematch.plan_id, rematch.plan, snapshot.at, settings
         )
-    if settings.mode is not Mode.ACT:
-        executed += await executor.stop(snapshot.at, f"cancelled: mode is {settings.mode} now")
-        return
-    if rematch is not None:
-        executed += executor.adopt(rematch.plan, rematch.plan_id, snapshot)
-    waiting = any(not move.in_flight for move in executor.active_moves().moves)
-    if waiting and not await parts.recorder.store_planned_moves(cycle, executed, snapshot.at):
-        return
+    acting = settings.mode is Mode.ACT
     try:
+        await executor.proceed(snapshot.cluster, snapshot.at, settings, executed.append, stopping=not acting)
+        if not acting:
+            executed += await executor.stop(snapshot.at, f"cancelled: mode is {settings.mode} now")
+            return
+        if rematch is not None:
+            executed += executor.adopt(rematch.plan, rematch.plan_id, snapshot)
+        waiting = any(not move.in_flight for move in executor.active_moves().moves)
+        if waiting and not await parts.recorder.store_planned_moves(cycle, executed, snapshot.at):
+            return
         with parts.recorder.timed("execute"):
             await executor.start(_with_bindings(parts, eligibility), executed.append)
     finally:

@@ -61,6 +61,9 @@ class Loop:
         due = [self._stepped + triggers.evaluation_interval]
         if self._wait_ends is not None:
             due.append(self._wait_ends)
+        move_due = self._parts.executor.due_at(self._stepped)
+        if move_due is not None:
+            due.append(move_due)
         if self._interval_since is not None and triggers.rematch_interval > 0:
             due.append(self._interval_since + triggers.rematch_interval)
         return max(self._stepped + SHORTEST_PAUSE, min(due), self._retry_at)
@@ -99,5 +102,5 @@ class Loop:
     def _observe_reaction(self, outcome: Outcome, keys: Mapping[str, float]) -> None:
         now = self._clock.now()
         for move in outcome.moves:
-            if move.state is MoveState.EVICTED and move.pod.uid in keys:
+            if move.state in (MoveState.EVICTED, MoveState.SURGED) and move.pod.uid in keys:
                 self._instruments.reaction_seconds.observe(now - keys[move.pod.uid])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -165,10 +165,11 @@ class Store:
         """Plans of which at least one move was recorded: in mode act, not in mode observe."""
         return await self._count(select(func.count(tables.moves.c.plan_id.distinct())))
 
-    async def abandon_open_moves(self, at: float, text: str) -> int:
-        """Close the moves that an earlier process left open; return their number."""
+    async def abandon_open_moves(self, at: float, text: str, resumed: Collection[str] = ()) -> int:
+        """Close the moves that an earlier process left open, except those that are `resumed` (by id); return their
+        number."""
         await self.flush()
-        rows = await self.open_moves()
+        rows = [row for row in await self.open_moves() if row.id not in resumed]
         for row in rows:
             self.add_move(replace(row, state=ABANDONED, outcome=ABANDONED, ended=at, at=at, text=text))
         await self.flush()

@@ -152,6 +152,7 @@ SERVICES = Resource(
     "", "v1", "services", "Service", short_names=("svc",), categories=("all",), returns_deleted_object=True
 )
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints", short_names=("ep",))
+ENDPOINTSLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 PERSISTENTVOLUMECLAIMS = Resource(
     "",
     "v1",
@@ -285,6 +286,7 @@ STORED: tuple[Resource, ...] = (
     DEPLOYMENTS,
     REPLICASETS,
     STATEFULSETS,
+    ENDPOINTSLICES,
     HORIZONTALPODAUTOSCALERS,
     JOBS,
     LEASES,

@@ -30,6 +30,7 @@ from reactor.cluster.api import (
 )
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.records import Pod
+from reactor.cluster.surge_writes import SurgeWriter
 from reactor.errors import Forbidden, Unreachable
 
 _DEADLINE = 15.0
@@ -40,6 +41,8 @@ _UNCERTAIN = frozenset({502, 503, 504})
 _CONCURRENT_WRITES = 16
 T = TypeVar("T")
 _SEVERAL_PDBS = "more than one PodDisruptionBudget"
+
+BACKGROUND_ANNOTATION = "descheduler.alpha.kubernetes.io/request-evict-only"
 
 COMPONENT = "rematch"
 _EVENT_DEADLINE = 10.0
@@ -62,6 +65,8 @@ class Eviction(StrEnum):
     FAILED = "failed"
     UNKNOWN = "unknown"
     """No response, not even to the repeated requests; the watch will show the result."""
+    BACKGROUND = "background"
+    """Accepted, but its owner ends the pod later (`request-evict-only`, as by KubeVirt's live migration)."""
 
 
 class Binding(StrEnum):
@@ -110,6 +115,7 @@ class ClusterWriter:
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
+        self.surges = SurgeWriter(connection, clock)
 
     async def evict(self, pod: Pod) -> EvictionAnswer:
         body = {
@@ -119,14 +125,19 @@ class ClusterWriter:
             "deleteOptions": {"preconditions": {"uid": pod.uid}},
         }
         try:
-            response = await self._post(f"{_path(pod)}/eviction", body)
+            response, repeated = await self._post(f"{_path(pod)}/eviction", body)
+            answer = _eviction_result(response)
             if response.code == 409:
-                return await self._eviction_conflict(pod, status_of(response))
+                answer = await self._eviction_conflict(pod, status_of(response))
         except Forbidden as error:
             return EvictionAnswer(Eviction.FORBIDDEN, str(error))
         except Unreachable as error:
             return EvictionAnswer(Eviction.UNKNOWN, str(error))
-        return _eviction_result(response)
+        if repeated and answer.outcome in (Eviction.GONE, Eviction.REPLACED):
+            return EvictionAnswer(Eviction.ACCEPTED, f"the first answer was lost; now: {answer.message}")
+        if answer.outcome is Eviction.THROTTLED and BACKGROUND_ANNOTATION in pod.annotations:
+            return EvictionAnswer(Eviction.BACKGROUND, answer.message)
+        return answer
 
     async def bind(self, pod: Pod, node: str) -> BindingAnswer:
         body = {
@@ -136,7 +147,7 @@ class ClusterWriter:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         try:
-            response = await self._post(f"{_path(pod)}/binding", body)
+            response, _ = await self._post(f"{_path(pod)}/binding", body)
             if response.code == 409:
                 return await self._binding_conflict(pod, node, status_of(response))
         except Forbidden as error:
@@ -145,18 +156,19 @@ class ClusterWriter:
             return BindingAnswer(Binding.UNKNOWN, str(error))
         return _binding_result(response)
 
-    async def _post(self, path: str, body: Body) -> ApiResponse:
-        """The body has a UID precondition, so a repeated request cannot affect another pod."""
+    async def _post(self, path: str, body: Body) -> tuple[ApiResponse, bool]:
+        """The response, and whether an attempt before it may have been carried out. The body has a UID precondition, so
+        a repeated request cannot affect another pod."""
         request = ApiRequest("POST", path, body=body, deadline=_DEADLINE)
         for attempt in range(1, _ATTEMPTS):
             try:
                 response = await self._connection.send(request)
                 if response.code not in _UNCERTAIN:
-                    return response
+                    return response, attempt > 1
             except Unreachable:
                 pass
             await self._clock.sleep(_PAUSE * attempt)
-        return await self._connection.send(request)
+        return await self._connection.send(request), True
 
     async def _eviction_conflict(self, pod: Pod, status: Status) -> EvictionAnswer:
         current = await self._read(pod)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reactor.decision.eligibility import MANAGED, PROTECTED, Eligibility
+from reactor.decision.wait_reasons import Reason
 from reactor.planning.problem_builder import fits_now
 from reactor.state.moves import ActiveMoves, Move, Reservation
 
@@ -39,11 +40,12 @@ def choose_starts(moves: ActiveMoves, eligibility: Eligibility) -> Starts:
         if obsolete:
             skip.append((move, obsolete))
         elif len(begin) < free and move.workload not in busy:
-            blocker = _why_not_now(move, eligibility, reservations)
+            possible = _possible_way(move, eligibility)
+            blocker = _why_not_now(possible, eligibility, reservations)
             if blocker:
                 blocked.append((move, blocker))
             else:
-                begin.append(move)
+                begin.append(possible)
                 busy.add(move.workload)
                 if not move.dumps:
                     reservations.append(moves.reservation(move))
@@ -72,8 +74,19 @@ def why_obsolete(move: Move, eligibility: Eligibility) -> str:
     return ""
 
 
+def _possible_way(move: Move, eligibility: Eligibility) -> Move:
+    """By the planned strategy, or where that is impossible by now (not only for a while) by another one."""
+    pod = eligibility.snapshot.cluster.pods[move.pod.uid]
+    choice = eligibility.strategies.of(pod, move.strategy)
+    if move.dumps or choice.strategy is not None or choice.code is not Reason.NO_STRATEGY:
+        return move
+    other = eligibility.strategies.of(pod).strategy
+    return move if other is None else replace(move, strategy=other)
+
+
 def _why_not_now(move: Move, eligibility: Eligibility, reservations: Sequence[Reservation]) -> str:
-    """What other moves in flight may still change; empty when the move can start."""
+    """What other moves in flight may still change; empty when the move can start. A surge disrupts nothing, so a spent
+    PDB does not hold it up."""
     pod = eligibility.snapshot.cluster.pods[move.pod.uid]
     choice = eligibility.strategies.of(pod, move.strategy)
     if choice.strategy is None:

@@ -1,34 +1,94 @@
-"""Carries plans out: the only keeper of active moves, and the only caller of the strategies."""
+"""Carries plans out: the only keeper of active moves, and the only one who makes their calls.
+
+Each call is announced in the journal first (`move_states.ANNOUNCING`), then made, then answered. The pure functions of
+`move_states` say what comes next, so that a move that an earlier process began goes on like any other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from matching.plan import Plan, PlannedMove
+import msgspec
+import structlog
+
+from matching.plan import Plan
 from matching.problem import Strategy
 from reactor.cluster.records import Pod
+from reactor.cluster.surge_writes import DELETION_COST, LOWEST_COST, Answer, CallAnswer
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import ClusterWriter, gather_limited
 from reactor.decision.eligibility import Eligibility
+from reactor.decision.strategies import HASH_LABEL
+from reactor.errors import ClusterError
 from reactor.execution.choose_starts import choose_starts
-from reactor.execution.move_states import ended, planned, siblings
-from reactor.execution.strategies import MoveStrategy, strategies
+from reactor.execution.journal import Journal, JournalError, MemoryJournal
+from reactor.execution.move_states import (
+    Seen,
+    after_answer,
+    after_eviction,
+    answer_to_removal,
+    begun,
+    ended,
+    followed,
+    hint_is_due_to_go,
+    journal_entry,
+    journaled_siblings,
+    look,
+    next_step,
+    planned,
+    reference,
+    siblings,
+)
+from reactor.execution.steering import MOVE_LABEL, NoSteering, Steering
+from reactor.execution.strategies import may_pin, scaled_object, why_no_surge
 from reactor.settings.model import Settings
-from reactor.state.moves import ActiveMoves, Move, MoveState, dumping
+from reactor.state.moves import ANNOUNCING, ActiveMoves, Call, Move, MoveState, dumping
 from reactor.state.snapshot import Snapshot
+from reactor.state.steering import Way
+
+log = structlog.get_logger(__name__)
+
+LOOK_AGAIN = 1.0
+"""Seconds after which a surge is looked at again: endpoints are not watched, and refused calls are repeated."""
+_MAX_STEPS = 8
+"""Of one move in one cycle."""
+_SURGE_STATES = frozenset(
+    {
+        MoveState.SURGING,
+        MoveState.SURGED,
+        MoveState.RETIRING,
+        MoveState.RETIRED,
+        MoveState.UNDOING,
+        MoveState.UNDONE,
+    }
+)
+Announced = tuple[object, ...]
 
 
 class Executor:
-    def __init__(self, writer: ClusterWriter, binding_backoffs: Callable[[], Mapping[str, float]] = dict) -> None:
-        self._strategies = strategies(writer)
+    def __init__(
+        self,
+        writer: ClusterWriter,
+        binding_backoffs: Callable[[], Mapping[str, float]] = dict,
+        journal: Journal | None = None,
+        steering: Steering | None = None,
+    ) -> None:
+        self._writer = writer
         self._binding_backoffs = binding_backoffs
+        self._journal = journal or MemoryJournal()
+        self._steering = steering or NoSteering()
         self._starting: set[str] = set()
-        """By id: moves whose first call has no answer yet. Their room is taken."""
+        """By id: moves that are about to start. Their room is taken."""
         self._moves: dict[str, Move] = {}
         self._pods: dict[str, Pod] = {}
         self._siblings: dict[str, frozenset[str]] = {}
+        self._announced: dict[str, Announced] = {}
+        self._repeated: set[str] = set()
+        """Moves of which an earlier call may have been carried out although its answer is not known."""
+        self._finished: dict[str, Move] = {}
+        """Ended, and still in the journal."""
         self._last_end = float("-inf")
 
     @property
@@ -37,8 +97,13 @@ class Executor:
 
     def drop_all(self) -> None:
         """This process does not lead any more: the moves are another one's now."""
-        for kept in (self._moves, self._pods, self._siblings):
+        for kept in (self._moves, self._pods, self._siblings, self._announced, self._repeated, self._finished):
             kept.clear()
+
+    def due_at(self, now: float) -> float | None:
+        """When a move is to be looked at again if no signal comes before."""
+        surging = any(move.state in _SURGE_STATES or move.state in ANNOUNCING for move in self._moves.values())
+        return now + LOOK_AGAIN if surging or self._finished else None
 
     def active_moves(self) -> ActiveMoves:
         return ActiveMoves(tuple(self._moves.values()), dict(self._pods), self._binding_backoffs(), self._last_end)
@@ -48,6 +113,20 @@ class Executor:
         seen = tuple(after for _, after in self._followed(view, view.at, settings) if after.active)
         return replace(self.active_moves(), moves=seen)
 
+    async def resume(self, moves: Iterable[Move]) -> None:
+        """Take over what an earlier process or leader has journaled. Each move goes on where its entry says; its calls
+        are repeated, which is harmless. Hints of other moves are removed."""
+        for move in moves:
+            taken = replace(move, acknowledged=())
+            self._moves[move.id] = taken
+            self._announced[move.id] = _announcement(taken)
+            self._repeated.add(move.id)
+            log.warning("move of an earlier process resumed", move=move.id, pod=move.pod.key, state=move.state)
+        try:
+            await self._steering.withdraw_others(tuple(self._moves))
+        except ClusterError as error:
+            log.warning("hints of an earlier process could not be removed", error=str(error))
+
     def adopt(self, plan: Plan, plan_id: str, snapshot: Snapshot) -> list[Move]:
         """Take over the plan's moves of running pods; `start` starts them when they are possible. Dumped pods go
         first: the others may need the room."""
@@ -56,39 +135,47 @@ class Executor:
             pod = snapshot.cluster.pods.get(move.uid)
             if move.source is None or pod is None:
                 continue
-            reason = self._strategy(move).reason
-            adopted.append(planned(plan_id, move, pod, snapshot.cluster, reason))
+            adopted.append(planned(plan_id, move, pod, snapshot.cluster))
             self._pods[adopted[-1].id] = pod
         self._moves.update({move.id: move for move in adopted})
         return adopted
 
     def follow(self, view: ClusterView, now: float, settings: Settings) -> list[Move]:
-        """Update every move from what the cluster shows; returns the moves that changed their state."""
+        """Update every move from what the watches show; returns the moves that changed their state."""
         changed = []
         for move, after in list(self._followed(view, now, settings)):
+            self._remember_pod(move, view)
             self._update(after)
             if after.state is not move.state:
                 changed.append(after)
         return changed
 
     def _followed(self, view: ClusterView, now: float, settings: Settings) -> Iterator[tuple[Move, Move]]:
-        """Each move as it was and as the view shows it. A move whose eviction is not answered yet counts as evicted:
-        its replacement may be there before the answer."""
+        """Each move as it was and as the view shows it. A move that is about to start holds its room already."""
         taken = {move.replacement for move in self._moves.values() if move.replacement is not None}
         for move in self._moves.values():
-            excluded = taken | self._siblings.get(move.id, frozenset())
-            evicting = move.id in self._starting and not move.dumps
-            known = replace(move, state=MoveState.EVICTED) if evicting else move
-            after = self._strategy(move).follow(known, view, now, settings.execution, excluded)
+            if move.state is MoveState.PLANNED:
+                yield move, replace(move, state=MoveState.EVICTING) if move.id in self._starting else move
+                continue
+            excluded = self._excluded(move, view) | (taken - {move.replacement})
+            after = followed(move, view, now, settings.execution, excluded)
             if after.replacement is not None:
                 taken.add(after.replacement)
             yield move, after
 
     async def stop(self, now: float, reason: str) -> list[Move]:
         """Give up what has not started; moves in flight are still followed. Returns the moves that were given up."""
-        moves = list(self._moves.values())
-        undone = [await self._strategy(move).undo(move, now, reason) for move in moves]
-        return [self._update(after) for before, after in zip(moves, undone, strict=True) if after is not before]
+        waiting = [move for move in self._moves.values() if move.state is MoveState.PLANNED]
+        return [self._update(ended(move, MoveState.SKIPPED, now, reason)) for move in waiting]
+
+    async def proceed(
+        self, view: ClusterView, now: float, settings: Settings, changed: Callable[[Move], None], *, stopping: bool
+    ) -> None:
+        """Make the calls that are due of the moves in flight. With `stopping` they are finished or taken back."""
+        flying = [move for move in self._moves.values() if move.in_flight]
+        await gather_limited(
+            [partial(self._proceed, move, view, now, settings, changed, stopping=stopping) for move in flying]
+        )
 
     async def start(self, eligibility: Eligibility, changed: Callable[[Move], None]) -> None:
         """Start the planned moves that are possible now. `changed` gets each move that changes its state, at once.
@@ -101,27 +188,258 @@ class Executor:
         for move, reason in starts.skip:
             changed(self._update(ended(move, MoveState.SKIPPED, snapshot.at, reason)))
         try:
-            await gather_limited([partial(self._start, move, snapshot, changed) for move in starts.begin])
+            await gather_limited([partial(self._start, move, eligibility, changed) for move in starts.begin])
         finally:
             self._starting.difference_update(move.id for move in starts.begin)
 
-    async def _start(self, move: Move, snapshot: Snapshot, changed: Callable[[Move], None]) -> None:
-        """The result is kept at once: a failure of another call must not lose it."""
-        pod = snapshot.cluster.pods[move.pod.uid]
-        self._siblings[move.id] = siblings(pod, snapshot.cluster)
-        changed(self._update(await self._strategy(move).start(move, pod, snapshot.at)))
+    async def forget_finished(self) -> None:
+        """Remove hints and journal entries of moves that have ended and are recorded. What fails is tried again in the
+        next cycle, or by the next process."""
+        for move in list(self._finished.values()):
+            try:
+                if move.hinted:
+                    await self._steering.withdraw((move.id,))
+                await self._journal.remove(move.id)
+            except (ClusterError, JournalError) as error:
+                log.warning("journal entry not removed", move=move.id, error=str(error))
+            else:
+                del self._finished[move.id]
 
-    def _strategy(self, move: Move | PlannedMove) -> MoveStrategy:
-        """A strategy that cannot be carried out yet falls back to an eviction."""
-        return self._strategies.get(move.strategy, self._strategies[Strategy.EVICT])
+    async def _start(self, move: Move, eligibility: Eligibility, changed: Callable[[Move], None]) -> None:
+        """The result is kept at once: a failure of another call must not lose it."""
+        snapshot, settings = eligibility.snapshot, eligibility.settings
+        pod = snapshot.cluster.pods[move.pod.uid]
+        first, hindrance = await self._begin(move, pod, snapshot, settings)
+        if first is None:
+            changed(self._update(ended(move, MoveState.SKIPPED, snapshot.at, hindrance)))
+            return
+        self._siblings[move.id] = siblings(pod, snapshot.cluster)
+        if not await self._announce(first):
+            text = "the move could not be written to the journal"
+            self._announced.setdefault(move.id, _announcement(first))
+            changed(self._update(ended(move, MoveState.SKIPPED, snapshot.at, text)))
+            return
+        self._update(first)
+        await self._proceed(first, snapshot.cluster, snapshot.at, settings, changed, stopping=False)
+
+    async def _begin(self, move: Move, pod: Pod, snapshot: Snapshot, settings: Settings) -> tuple[Move | None, str]:
+        """The move in its first announcing state, or why it cannot start."""
+        view, now = snapshot.cluster, snapshot.at
+        move = replace(move, hinted=self._steers(pod, settings))
+        scaled = scaled_object(pod, view)
+        if not move.strategy.surges or scaled is None:
+            return begun(replace(move, strategy=Strategy.EVICT), view, now, None, None), ""
+        try:
+            owner = await self._writer.surges.read_owner(reference(scaled), pod.namespace)
+        except ClusterError as error:
+            return None, f"its owner could not be read: {error}"
+        hindrance = why_no_surge(pod, view, owner)
+        return (None, hindrance) if hindrance else (begun(move, view, now, scaled, owner), "")
+
+    async def _proceed(
+        self,
+        move: Move,
+        view: ClusterView,
+        now: float,
+        settings: Settings,
+        changed: Callable[[Move], None],
+        *,
+        stopping: bool,
+    ) -> None:
+        """Steps of one move until it waits, ends, or a call has to be repeated later."""
+        before = move.state
+        try:
+            for _ in range(_MAX_STEPS):
+                seen = await self._look(move, view, now, settings, stopping=stopping)
+                move = await self._withdraw_hint(move, seen)
+                step = next_step(move, seen)
+                if step.call is None:
+                    settled = step.move.state is move.state
+                    move = self._update(step.move)
+                    if settled or not move.in_flight:
+                        break
+                    continue
+                if not await self._announce(step.move):
+                    break
+                self._update(step.move)
+                after = await self._call(step.call, step.move, seen, now)
+                waits = after == step.move
+                move = self._update(after)
+                if waits or not move.in_flight:
+                    break
+        except ClusterError as error:
+            log.warning("a move could not be looked at", move=move.id, pod=move.pod.key, error=str(error))
+        finally:
+            known = self._moves.get(move.id, move)
+            if known.state is not before:
+                changed(known)
+
+    async def _look(self, move: Move, view: ClusterView, now: float, settings: Settings, *, stopping: bool) -> Seen:
+        """What the watches show, and what has to be read for it."""
+        seen = look(move, view, now, settings.execution, self._excluded(move, view))
+        seen = replace(seen, stopping=stopping)
+        if move.state not in _SURGE_STATES or move.scaled is None:
+            return seen
+        surges, old = self._writer.surges, seen.old
+        more = 1 if move.strategy is Strategy.SCALE_SURGE else 0
+        waiting = move.state in (MoveState.SURGED, MoveState.RETIRING)
+        if waiting and seen.wanted is not None and seen.wanted != move.replicas + more:
+            owner = await surges.read_owner(move.scaled, move.pod.namespace)
+            seen = replace(seen, wanted=None if owner is None else owner.replicas)
+        if waiting and seen.new is not None and seen.new.ready:
+            seen = replace(seen, new_served=await surges.services_of(seen.new))
+        if move.state is MoveState.SURGED and seen.new is None and move.owner is not None:
+            owner = await surges.read_owner(move.owner, move.pod.namespace)
+            seen = replace(seen, failure="" if owner is None else owner.failure)
+        if waiting and move.strategy is Strategy.RELEASE_SURGE and old is not None:
+            served = await surges.services_of(_labelled(old, dict(move.detached)))
+            seen = replace(seen, old_served=served)
+        pinned = may_pin(old, view, settings, self._steering.status)
+        return replace(seen, may_pin=pinned)
+
+    async def _withdraw_hint(self, move: Move, seen: Seen) -> Move:
+        """A hint that cannot be removed now does not hold up the move."""
+        if not hint_is_due_to_go(move, seen):
+            return move
+        if seen.new is not None and seen.new.labels.get(MOVE_LABEL) != move.id:
+            self._steering.doubt()
+        try:
+            await self._steering.withdraw((move.id,))
+        except ClusterError as error:
+            log.warning("hint not removed", move=move.id, error=str(error))
+            return move
+        return self._update(replace(move, hinted=False))
+
+    async def _announce(self, move: Move) -> bool:
+        """Journal the state, and what is needed to take it back, before its first call. False: do not call."""
+        announcement = _announcement(move)
+        if move.state not in ANNOUNCING or self._announced.get(move.id) == announcement:
+            return True
+        try:
+            await self._journal.write(journal_entry(move))
+        except JournalError as error:
+            log.warning("a move waits: it could not be journaled", move=move.id, state=move.state, error=str(error))
+            return False
+        self._announced[move.id] = announcement
+        self._finished.pop(move.id, None)
+        return True
+
+    async def _call(self, call: Call, move: Move, seen: Seen, now: float) -> Move:
+        repeated = move.id in self._repeated
+        if call is Call.EVICT:
+            assert seen.old is not None
+            evicted = await self._writer.evict(seen.old)
+            log.info("eviction", pod=move.pod.key, node=move.source, target=move.target, answer=evicted.outcome)
+            return after_eviction(move, evicted, now, repeated=repeated)
+        answer = await self._answer(call, move, seen)
+        log.info("call of a move", move=move.id, pod=move.pod.key, call=call, answer=answer.outcome)
+        if answer.outcome is Answer.LATER and call is not Call.HINT:
+            self._repeated.add(move.id)
+        return after_answer(move, call, answer.outcome, answer.message, now, repeated=repeated)
+
+    async def _answer(self, call: Call, move: Move, seen: Seen) -> CallAnswer:
+        if call is Call.HINT:
+            return await self._hint(move)
+        surges, old, new = self._writer.surges, seen.old, seen.new
+        if call in (Call.SCALE_UP, Call.SCALE_DOWN):
+            assert move.scaled is not None
+            up = call is Call.SCALE_UP
+            return await surges.scale(
+                move.scaled,
+                move.pod.namespace,
+                expected=move.replicas + (0 if up else 1),
+                wanted=move.replicas + (1 if up else 0),
+                generation=move.generation if up else None,
+            )
+        if call is Call.COST_NEW:
+            return await _cost(surges.patch_pod, new, LOWEST_COST)
+        if call is Call.CLEAR_COSTS:
+            return await self._clear_costs(move, seen)
+        if old is None:
+            return CallAnswer(Answer.GONE)
+        if call is Call.COST_OLD:
+            return await _cost(surges.patch_pod, old, LOWEST_COST)
+        if call is Call.REMOVE:
+            removed = await self._writer.evict(old)
+            return CallAnswer(answer_to_removal(removed), removed.message)
+        labels: dict[str, str | None] = {HASH_LABEL: None}
+        if call is Call.DETACH:
+            labels = dict.fromkeys((key for key, _ in move.detached), None)
+        elif call is Call.TAKE_BACK:
+            labels = {HASH_LABEL: move.template_hash, **dict(move.detached)}
+        return await surges.patch_pod(old, labels=labels) if labels else CallAnswer(Answer.DONE)
+
+    async def _hint(self, move: Move) -> CallAnswer:
+        if not move.hinted:
+            return CallAnswer(Answer.DONE)
+        try:
+            await self._steering.hint(move, hard=move.hard)
+        except ClusterError as error:
+            return CallAnswer(Answer.LATER, str(error))
+        return CallAnswer(Answer.DONE)
+
+    async def _clear_costs(self, move: Move, seen: Seen) -> CallAnswer:
+        """The first answer that is not a success, if there is one."""
+        costs = ((move.old_cost, seen.old), (move.new_cost, seen.new))
+        answers = [
+            await _cost(self._writer.surges.patch_pod, pod, cost or None)
+            for cost, pod in costs
+            if cost is not None and pod is not None
+        ]
+        return next((answer for answer in answers if answer.outcome is not Answer.DONE), CallAnswer(Answer.DONE))
+
+    def _steers(self, pod: Pod, settings: Settings) -> bool:
+        return self._steering.status.way(pod, settings) is Way.POLICY
+
+    def _excluded(self, move: Move, view: ClusterView) -> frozenset[str]:
+        """Pods that are not the replacement: those that were there before, and replacements of other moves."""
+        before = self._siblings.get(move.id)
+        if before is None:
+            before = journaled_siblings(move, view)
+        others = (other for other in self._moves.values() if other.id != move.id)
+        return before | {other.replacement for other in others if other.replacement is not None}
+
+    def _remember_pod(self, move: Move, view: ClusterView) -> None:
+        """Of a resumed move: the pod that moves, or one of its owner's that has the same requests."""
+        if move.id in self._pods:
+            return
+        same = view.pods_of(move.owner.uid) if move.owner is not None else ()
+        found = view.pods.get(move.pod.uid) or next(iter(same), None)
+        if found is not None:
+            self._pods[move.id] = found
 
     def _update(self, move: Move) -> Move:
-        """Track an active move, forget an ended one."""
-        if move.active:
+        """Track an active move, forget an ended one. A move that is planned again leaves the journal, too."""
+        if move.id not in self._moves:
+            return move  # it was dropped meanwhile
+        again = move.state is MoveState.PLANNED and move.id in self._announced
+        if move.active and not again:
             self._moves[move.id] = move
             return move
-        for kept in (self._moves, self._pods, self._siblings):
+        if self._announced.pop(move.id, None) is not None:
+            self._finished[move.id] = self._moves[move.id]
+        self._repeated.discard(move.id)
+        self._siblings.pop(move.id, None)
+        if again:
+            self._moves[move.id] = move
+            return move
+        for kept in (self._moves, self._pods):
             kept.pop(move.id, None)
         if move.evicted is not None and move.ended is not None:
             self._last_end = move.ended
         return move
+
+
+def _announcement(move: Move) -> Announced:
+    """What of a move has to be in the journal before a call."""
+    return (move.state, move.hard, move.old_cost, move.new_cost, move.detached)
+
+
+def _labelled(pod: Pod, labels: Mapping[str, str]) -> Pod:
+    return msgspec.structs.replace(pod, labels={**pod.labels, **labels}) if labels else pod
+
+
+async def _cost(patch: Callable[..., Awaitable[CallAnswer]], pod: Pod | None, cost: str | None) -> CallAnswer:
+    if pod is None:
+        return CallAnswer(Answer.GONE)
+    return await patch(pod, annotations={DELETION_COST: cost})

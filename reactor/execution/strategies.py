@@ -1,64 +1,51 @@
-"""The ways of moving a pod. A problem names the strategy of each pod, a plan that of each move.
+"""Checks at the start of a surge, and whether its second try may be a hard hint.
 
-To add one: a value of `matching.problem.Strategy`, a class here, and its choice in `planning/problem_builder.py`.
+`reactor.decision.strategies` chooses the strategy of a pod from what the watches show. A surge changes its owner, so
+that is read once more before the first call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Protocol
-
-import structlog
-
-from matching.problem import Strategy
-from reactor.cluster.records import Pod
+from reactor.cluster.records import Pod, Workload
+from reactor.cluster.surge_writes import OwnerNow
 from reactor.cluster.view import ClusterView
-from reactor.cluster.writes import ClusterWriter
-from reactor.execution.move_states import after_eviction, ended, followed
-from reactor.settings.model import Execution
-from reactor.state.moves import Move, MoveState
+from reactor.settings.model import Settings
+from reactor.state.steering import SteeringStatus, Way
 
-log = structlog.get_logger(__name__)
-
-
-class MoveStrategy(Protocol):
-    """Each step takes a move and returns it in its next state. `reason` says why a pod is moved in this way."""
-
-    reason: str
-
-    async def start(self, move: Move, pod: Pod, now: float) -> Move:
-        """Start a planned move of this pod."""
-        ...
-
-    def follow(self, move: Move, view: ClusterView, now: float, settings: Execution, excluded: Collection[str]) -> Move:
-        """Bring a move up to what the cluster shows; the pods `excluded` (by UID) are not its replacement."""
-        ...
-
-    async def undo(self, move: Move, now: float, reason: str) -> Move:
-        """Give the move up as far as that is possible."""
-        ...
+_AUTOSCALER_LABEL = "karpenter.sh/"
+_AUTOSCALER_TAINT = "ClusterAutoscaler"
 
 
-class Evict:
-    """Eviction API with a UID precondition. The owner creates the replacement, our binder binds it."""
-
-    reason = "moved by eviction: its controller creates the replacement"
-
-    def __init__(self, writer: ClusterWriter) -> None:
-        self._writer = writer
-
-    async def start(self, move: Move, pod: Pod, now: float) -> Move:
-        answer = await self._writer.evict(pod)
-        log.info("eviction", pod=pod.key, node=pod.node, target=move.target, answer=answer.outcome)
-        return after_eviction(move, answer, now)
-
-    def follow(self, move: Move, view: ClusterView, now: float, settings: Execution, excluded: Collection[str]) -> Move:
-        return followed(move, view, now, settings, excluded)
-
-    async def undo(self, move: Move, now: float, reason: str) -> Move:
-        """An eviction cannot be taken back: a move in flight is followed to its end."""
-        return move if move.in_flight else ended(move, MoveState.SKIPPED, now, reason)
+def scaled_object(pod: Pod, view: ClusterView) -> Workload | None:
+    """The object whose `replicas` count: the Deployment of the pod's ReplicaSet, or a ReplicaSet without one."""
+    workload = view.workload_of(pod)
+    return workload if workload is not None and workload.kind in ("Deployment", "ReplicaSet") else None
 
 
-def strategies(writer: ClusterWriter) -> Mapping[Strategy, MoveStrategy]:
-    return {Strategy.EVICT: Evict(writer)}
+def why_no_surge(pod: Pod, view: ClusterView, owner: OwnerNow | None) -> str:
+    """Why a surge cannot start now; empty when it can. `owner` is the scaled object as the API server has it.
+
+    A hint is meant for one pod, so nothing else may be making pods of this owner.
+    """
+    replica_set = view.workloads.get(pod.owner.uid) if pod.owner is not None else None
+    if replica_set is None or owner is None:
+        return "its owner is gone"
+    if owner.paused:
+        return "its Deployment is paused"
+    existing = sum(each.active for each in view.pods_of(replica_set.uid))
+    if not owner.settled or not existing == replica_set.replicas == owner.replicas:
+        return "its owner is rolled out or scaled right now"
+    return ""
+
+
+def may_pin(pod: Pod | None, view: ClusterView, settings: Settings, steering: SteeringStatus) -> bool:
+    """A nodeSelector for life: not with DoNotSchedule spread, which then counts one node only, and beside a node
+    autoscaler only where the settings allow it."""
+    if pod is None or pod.rules.spread or steering.way(pod, settings) is not Way.POLICY:
+        return False
+    autoscaled = any(
+        any(label.startswith(_AUTOSCALER_LABEL) for label in node.labels)
+        or any(_AUTOSCALER_TAINT in taint.key for taint in node.taints)
+        for node in view.nodes.values()
+    )
+    return settings.placement.pins_beside_autoscaler or not autoscaled

@@ -134,6 +134,11 @@ def move_event(move: Move, snapshot: Snapshot) -> Announcement | None:
         return pod_event(
             move.pod, "Moving", f"evicted from {move.source} to move to {move.target} (plan {move.plan_id})"
         )
+    if move.state is MoveState.SURGED and move.replacement is None:
+        text = f"a replacement is started on {move.target} before this pod on {move.source} ends (plan {move.plan_id})"
+        return pod_event(move.pod, "Moving", text)
+    if move.state is MoveState.UNDONE:
+        return pod_event(move.pod, "MoveUndone", move.outcome, warning=True)
     if move.state is MoveState.DONE and move.dumps:
         return pod_event(move.pod, "Dumped", f"{move.outcome} (plan {move.plan_id})", warning=True)
     if move.state is MoveState.DONE:

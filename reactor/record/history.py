@@ -129,7 +129,7 @@ def _move_row(cycle: str, move: Move, at: float) -> MoveRow:
         from_node=move.source,
         to_node=move.target,
         state=move.state,
-        started=move.evicted if move.evicted is not None else at,
+        started=next((time for time in (move.began, move.evicted) if time is not None), at),
         evicted=move.evicted,
         bound=move.bound,
         ready=move.ended if move.state is MoveState.DONE else None,

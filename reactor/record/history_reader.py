@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from reactor.errors import format_errors
-from reactor.state.moves import NO_NODE, MoveState
+from reactor.state.moves import IN_FLIGHT, NO_NODE, MoveState
 from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
 from storage.store import Store
 
@@ -40,10 +40,8 @@ class MoveProgress(StrEnum):
 
 
 _PROGRESS: dict[str, MoveProgress] = {
+    **dict.fromkeys(IN_FLIGHT, MoveProgress.RUNNING),
     MoveState.PLANNED: MoveProgress.PLANNED,
-    MoveState.EVICTED: MoveProgress.RUNNING,
-    MoveState.BOUND: MoveProgress.RUNNING,
-    MoveState.LATE: MoveProgress.RUNNING,
     MoveState.DONE: MoveProgress.DONE,
     MoveState.SKIPPED: MoveProgress.SKIPPED,
 }

@@ -128,8 +128,9 @@ class Recorder:
             landing = self.landings.observe(move, snapshot)
             if landing is not None:
                 self._instruments.landings.labels(landing).inc()
-            if move.state is MoveState.DONE and move.evicted is not None and not move.dumps:
-                self._instruments.move_seconds.observe(move.ended - move.evicted)
+            began = move.evicted if move.began is None else move.began
+            if move.state is MoveState.DONE and began is not None and not move.dumps:
+                self._instruments.move_seconds.observe(move.ended - began)
         event = move_event(move, snapshot)
         if event is not None:
             self._events.add(event)

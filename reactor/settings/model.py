@@ -238,6 +238,8 @@ class Execution(_Section):
     """A replacement that is not Ready after this time stops all further moves until it is Ready or gone."""
     reservation: PositiveSeconds = 120.0
     """How long the planned node is reserved for the replacement."""
+    drain_delay: Seconds = 5.0
+    """Release surge: how long the old pod goes on after it is no endpoint of a Service any more, before it is ended."""
     allow_local_data: bool = False
     """Move pods with emptyDir or hostPath volumes; their data is lost. Not with generic ephemeral volumes."""
 

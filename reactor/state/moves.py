@@ -18,10 +18,24 @@ NO_NODE = "<none>"
 
 class MoveState(StrEnum):
     PLANNED = "planned"
+    EVICTING = "evicting"
+    """The eviction is announced in the journal: it may have been sent."""
     EVICTED = "evicted"
     BOUND = "bound"
     LATE = "late"
     """The replacement was not Ready by its deadline. No other move starts until it is Ready or gone."""
+    SURGING = "surging"
+    """The hint and one replica more (or the release of the old pod) are announced."""
+    SURGED = "surged"
+    """The owner makes the replacement; the old pod runs on."""
+    RETIRING = "retiring"
+    """The replacement is available; what ends the old pod is announced."""
+    RETIRED = "retired"
+    """The old pod is told to end."""
+    UNDOING = "undoing"
+    """What takes the surge back is announced."""
+    UNDONE = "undone"
+    """Taken back; the owner ends the pod that is too many."""
     DONE = "done"
     SKIPPED = "skipped"
     FAILED = "failed"
@@ -29,7 +43,32 @@ class MoveState(StrEnum):
 
 
 ENDED = frozenset({MoveState.DONE, MoveState.SKIPPED, MoveState.FAILED, MoveState.ABANDONED})
-IN_FLIGHT = frozenset({MoveState.EVICTED, MoveState.BOUND, MoveState.LATE})
+IN_FLIGHT = frozenset(MoveState) - ENDED - {MoveState.PLANNED}
+ANNOUNCING = frozenset({MoveState.EVICTING, MoveState.SURGING, MoveState.RETIRING, MoveState.UNDOING})
+"""States that are journaled before their first call. The others follow from an answer or from the cluster."""
+MOVE_VERSION = 1
+"""Of the fields of a move. A field that is added has a default, so that the version before reads a newer entry."""
+
+
+class Call(StrEnum):
+    """What a move may write to the cluster. Repeating one is harmless."""
+
+    HINT = "hint"
+    EVICT = "evict"
+    SCALE_UP = "scaleUp"
+    SCALE_DOWN = "scaleDown"
+    RELEASE = "release"
+    """Take the label off the old pod by which its ReplicaSet holds it."""
+    TAKE_BACK = "takeBack"
+    """Put the labels back."""
+    DETACH = "detach"
+    """Take labels off the old pod by which Services and PDBs select it."""
+    REMOVE = "remove"
+    """Evict the old pod after it was released."""
+    COST_OLD = "costOld"
+    """Make the old pod the one that its ReplicaSet deletes."""
+    COST_NEW = "costNew"
+    CLEAR_COSTS = "clearCosts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +111,41 @@ class Move:
     """UID of the pod that the owner created instead."""
     replacement_key: str = ""
     outcome: str = ""
+    version: int = MOVE_VERSION
+    began: float | None = None
+    """When the first call was announced; deadlines count from here."""
+    scaled: Owner | None = None
+    """The object whose `replicas` a scale surge changes: the Deployment, or the ReplicaSet that has none."""
+    replicas: int = 0
+    """The owner's wish when the surge began."""
+    generation: int = 0
+    """Of `scaled` when the surge began: unchanged, nothing was written yet."""
+    min_ready: float = 0.0
+    """minReadySeconds of the owner."""
+    hard: bool = False
+    """The hint is a nodeSelector: the second try, after the replacement came back to the source."""
+    came_back: bool = False
+    """The replacement landed on the source."""
+    siblings: tuple[str, ...] = ()
+    """Ends of the UIDs of the owner's pods when the move began. Empty when there were too many."""
+    newest: float | None = None
+    """Creation time of the newest of them, for when there were too many."""
+    detached: tuple[tuple[str, str], ...] = ()
+    """Labels that are taken off the old pod so that no Service selects it."""
+    old_cost: str | None = None
+    """The pod-deletion-cost that the old pod had before ours, empty without one; None: it has none of ours."""
+    new_cost: str | None = None
+    """The same of the replacement."""
+    acknowledged: tuple[Call, ...] = ()
+    """Calls of this state that have succeeded. After a restart all are repeated."""
+    hinted: bool = False
+    """There may be a hint for it."""
+    ready: float | None = None
+    """Since when the replacement is seen Ready."""
+    drained: float | None = None
+    """When the old pod was seen to be no endpoint any more."""
+    settling: float | None = None
+    """When the last call of RETIRING or UNDOING succeeded."""
 
     @property
     def active(self) -> bool:
@@ -88,9 +162,10 @@ class Move:
 
     def reserves(self, now: float, settings: Execution) -> bool:
         """Whether the target is reserved for the replacement: from the eviction until it is bound or time is up."""
-        if self.bound is not None or not self.in_flight:
+        if self.bound is not None or not self.in_flight or self.state in (MoveState.UNDOING, MoveState.UNDONE):
             return False
-        return self.evicted is None or now < self.evicted + settings.reservation
+        since = self.evicted if self.began is None else self.began
+        return since is None or now < since + settings.reservation
 
 
 def dumping(unplaced: Unplaced) -> PlannedMove:
@@ -127,7 +202,8 @@ class ActiveMoves:
         return Reservation(move, self.pods[move.id])
 
     def reservations(self, now: float, settings: Execution) -> list[Reservation]:
-        return [self.reservation(move) for move in self.moves if move.reserves(now, settings)]
+        """Of a move that an earlier process began nothing is reserved until one of its pods was seen."""
+        return [self.reservation(move) for move in self.moves if move.id in self.pods and move.reserves(now, settings)]
 
     @property
     def halted(self) -> str:

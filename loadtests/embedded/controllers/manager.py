@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 
 from loadtests.embedded.controllers.deployment import DeploymentController
 from loadtests.embedded.controllers.disruption import DisruptionController
+from loadtests.embedded.controllers.endpoint_slices import EndpointSliceController
 from loadtests.embedded.controllers.garbage import GarbageCollector, NamespaceController, PodCollector
 from loadtests.embedded.controllers.node_taints import NodeTaintController
 from loadtests.embedded.controllers.replicaset import ReplicaSetController
@@ -21,6 +22,7 @@ class Controllers:
             DeploymentController(api, owners).queue.run,
             ReplicaSetController(api, owners).queue.run,
             DisruptionController(api).queue.run,
+            EndpointSliceController(api).queue.run,
             GarbageCollector(api, owners).queue.run,
             NamespaceController(api).queue.run,
             PodCollector(api).queue.run,

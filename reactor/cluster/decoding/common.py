@@ -25,6 +25,7 @@ KEPT_PREFIXES = (
     "descheduler.alpha.kubernetes.io/",
     "kubernetes.io/config.mirror",
     "scheduling.k8s.io/group-name",
+    "controller.kubernetes.io/pod-deletion-cost",
 )
 """Annotations that Rematch reads. All others are dropped, last-applied configurations above all."""
 

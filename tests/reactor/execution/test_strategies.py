@@ -1,56 +1,56 @@
-"""How moves are carried out: each strategy starts, follows and undoes them."""
+"""Whether a surge can start now, and whether its second try may be a hard hint."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from matching.problem import Strategy
-from reactor.cluster.writes import Eviction, EvictionAnswer
-from reactor.execution.move_states import STATE_AFTER_EVICTION
-from reactor.execution.strategies import Evict, strategies
-from reactor.settings.model import Execution
-from reactor.state.moves import MoveState
-from tests.support.clock import NOW
-from tests.support.cluster import make_node, make_pod, make_view
-from tests.support.moves import make_move
-from tests.support.writer import FakeWriter
+from matching.problem import Rules, Spread
+from reactor.cluster.surge_writes import OwnerNow
+from reactor.execution.strategies import may_pin, why_no_surge
+from reactor.state.steering import SteeringStatus
+from tests.support.cluster import make_node, make_pod, make_settings, make_view, make_workload
 
 WEB = make_pod("web-1")
+SETTLED = OwnerNow("1", 1, 1, settled=True)
+WORKS = SteeringStatus(policy_works=True)
 
 
-def test_every_strategy_of_the_matching_can_be_carried_out() -> None:
-    assert set(strategies(FakeWriter().writer)) == set(Strategy)
+def hindrance(owner: OwnerNow | None = SETTLED, **workload: Any) -> str:
+    assert WEB.owner is not None
+    view = make_view([WEB], [], workloads=[make_workload(WEB.owner, **workload)])
+    return why_no_surge(WEB, view, owner)
 
 
-def test_every_answer_of_the_eviction_api_has_a_state() -> None:
-    assert set(STATE_AFTER_EVICTION) == set(Eviction)
+def test_a_settled_owner_can_be_surged() -> None:
+    assert hindrance() == ""
 
 
-@pytest.mark.parametrize("outcome", list(Eviction))
-async def test_starting_a_move_evicts_the_pod(outcome: Eviction) -> None:
-    writer = FakeWriter()
-    writer.evictions["web-1"] = EvictionAnswer(outcome, "the answer", 7.0)
-
-    move = await Evict(writer.writer).start(make_move(WEB, "n2"), WEB, NOW)
-
-    assert writer.evicted == ["web-1"]
-    assert (move.state, move.answer, move.retry_after) == (STATE_AFTER_EVICTION[outcome], outcome, 7.0)
-    assert (move.ended is None) == move.active
-
-
-def test_following_a_move_brings_it_up_to_the_cluster() -> None:
-    ready = make_pod("web-2", node="n2")
-    view = make_view([ready], [make_node("n2")])
-    flying = make_move(WEB, "n2", "evicted", evicted=NOW)
-
-    move = Evict(FakeWriter().writer).follow(flying, view, NOW + 5, Execution(), {WEB.uid})
-
-    assert (move.state, move.replacement) == (MoveState.DONE, ready.uid)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"owner": None}, "gone"),
+        ({"owner": OwnerNow("1", 1, 1, settled=False)}, "scaled right now"),
+        ({"owner": OwnerNow("1", 1, 1, settled=True, paused=True)}, "paused"),
+        ({"owner": OwnerNow("1", 1, 2, settled=True)}, "scaled right now"),
+        ({"replicas": 2}, "scaled right now"),
+    ],
+)
+def test_a_surge_does_not_start_while_its_owner_changes(given: dict[str, Any], said: str) -> None:
+    assert said in hindrance(**given)
 
 
-async def test_only_a_move_that_has_not_started_can_be_undone() -> None:
-    evict, flying = Evict(FakeWriter().writer), make_move(WEB, "n2", "evicted", evicted=NOW)
+def test_a_pod_is_pinned_neither_with_spread_nor_beside_an_autoscaler() -> None:
+    theirs = make_pod("web-1", scheduler_name="default-scheduler")
+    view = make_view([theirs], [make_node("n1")])
+    spread = make_pod("web-1", scheduler_name="default-scheduler", rules=Rules(spread=(Spread("zone"),)))
+    autoscaled = make_view([theirs], [make_node("n1", labels={"karpenter.sh/nodepool": "a"})])
+    pins = make_settings(placement={"pinsBesideAutoscaler": True})
 
-    assert await evict.undo(flying, NOW, "mode is observe now") is flying
-    undone = await evict.undo(make_move(WEB, "n2"), NOW, "mode is observe now")
-    assert (undone.state, undone.ended, undone.outcome) == (MoveState.SKIPPED, NOW, "mode is observe now")
+    assert may_pin(theirs, view, make_settings(), WORKS)
+    assert not may_pin(WEB, view, make_settings(), WORKS)
+    assert not may_pin(theirs, view, make_settings(), SteeringStatus())
+    assert not may_pin(spread, view, make_settings(), WORKS)
+    assert not may_pin(theirs, autoscaled, make_settings(), WORKS)
+    assert may_pin(theirs, autoscaled, pins, WORKS)

@@ -10,8 +10,9 @@ import pytest
 from matching.plan import PlannedMove
 from matching.problem import Strategy
 from reactor.cluster.records import Owner
+from reactor.cluster.surge_writes import OwnerNow
 from reactor.cluster.writes import Eviction, EvictionAnswer
-from reactor.execution.move_states import after_eviction, planned
+from reactor.execution.move_states import MAX_ENTRY, after_eviction, begun, journal_entry, planned
 from reactor.state.moves import Move, MoveState, PodRef
 from tests.support.clock import NOW
 from tests.support.cluster import make_node, make_owner, make_pod, make_view
@@ -47,13 +48,34 @@ def test_a_move_can_be_written_and_read_as_json(move: Move) -> None:
 
 def test_a_move_is_small_whatever_the_names_and_messages_are() -> None:
     name, uid = "n" * 253, "u" * 36
-    pod = make_pod(name, uid=uid, namespace="s" * 63, node=name, owner=make_owner(name, uid=uid))
+    owner = make_owner(name, uid=uid)
+    pod = make_pod(name, uid=uid, namespace="s" * 63, node=name, owner=owner)
+    pods = [make_pod(name, uid=f"{number:036}", namespace="s" * 63, owner=owner) for number in range(32)]
     planned_move = PlannedMove(pod.key, uid, name, name, 1, ("reason " * 100,) * 50)
-    move = planned("p" * 12, planned_move, pod, make_view([pod], [make_node(name)]), "reason " * 100)
+    view = make_view([pod, *pods[1:]], [make_node(name)])
+    move = planned("p" * 12, planned_move, pod, view)
     refused = after_eviction(move, EvictionAnswer(Eviction.FORBIDDEN, "message " * 1000), NOW)
-    replaced = replace(refused, evicted=NOW, bound=NOW, replacement=uid, replacement_key=pod.key)
+    begins = replace(refused, strategy=Strategy.SCALE_SURGE)
+    begins = begun(begins, view, NOW, view.workloads[uid], OwnerNow("1", 1, 32, settled=True))
+    full = replace(
+        begins, evicted=NOW, bound=NOW, ready=NOW, replacement=uid, replacement_key=pod.key, old_cost="-2147483647"
+    )
+    full = replace(full, new_cost="-2147483647", detached=(("k" * 140, "v" * 60),), drained=NOW, settling=NOW)
 
-    assert len(msgspec.json.encode(replaced)) < 4096
+    assert len(full.siblings) == 32
+    assert len(msgspec.json.encode(journal_entry(full))) < MAX_ENTRY
+
+
+def test_an_ordinary_move_is_journaled_as_it_is() -> None:
+    assert journal_entry(FULL) == FULL
+
+
+def test_a_version_that_does_not_know_a_field_yet_reads_the_others() -> None:
+    document = msgspec.json.decode(msgspec.json.encode(FULL)) | {"invented": "later"}
+    early = {field: value for field, value in document.items() if field not in ("version", "began", "hinted")}
+
+    assert msgspec.convert(document, Move, strict=False) == FULL
+    assert msgspec.convert(early, Move, strict=False) == FULL
 
 
 def test_the_key_names_the_pod_as_kubectl_does() -> None:

@@ -1,0 +1,338 @@
+"""Whole moves by surge, with the real ReplicaSet and Deployment controllers and with the embedded ones.
+
+The test is the scheduler and the kubelet: it binds new pods, lets them become Ready and ends those that are deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from loadtests.embedded.plain_client import STRATEGIC, PlainClient
+from matching.problem import Strategy
+from reactor.clock import SystemClock
+from reactor.cluster.connection import open_connection
+from reactor.cluster.kinds import Kind
+from reactor.cluster.reads import ClusterReader
+from reactor.cluster.records import Node, Pod, Workload
+from reactor.cluster.surge_writes import DELETION_COST
+from reactor.cluster.writes import ClusterWriter
+from reactor.execution.executor import Executor
+from reactor.execution.journal import MemoryJournal
+from reactor.settings.model import Settings
+from reactor.state.moves import Move, MoveState
+from reactor.state.snapshot import Snapshot
+from tests.contracts.conftest import Server
+from tests.support.cluster import make_eligibility, make_settings, make_snapshot
+from tests.support.lossy import Loss, LossyConnection
+from tests.support.moves import make_plan, plan_move
+
+APPS = "apis/apps/v1"
+SURGES = [Strategy.SCALE_SURGE, Strategy.RELEASE_SURGE]
+
+
+def surging(deadline: str) -> Settings:
+    execution = {"strategies": [*SURGES, "evict"], "drainDelay": 0, "readyDeadline": deadline}
+    return make_settings(mode="act", placement={"steering": "none"}, execution=execution)
+
+
+@dataclass
+class Lab:
+    """`place` is the node of the next pods; None leaves them pending. `ready` are nodes on which pods become Ready."""
+
+    api: PlainClient
+    connection: LossyConnection
+    nodes: tuple[str, str]
+    settings: Settings
+    place: str | None = None
+    ready: set[str] = field(default_factory=set)
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
+    changed: list[Move] = field(default_factory=list)
+    least_ready: int = 10**6
+
+    def __post_init__(self) -> None:
+        self.place = self.nodes[0]
+        self.ready = set(self.nodes)
+        self.reader = ClusterReader(self.connection)
+        self.restart()
+
+    def restart(self) -> None:
+        """As a new process: nothing is known but the journal."""
+        self.executor = Executor(ClusterWriter(self.connection, SystemClock()), journal=self.journal)
+
+    async def pods(self) -> list[Pod]:
+        listed = (await self.reader.list_all(Kind.PODS)).records
+        return [pod for pod in listed if isinstance(pod, Pod) and pod.namespace == self.api.namespace]
+
+    async def snapshot(self) -> Snapshot:
+        nodes = (await self.reader.list_all(Kind.NODES)).records
+        kinds = (Kind.REPLICA_SETS, Kind.DEPLOYMENTS)
+        workloads = [each for kind in kinds for each in (await self.reader.list_all(kind)).records]
+        return make_snapshot(
+            await self.pods(),
+            [node for node in nodes if isinstance(node, Node)],
+            now=SystemClock().now(),
+            workloads=[each for each in workloads if isinstance(each, Workload)],
+            moves=self.executor.active_moves(),
+        )
+
+    async def kubelet(self) -> None:
+        pods = await self.pods()
+        self.least_ready = min(self.least_ready, sum(pod.ready and pod.deleting is None for pod in pods))
+        for pod in pods:
+            path = self.api.here("pods", pod.name)
+            if pod.deleting is not None:
+                await self.api.delete(path, {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}})
+            elif pod.node is None and self.place is not None:
+                binding = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": self.place}}
+                await self.api.post(f"{path}/binding", binding)
+            elif pod.node in self.ready and not pod.ready:
+                condition = {"type": "Ready", "status": "True"}
+                status = {"phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}
+                patch = {"status": {**status, "conditions": [condition]}}
+                await self.api.patch(f"{path}/status", patch, STRATEGIC)
+
+    async def deploy(self, replicas: int, **spec: Any) -> None:
+        containers = [{"name": "c", "image": "lab/none:1"}]
+        template = {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": containers, "schedulerName": "nobody", "terminationGracePeriodSeconds": 1},
+        }
+        body = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template, **spec}
+        created = await self.api.post(
+            self.api.here("deployments", group=APPS), {"metadata": {"name": "web"}, "spec": body}
+        )
+        assert created.status == 201, created.body
+        service = {"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}
+        assert (await self.api.post(self.api.here("services"), service)).status == 201
+        await self.until(lambda pods: sum(pod.ready for pod in pods) == replicas)
+        await self.api.eventually(
+            lambda: self.api.get(self.api.here("deployments", "web", group=APPS)),
+            lambda found: found.body["status"].get("availableReplicas") == replicas,
+        )
+        self.least_ready = replicas
+
+    async def until(self, holds: Callable[[list[Pod]], bool]) -> None:
+        async with asyncio.timeout(30):
+            while not holds(await self.pods()):
+                await self.kubelet()
+                await asyncio.sleep(0.05)
+
+    async def begin(self, strategy: Strategy) -> Move:
+        """The first pod starts to move from the first node to the second."""
+        snapshot = await self.snapshot()
+        pod = min((pod for pod in snapshot.cluster.pods.values()), key=lambda each: each.name)
+        plan = make_plan(replace(plan_move(pod, self.nodes[1]), strategy=strategy))
+        (move,) = self.executor.adopt(plan, "plan", snapshot)
+        self.place = self.nodes[1]
+        snapshot = await self.snapshot()
+        await self.executor.start(make_eligibility(snapshot, self.settings), self.changed.append)
+        return move
+
+    async def cycle(self, *, stopping: bool = False) -> None:
+        snapshot = await self.snapshot()
+        self.changed += self.executor.follow(snapshot.cluster, snapshot.at, self.settings)
+        await self.executor.proceed(
+            snapshot.cluster, snapshot.at, self.settings, self.changed.append, stopping=stopping
+        )
+        await self.executor.forget_finished()
+
+    async def finish(self, **how: bool) -> Move:
+        async with asyncio.timeout(60):
+            while self.executor.busy:
+                await self.kubelet()
+                await self.cycle(**how)
+                await asyncio.sleep(0.05)
+        await self.until(lambda pods: all(pod.deleting is None and pod.ready for pod in pods))
+        return self.changed[-1]
+
+    async def replicas(self) -> int:
+        found = await self.api.get(self.api.here("deployments", "web", group=APPS))
+        return int(found.body["spec"]["replicas"])
+
+    async def is_clean(self, replicas: int) -> None:
+        """Nothing of ours is left, and the owner has what it wants."""
+        pods = await self.pods()
+        assert await self.replicas() == len(pods) == replicas
+        assert all(pod.owner is not None and pod.ready for pod in pods)
+        assert not any(DELETION_COST in pod.annotations for pod in pods)
+        assert self.journal.moves == {}
+
+
+@pytest.fixture
+async def lab(api: PlainClient, server: Server, node: str, tmp_path: Path) -> AsyncIterator[Lab]:
+    cluster = {"server": server.url} | ({"insecure-skip-tls-verify": True} if server.url.startswith("https") else {})
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "c", "user": {"token": server.token}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "current-context": "c",
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    other = f"{node}-b"
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+    assert (await api.post("/api/v1/nodes", {"metadata": {"name": other}, "status": status})).status == 201
+    async with AsyncExitStack() as stack:
+        connection = LossyConnection(await open_connection(str(path)))
+        stack.push_async_callback(connection.close)
+        yield Lab(api, connection, (node, other), surging("20s"))
+    await api.delete(api.here("deployments", "web", group=APPS), {"propagationPolicy": "Background"})
+    await api.delete(api.here("pods"), {"gracePeriodSeconds": 0})
+    await api.delete(f"/api/v1/nodes/{other}")
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("strategy", SURGES)
+async def test_the_old_pod_goes_when_the_replacement_is_available(lab: Lab, strategy: Strategy, replicas: int) -> None:
+    await lab.deploy(replicas)
+    move = await lab.begin(strategy)
+    done = await lab.finish()
+
+    assert (done.state, done.id) == (MoveState.DONE, move.id), done.outcome
+    assert "as planned" in done.outcome
+    pods = await lab.pods()
+    assert move.pod.uid not in {pod.uid for pod in pods}
+    assert sorted(pod.node or "" for pod in pods) == sorted([lab.nodes[1], *[lab.nodes[0]] * (replicas - 1)])
+    assert lab.least_ready >= replicas
+    assert lab.journal.writes == 2
+    await lab.is_clean(replicas)
+
+
+@pytest.mark.parametrize("strategy", SURGES)
+async def test_a_replacement_that_does_not_become_ready_is_taken_back(lab: Lab, strategy: Strategy) -> None:
+    await lab.deploy(2)
+    lab.settings = surging("1s")
+    lab.ready = {lab.nodes[0]}
+    move = await lab.begin(strategy)
+    failed = await lab.finish()
+
+    assert failed.state is MoveState.FAILED
+    assert "not Ready until the deadline" in failed.outcome or "not scheduled" in failed.outcome
+    assert move.pod.uid in {pod.uid for pod in await lab.pods()}
+    assert lab.least_ready == 2
+    await lab.is_clean(2)
+
+
+@pytest.mark.parametrize("strategy", SURGES)
+async def test_a_replacement_on_the_source_is_taken_back_and_the_old_pod_stays(lab: Lab, strategy: Strategy) -> None:
+    await lab.deploy(2)
+    move = await lab.begin(strategy)
+    lab.place = lab.nodes[0]
+    failed = await lab.finish()
+
+    assert (failed.state, "came back to" in failed.outcome) == (MoveState.FAILED, True)
+    assert move.pod.uid in {pod.uid for pod in await lab.pods()}
+    assert lab.least_ready == 2
+    await lab.is_clean(2)
+
+
+async def test_a_users_own_scale_in_mid_move_wins(lab: Lab) -> None:
+    await lab.deploy(2)
+    lab.place = None
+    await lab.begin(Strategy.SCALE_SURGE)
+    lab.place = None
+    assert await lab.replicas() == 3
+    path = lab.api.here("deployments", "web/scale", group=APPS)
+    assert (await lab.api.patch(path, {"spec": {"replicas": 5}})).status == 200
+    lab.place = lab.nodes[1]
+    failed = await lab.finish()
+    await lab.until(lambda pods: sum(pod.ready for pod in pods) == 5)
+
+    assert (failed.state, "scaled it to 5" in failed.outcome) == (MoveState.FAILED, True)
+    await lab.is_clean(5)
+
+
+@pytest.mark.parametrize("strategy", SURGES)
+async def test_an_owner_that_is_deleted_in_mid_move_leaves_nothing(lab: Lab, strategy: Strategy) -> None:
+    await lab.deploy(1)
+    await lab.begin(strategy)
+    path = lab.api.here("deployments", "web", group=APPS)
+    assert (await lab.api.delete(path, {"propagationPolicy": "Background"})).status == 200
+    failed = await lab.finish()
+    await lab.until(lambda pods: not pods)
+
+    assert (failed.state, "was deleted" in failed.outcome) == (MoveState.FAILED, True)
+    assert lab.journal.moves == {}
+
+
+@pytest.mark.parametrize("strategy", SURGES)
+async def test_a_rollout_in_mid_move_wins(lab: Lab, strategy: Strategy) -> None:
+    await lab.deploy(2)
+    await lab.begin(strategy)
+    patch = {"spec": {"template": {"metadata": {"annotations": {"rolled": "yes"}}}}}
+    assert (await lab.api.patch(lab.api.here("deployments", "web", group=APPS), patch)).status == 200
+    await lab.api.eventually(
+        lambda: lab.api.get(lab.api.here("replicasets", group=APPS)), lambda found: len(found.names) == 2
+    )
+    await lab.finish()
+    await lab.until(lambda pods: len({pod.template_hash for pod in pods}) == 1 and len(pods) == 2)
+
+    await lab.is_clean(2)
+
+
+@pytest.mark.parametrize("strategy", SURGES)
+async def test_when_the_mode_leaves_act_the_surge_is_taken_back(lab: Lab, strategy: Strategy) -> None:
+    await lab.deploy(1)
+    move = await lab.begin(strategy)
+    lab.place = None
+    stopped = await lab.finish(stopping=True)
+
+    assert (stopped.state, "mode" in stopped.outcome) == (MoveState.FAILED, True)
+    assert [pod.uid for pod in await lab.pods()] == [move.pod.uid]
+    await lab.is_clean(1)
+
+
+@pytest.mark.parametrize("loss", list(Loss))
+@pytest.mark.parametrize("strategy", SURGES)
+async def test_lost_requests_and_answers_are_read_back(lab: Lab, strategy: Strategy, loss: Loss) -> None:
+    await lab.deploy(1)
+    lab.connection.losses = [loss]
+    await lab.begin(strategy)
+    lab.connection.losses = [loss, None, loss]
+    done = await lab.finish()
+
+    assert done.state is MoveState.DONE, done.outcome
+    await lab.is_clean(1)
+
+
+@pytest.mark.parametrize("strategy", SURGES)
+async def test_a_new_process_finishes_what_the_journal_holds(lab: Lab, strategy: Strategy) -> None:
+    await lab.deploy(1)
+    move = await lab.begin(strategy)
+    for _ in range(12):
+        entries = tuple(lab.journal.moves.values())
+        if not entries:
+            break
+        lab.restart()
+        await lab.executor.resume(entries)
+        await lab.kubelet()
+        await lab.cycle()
+    done = await lab.finish() if lab.executor.busy else lab.changed[-1]
+
+    assert done.state is MoveState.DONE, done.outcome
+    assert move.pod.uid not in {pod.uid for pod in await lab.pods()}
+    await lab.is_clean(1)
+
+
+async def test_a_patch_names_the_uid_it_means(lab: Lab) -> None:
+    await lab.deploy(1)
+    (pod,) = await lab.pods()
+    other = type(pod)(**{**{name: getattr(pod, name) for name in pod.__struct_fields__}, "uid": "another"})
+    surges = ClusterWriter(lab.connection, SystemClock()).surges
+
+    assert (await surges.patch_pod(other, labels={"a": "b"})).outcome == "gone"
+    assert (await surges.patch_pod(pod, labels={"a": "b"}, annotations={DELETION_COST: "1"})).outcome == "done"
+    assert (await surges.patch_pod(pod, labels={"a": None}, annotations={DELETION_COST: None})).outcome == "done"
+    (after,) = await lab.pods()
+    assert (after.labels, after.annotations) == (pod.labels, pod.annotations)
