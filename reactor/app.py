@@ -265,12 +265,12 @@ class LiveController:
 
 async def _take_over(controller: Controller, contents: JournalContents) -> None:
     """Moves in the journal go on. Others in the store had not started, or their end was not stored."""
-    await controller.executor.resume(contents.moves)
     text = "the controller was restarted before the move ended"
     resumed = {move.id for move in contents.moves}
     abandoned = await controller.store.abandon_open_moves(controller.clock.now(), text, resumed)
     if abandoned:
         log.warning("moves of an earlier process recorded as abandoned", moves=abandoned)
+    await controller.executor.resume(contents.moves)
 
 
 @asynccontextmanager

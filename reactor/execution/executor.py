@@ -6,7 +6,7 @@ Each call is announced in the journal first (`move_states.ANNOUNCING`), then mad
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -113,19 +113,22 @@ class Executor:
         seen = tuple(after for _, after in self._followed(view, view.at, settings) if after.active)
         return replace(self.active_moves(), moves=seen)
 
-    async def resume(self, moves: Iterable[Move]) -> None:
+    async def resume(self, moves: Sequence[Move]) -> None:
         """Take over what an earlier process or leader has journaled. Each move goes on where its entry says; its calls
-        are repeated, which is harmless. Hints of other moves are removed."""
+        are repeated, which is harmless. Hints of other moves are removed.
+
+        Nothing is awaited after the moves are known here: the caller lets this process act at once.
+        """
+        try:
+            await self._steering.withdraw_others({*self._moves, *(move.id for move in moves)})
+        except ClusterError as error:
+            log.warning("hints of an earlier process could not be removed", error=str(error))
         for move in moves:
             taken = replace(move, acknowledged=())
             self._moves[move.id] = taken
             self._announced[move.id] = _announcement(taken)
             self._repeated.add(move.id)
             log.warning("move of an earlier process resumed", move=move.id, pod=move.pod.key, state=move.state)
-        try:
-            await self._steering.withdraw_others(tuple(self._moves))
-        except ClusterError as error:
-            log.warning("hints of an earlier process could not be removed", error=str(error))
 
     def adopt(self, plan: Plan, plan_id: str, snapshot: Snapshot) -> list[Move]:
         """Take over the plan's moves of running pods; `start` starts them when they are possible. Dumped pods go

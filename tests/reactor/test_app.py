@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 import structlog
 
-from loadtests.embedded.resources import CONFIGMAPS, PODDISRUPTIONBUDGETS
+from loadtests.embedded.resources import CONFIGMAPS, DEPLOYMENTS, PODDISRUPTIONBUDGETS
 from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
@@ -125,16 +125,33 @@ async def test_a_dry_run_writes_no_events_either(shop: Shop, tmp_path: Path) -> 
     assert shop.where("web") == ["n1"]
 
 
-async def test_a_budget_that_allows_nothing_is_respected(shop: Shop, tmp_path: Path) -> None:
-    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
-    budget = {"metadata": {"name": "web-pdb", "namespace": "default"}, "spec": spec}
+def protect(shop: Shop, **spec: object) -> None:
+    selector = {"matchLabels": {"app": "web"}}
+    budget = {"metadata": {"name": "web-pdb", "namespace": "default"}, "spec": {**spec, "selector": selector}}
     shop.cluster.api.create(PODDISRUPTIONBUDGETS, budget)
+
+
+async def test_a_budget_that_never_allows_anything_is_respected(shop: Shop, tmp_path: Path) -> None:
+    protect(shop, maxUnavailable=0)
     async with controlled(shop, tmp_path, "mode: act") as live:
         await eventually(measured(live))
         shop.fail("web")
         await eventually(lambda: "RematchWaits" in shop.said())
 
     assert shop.where("web") == ["n1"]
+
+
+async def test_a_budget_that_allows_nothing_now_is_surged_past(shop: Shop, tmp_path: Path) -> None:
+    """The only replica, behind minAvailable 1: the replacement is there before it goes."""
+    protect(shop, minAvailable=1)
+    async with controlled(shop, tmp_path, "mode: act") as live:
+        await eventually(measured(live))
+        shop.fail("web")
+        await eventually(lambda: shop.where("web") == ["n2"])
+        await eventually(lambda: "Moved" in shop.said())
+        await eventually(lambda: not live.controller.executor.busy)
+    deployment = shop.cluster.api.get(DEPLOYMENTS, "default", "web")
+    assert deployment["spec"]["replicas"] == 1
 
 
 async def test_settings_in_a_config_map_are_followed(shop: Shop, tmp_path: Path) -> None:
