@@ -327,7 +327,12 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
         state, instruments = controller.state, controller.instruments
         state.restore(await history.happiness())
         watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock))
-        instruments.read_when_scraped(lambda: watch.states, lambda: settings.source.refused is not None)
+        instruments.read_when_scraped(
+            watches=lambda: watch.states,
+            refused=lambda: settings.source.refused is not None,
+            pending=lambda: len(state.pods_waiting_for(settings.get().scheduler_name)),
+            late=lambda: len(controller.binding_loop.late()),
+        )
         yield LiveController(
             options=options,
             controller=controller,

@@ -47,6 +47,8 @@ class Instruments:
         self.malformed = self._counter(
             "rematch_malformed_objects", "Objects that could not be read and were left out.", "kind", Kind
         )
+        self.pending = self._gauge("rematch_pods_pending", "Pods with our schedulerName that have no node.")
+        self.late = self._gauge("rematch_pods_late", "Those of them that may fit somewhere and wait too long.")
         self.unhappy = self._gauge("rematch_pods_unhappy", "Managed pods below their threshold.")
         self.happiness = self._gauge(
             "rematch_pod_happiness_ratio",
@@ -123,8 +125,16 @@ class Instruments:
             "rematch_events_not_written", "Events that the API did not accept.", registry=self.registry
         )
 
-    def read_when_scraped(self, watches: Callable[[], Iterable[WatchState]], refused: Callable[[], bool]) -> None:
+    def read_when_scraped(
+        self,
+        watches: Callable[[], Iterable[WatchState]],
+        refused: Callable[[], bool],
+        pending: Callable[[], int],
+        late: Callable[[], int],
+    ) -> None:
         """What changes by the passing of time, too, or belongs to others."""
+        self.pending.set_function(pending)
+        self.late.set_function(late)
         for state in watches():
             self.watch_age.labels(state.kind).set_function(partial(_age, watches, state.kind))
         self.settings_refused.set_function(lambda: float(refused()))

@@ -98,21 +98,64 @@ async def test_the_api_server_refuses_a_field_that_does_not_exist(shell: Shell, 
         await shell.kubectl("create", "--dry-run=server", "--validate=strict", "-f", str(objects))
 
 
+async def _settings(shell: Shell) -> Json:
+    found = await shell.get("configmap", "-n", "rematch", "--field-selector=metadata.name=rematch")
+    settings: Json = yaml.safe_load(found[0]["data"]["settings.yaml"])
+    return settings
+
+
 async def test_install_upgrade_and_uninstall(shell: Shell) -> None:
+    before = await _everything(shell)
     await shell.helm("install", "rematch", str(CHART))
     assert await shell.names("deployment", "-n", "rematch") == {"rematch"}
-    (config,) = [
-        item for item in await shell.get("configmap", "-n", "rematch") if item["metadata"]["name"] == "rematch"
-    ]
-    assert yaml.safe_load(config["data"]["settings.yaml"])["mode"] == "observe"
+    assert (await _settings(shell))["mode"] == "observe"
 
-    await shell.helm("upgrade", "rematch", str(CHART), "--reset-then-reuse-values", "--set", "settings.mode=act")
-    (config,) = [
-        item for item in await shell.get("configmap", "-n", "rematch") if item["metadata"]["name"] == "rematch"
-    ]
-    assert yaml.safe_load(config["data"]["settings.yaml"])["mode"] == "act"
+    keep = "--reset-then-reuse-values"
+    await shell.helm("upgrade", "rematch", str(CHART), keep, "--set", "settings.mode=act")
+    assert (await _settings(shell))["mode"] == "act"
 
-    await shell.helm("upgrade", "rematch", str(CHART), "--reset-then-reuse-values", *EVERYTHING)
+    await shell.helm("upgrade", "rematch", str(CHART), keep, *EVERYTHING)
     assert await shell.names("deployment", "-n", "rematch") == set()
     assert await shell.names("statefulset", "-n", "rematch") == {"rematch"}
     assert await shell.names("role", "-n", "shop") == {"rematch-pods"}
+    assert await _settings(shell) == {
+        **await _settings(shell),
+        "mode": "act",
+        "managed": {"namespaces": ["shop", "web"]},
+    }
+
+    await shell.helm("uninstall", "rematch", "--no-hooks", "--wait")
+    assert await _everything(shell) - before == LEFT
+
+
+LEFT = {
+    "customresourcedefinition/moves.rematch.io",
+    "customresourcedefinition/placementhints.rematch.io",
+    "customresourcedefinition/requests.rematch.io",
+    "persistentvolumeclaim/rematch",
+    "persistentvolumeclaim/store-rematch-0",
+    "persistentvolumeclaim/store-rematch-1",
+}
+"""What README says: the CRDs with the journal, and the volumes with the history."""
+
+
+async def _everything(shell: Shell) -> set[str]:
+    """All objects that somebody has put into the cluster, and that do not go with another one."""
+    kinds = (await shell.kubectl("api-resources", "--verbs=list", "-o", "name")).split()
+    left_out = (
+        "events",
+        "leases",
+        "endpoint",
+        "metrics.k8s.io",
+        "apiservices",
+        "controllerrevisions",
+        "componentstatuses",
+    )
+    listed = await shell.kubectl(
+        "get", ",".join(kind for kind in kinds if not kind.startswith(left_out)), "-A", "-o", "json"
+    )
+    return {
+        f"{item['kind'].lower()}/{item['metadata']['name']}"
+        for item in json.loads(listed)["items"]
+        if not item["metadata"].get("ownerReferences")
+    }

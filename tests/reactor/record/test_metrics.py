@@ -99,9 +99,13 @@ def test_ages_and_refusals_are_read_when_scraped(instruments: Instruments) -> No
     instruments.read_when_scraped(
         lambda: [WatchState(kind, lists=1, last_error="", denied=False, age=age) for kind, age in ages.items()],
         lambda: bool(refused),
+        lambda: 2,
+        lambda: 1,
     )
     assert value(instruments, "rematch_watch_age_seconds", kind="pods") == 3
     assert value(instruments, "rematch_settings_refused") == 0
+    assert value(instruments, "rematch_pods_pending") == 2
+    assert value(instruments, "rematch_pods_late") == 1
 
     ages[Kind.PODS] = 400.0
     refused.append("mode")
