@@ -15,6 +15,7 @@ from reactor.background.active_settings import ActiveSettings, RevisionReport
 from reactor.background.event_policy_check import EventPolicyCheck
 from reactor.background.leading import Leading
 from reactor.background.metrics_collection import MetricsCollector
+from reactor.background.requests import Requests
 from reactor.background.start_up import KernelCompilation, freeze_heap
 from reactor.background.steering_check import SteeringCheck
 from reactor.background.store_maintenance import StoreMaintenance
@@ -28,6 +29,7 @@ from reactor.cluster.hints import HintWriter
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import ConfigMap
+from reactor.cluster.requests import RequestObjects
 from reactor.cluster.steering_policy import SteeringPolicy
 from reactor.cluster.watch import ClusterWatch, WatchTiming
 from reactor.cluster.writes import ClusterWriter, EventWriter
@@ -323,6 +325,17 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             take_over=partial(_take_over, controller),
             drop=controller.executor.drop_all,
         )
+        requests = Requests(
+            objects=RequestObjects(fenced, namespace),
+            identity=identity,
+            leading=leading,
+            acting=acting,
+            parts=controller.parts,
+            settings=settings.get,
+            exclusive=controller.loop.exclusive,
+            clock=clock,
+        )
+        leading.also.append(requests.run)
         steering_check = _steering_check(controller, borders, fenced, namespace)
         state, instruments = controller.state, controller.instruments
         state.restore(await history.happiness())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from reactor.clock import Clock
@@ -35,18 +36,24 @@ class Loop:
         self._interval_since: float | None = None
         self._stepped = clock.now()
         self.cycles = 0
+        self.exclusive = asyncio.Lock()
+        """Held during a cycle; a request holds it while its moves are carried out."""
 
     async def run(self) -> None:
         """Until cancelled. Nothing is decided before every watched kind was listed."""
         await self._parts.state.until_synced()
         while True:
             self._heartbeat.beat()
+            if self.exclusive.locked():
+                await self._clock.sleep(HEARTBEAT)
+                continue
             pause = max(SHORTEST_PAUSE, self.due_at - self._clock.now())
             keys = await self._work_queue.next(min(pause, HEARTBEAT))
             if not keys and self._clock.now() < self.due_at:
                 continue
             await self._clock.sleep(max(0.0, self._retry_at - self._clock.now()))
-            await self.step(keys)
+            async with self.exclusive:
+                await self.step(keys)
 
     @property
     def stalled(self) -> str:

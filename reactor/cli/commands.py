@@ -264,3 +264,57 @@ def doctor(namespace: str, canary: bool, output: str, kubeconfig: str | None, co
     show(render(found, output))
     if not found.ok:
         raise click.exceptions.Exit(1)
+
+
+def _request_options(command: F) -> F:
+    command = _cluster_options(command)
+    command = click.option("--reason", default="", help="For those who read it later.")(command)
+    return click.option(
+        "--namespace", default="rematch", show_default=True, help="Namespace of the controller that is asked."
+    )(command)
+
+
+@click.command(short_help="Stop evictions; pods are still bound. The controller does it, by a Request.")
+@click.option("--for", "duration", default="", help="How long, such as 30m or 2h. Default: until `rematch resume`.")
+@_request_options
+def pause(duration: str, reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Stop evictions: the emergency stop. Pending pods are still bound, and moves in flight are finished or undone.
+
+    The pause survives restarts of the controller. It needs the right to create requests.rematch.io.
+    """
+    from reactor.cli import requests
+
+    requests.pause(requests.Target(kubeconfig, context, namespace), duration, reason)
+
+
+@click.command(short_help="End a pause.")
+@_request_options
+def resume(reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """End a pause: moves may start again."""
+    from reactor.cli import requests
+
+    requests.resume(requests.Target(kubeconfig, context, namespace), reason)
+
+
+@click.command(short_help="Move one pod to a node, checked and carried out by the controller.")
+@click.argument("pod")
+@click.argument("node")
+@_request_options
+def move(pod: str, node: str, reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Have the controller move POD (NAMESPACE/NAME) to NODE, as safely as a move of its own plans.
+
+    It refuses, with the reason, what may not move or does not fit. It needs the right to create requests.rematch.io.
+    """
+    from reactor.cli import requests
+
+    requests.move(requests.Target(kubeconfig, context, namespace), pod, node, reason)
+
+
+@click.command("apply", short_help="Carry out a plan of anybody's making, by the controller.")
+@click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_request_options
+def apply(plan_file: Path, reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Have the controller carry out the moves of PLAN, the JSON of `rematch plan -o json` or of another program."""
+    from reactor.cli import requests
+
+    requests.apply(requests.Target(kubeconfig, context, namespace), plan_file, reason)

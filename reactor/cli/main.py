@@ -17,7 +17,19 @@ BAD_INPUT = 2
 
 _LAB = ("demo", "lab")
 """Commands of the distribution rematch-lab. Without it they are not listed."""
-_OURS = (commands.run, commands.plan, commands.explain, commands.status, commands.history, commands.doctor, config)
+_OURS = (
+    commands.run,
+    commands.plan,
+    commands.explain,
+    commands.status,
+    commands.history,
+    commands.doctor,
+    commands.pause,
+    commands.resume,
+    commands.move,
+    commands.apply,
+    config,
+)
 
 
 class CommandGroup(click.Group):

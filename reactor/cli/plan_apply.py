@@ -17,6 +17,7 @@ from reactor.cli.planning import Planned
 from reactor.cluster.api import ApiRequest, checked
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.records import Pod
+from reactor.cluster.requests import Action, RequestedMove, RequestSpec
 from reactor.cycle import run_cycle
 from reactor.decision.decide import Trigger
 from reactor.errors import ClusterError, InputError, RematchError
@@ -102,18 +103,31 @@ async def until_acting(live: LiveController) -> None:
         await clock.sleep(LEASE_POLL)
 
 
+async def confirm(controller: Controller, plan: Plan) -> None:
+    if not click.confirm(_confirmation(plan), err=True):
+        click.echo("nothing was changed", err=True)
+        raise click.exceptions.Exit(1)
+    await controller.clock.sleep(CATCH_UP)
+
+
+def requested(plan: Plan, leader: str) -> RequestSpec:
+    """The moves of running pods, for the controller that leads; it binds pending pods itself."""
+    if plan.dumped:
+        raise InputError(f"{leader} leads and dumps no pods on request; stop it to carry this plan out")
+    moves = tuple(RequestedMove(move.pod, move.target, move.uid) for move in plan.moves if move.source is not None)
+    if not moves:
+        raise InputError(f"{leader} leads and binds pending pods itself; there is nothing else to do")
+    click.echo(f"{leader} leads: it carries the plan out", err=True)
+    return RequestSpec(Action.APPLY, "rematch plan --apply", moves=moves)
+
+
 async def apply_plan(
-    controller: Controller, planned: Planned, settings: Callable[[], Settings], *, ask: bool, to_stderr: bool
+    controller: Controller, planned: Planned, settings: Callable[[], Settings], *, to_stderr: bool
 ) -> None:
     """Run cycles until the last move has ended. A late replacement ends the command, too.
 
     `to_stderr`: print the progress to standard error, because a program reads the plan from standard output.
     """
-    if ask:
-        if not click.confirm(_confirmation(planned.plan), err=True):
-            click.echo("nothing was changed", err=True)
-            raise click.exceptions.Exit(1)
-        await controller.clock.sleep(CATCH_UP)
     plan_id = secrets.token_hex(6)
     click.echo(f"plan {plan_id} is recorded in {controller.store.path}", err=True)
     rematch: Rematch | None = Rematch(plan_id, planned.plan, planned.problem)

@@ -15,13 +15,17 @@ from reactor.cli.plan_apply import (
     ANSWER_DEADLINE,
     StoreUse,
     apply_plan,
+    confirm,
     refuse_beside_controller,
+    requested,
     until_acting,
     use_of_store,
 )
 from reactor.cli.plan_output import render
 from reactor.cli.planning import PlanRequest, make_plan, requested_settings, settings_for
+from reactor.cli.requests import ask, controller_leads
 from reactor.cluster.api import ApiRequest
+from reactor.cluster.connection import own_namespace
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.watch import WatchState
 from reactor.errors import ClusterError, InputError, SettingsError
@@ -72,9 +76,11 @@ async def _plan_on(options: Options, request: PlanRequest, use: StoreUse) -> Non
     async with open_controller(options) as live:
         # An API server that does not answer is reported now, not after the watches have tried for a minute.
         await live.connection.send(ApiRequest("GET", "/version", deadline=ANSWER_DEADLINE))
+        namespace = own_namespace(options.config_map, options.namespace)
+        leads = await controller_leads(live.connection, namespace, live.controller.clock) if request.apply else ""
         connection = asyncio.create_task(live.connect())
-        leader = asyncio.create_task(live.lead())
-        work = asyncio.create_task(_plan(live, request, use))
+        leader = asyncio.create_task(live.lead() if not leads else asyncio.sleep(0))
+        work = asyncio.create_task(_plan(live, request, use, leads))
         try:
             await asyncio.wait({connection, work}, return_when=asyncio.FIRST_COMPLETED)
             if connection.done():
@@ -87,9 +93,10 @@ async def _plan_on(options: Options, request: PlanRequest, use: StoreUse) -> Non
             await live.step_down()
 
 
-async def _plan(live: LiveController, request: PlanRequest, use: StoreUse) -> None:
+async def _plan(live: LiveController, request: PlanRequest, use: StoreUse, leads: str) -> None:
+    """`leads` is the controller that leads, and then carries the plan out."""
     await _wait_until_synced(live)
-    if request.apply:
+    if request.apply and not leads:
         await refuse_beside_controller(live, request.configmap or CONFIG_MAP, use, force=request.force)
     click.echo(_settings_in_force(live, request), err=True)
     await live.metrics.once()
@@ -107,10 +114,17 @@ async def _plan(live: LiveController, request: PlanRequest, use: StoreUse) -> No
         return
     planned = make_plan(snapshot, settings(), cooldowns=controller.memory.cooldowns)
     show(render(planned.shown, request.output))
-    if request.apply and (planned.plan.moves or planned.plan.dumped):
-        to_stderr = request.output in ("json", "yaml")
-        await until_acting(live)
-        await apply_plan(controller, planned, settings, ask=not request.yes, to_stderr=to_stderr)
+    if not request.apply or not (planned.plan.moves or planned.plan.dumped):
+        return
+    if not request.yes:
+        await confirm(controller, planned.plan)
+    if leads:
+        namespace = own_namespace(live.options.config_map, live.options.namespace)
+        await ask(live.connection, namespace, requested(planned.plan, leads), controller.clock)
+        return
+    await until_acting(live)
+    to_stderr = request.output in ("json", "yaml")
+    await apply_plan(controller, planned, lambda: controller.acting.limited(settings()), to_stderr=to_stderr)
 
 
 def _settings_in_force(live: LiveController, request: PlanRequest) -> str:

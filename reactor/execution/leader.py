@@ -126,7 +126,8 @@ class LeaderElection:
                     await _cancelled(work)
                     work = None
                 if work is not None and work.done():
-                    work.result()
+                    log.error("leading failed and is begun again", error=repr(work.exception()))
+                    work = None
                 await self._pause(work)
         finally:
             if work is not None:

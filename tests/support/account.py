@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from loadtests.controlplane import ControlPlane
 from loadtests.nodes.in_cluster import NAMESPACE, manifests
 from loadtests.workloads.api import LabApi
 from reactor.cluster.rights import Scope, rights
+from reactor.errors import NotFound
 from tests.support.manifests import apply, deploy
 
 ACT = """
@@ -85,6 +86,7 @@ async def open_account(plane: ControlPlane, folder: Path) -> AsyncIterator[Accou
     account = Account(plane, api, token_file, kubeconfig)
     try:
         await deploy(api, ACT)
+        await _forget_journal(api)
         for permission in permissions():
             await account.until_judged(permission, allowed=True)
         await account.issue("first")
@@ -93,6 +95,18 @@ async def open_account(plane: ControlPlane, folder: Path) -> AsyncIterator[Accou
         for secret in (await api.get(_SECRETS))["items"]:
             await account.revoke(secret["metadata"]["name"])
         await api.close()
+
+
+async def _forget_journal(api: LabApi) -> None:
+    """Of an earlier test: its cooldowns and moves would be restored."""
+    for item in (
+        f"/api/v1/namespaces/{NAMESPACE}/configmaps/rematch-state",
+        f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/rematch",
+        f"/apis/rematch.io/v1alpha1/namespaces/{NAMESPACE}/moves",
+        f"/apis/rematch.io/v1alpha1/namespaces/{NAMESPACE}/requests",
+    ):
+        with suppress(NotFound):
+            await api.delete(item, {})
 
 
 def permissions() -> list[Permission]:

@@ -1,0 +1,209 @@
+"""Carries out what users ask of the leader: pause, resume, moves. Each request once, also across leaders."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from matching.plan import Plan
+from matching.problem import ProblemError
+from matching.requested import requested_plan
+from reactor.background.carry_out import carry_out
+from reactor.background.leading import Leading
+from reactor.clock import Clock
+from reactor.cluster.requests import (
+    Action,
+    MoveResult,
+    Request,
+    RequestedMove,
+    RequestObjects,
+    RequestState,
+    RequestStatus,
+)
+from reactor.cycle import CycleParts
+from reactor.decision.decide import Trigger, decide
+from reactor.decision.eligibility import Eligibility
+from reactor.errors import ClusterError, Conflict, InputError
+from reactor.execution.acting import Acting, Pause
+from reactor.execution.cycle_outcome import Outcome, Rematch
+from reactor.execution.journal import JournalError
+from reactor.planning.problems import rematch_problem
+from reactor.settings.duration import parse_duration
+from reactor.settings.model import Mode, Settings
+from reactor.state.moves import Move, MoveState
+from reactor.state.snapshot import Snapshot
+
+log = structlog.get_logger(__name__)
+
+POLL_SECONDS = 2.0
+KEPT_SECONDS = 3600.0
+"""How long a request that has ended can be read."""
+TOO_OLD_SECONDS = 600.0
+"""Moves that nobody took for so long are not made any more. A pause or resume is never too old."""
+_LONGEST_TEXT = 200
+
+
+@dataclass
+class Requests:
+    """`run` is part of what a leader does."""
+
+    objects: RequestObjects
+    identity: str
+    leading: Leading
+    acting: Acting
+    parts: CycleParts
+    settings: Callable[[], Settings]
+    """As configured, whatever may be done now."""
+    exclusive: asyncio.Lock
+    """Held while a cycle runs."""
+    clock: Clock
+    problem: str = ""
+
+    async def run(self) -> None:
+        """Until cancelled. A pause takes effect while moves of another request are under way."""
+        moving: asyncio.Task[None] | None = None
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                for request in await self._listed():
+                    if request.spec.action in (Action.PAUSE, Action.RESUME):
+                        await self._handled(request, self._pause_or_resume)
+                    elif moving is None or moving.done():
+                        moving = tasks.create_task(self._handled(request, self._move))
+                await self.clock.sleep(POLL_SECONDS)
+
+    async def _listed(self) -> list[Request]:
+        """Those that have not ended; old ones that have are deleted."""
+        try:
+            found = await self.objects.list_all()
+            for request in found:
+                if request.ended and self._age(request) > KEPT_SECONDS:
+                    await self.objects.delete(request)
+        except ClusterError as error:
+            if self.problem != str(error):
+                log.warning("requests could not be read", error=str(error))
+            self.problem = str(error)
+            return []
+        self.problem = ""
+        return [request for request in found if not request.ended]
+
+    async def _handled(self, request: Request, carry: Callable[[Request], Awaitable[RequestStatus]]) -> None:
+        """Accepted by compare-and-swap before anything is done, so that nobody else carries it out, too."""
+        try:
+            accepted = await self._accepted(request)
+            if accepted is None:
+                return
+            try:
+                status = await carry(accepted)
+            except (InputError, ProblemError, JournalError) as error:
+                status = RequestStatus(RequestState.FAILED, str(error))
+            except Exception as error:
+                log.exception("request failed", name=request.metadata.name)
+                status = RequestStatus(RequestState.FAILED, f"{type(error).__name__}: {error}; see the log")
+            log.info("request", name=request.metadata.name, action=request.spec.action, message=status.message)
+            await self.objects.write_status(accepted, _by(status, self.identity))
+        except ClusterError as error:
+            log.warning("request not finished", name=request.metadata.name, error=str(error))
+
+    async def _accepted(self, request: Request) -> Request | None:
+        moves = request.spec.action in (Action.MOVE, Action.APPLY)
+        refusal = ""
+        if request.status.state == RequestState.ACCEPTED and moves:
+            refusal = "the leader changed meanwhile; moves that had started go on (kubectl get moves)"
+        elif moves and self._age(request) > TOO_OLD_SECONDS:
+            refusal = f"nobody took it within {TOO_OLD_SECONDS:g} s: ask again"
+        state = RequestState.FAILED if refusal else RequestState.ACCEPTED
+        try:
+            written = await self.objects.write_status(request, RequestStatus(state, refusal, self.identity))
+        except Conflict:
+            return None
+        return None if refusal else written
+
+    async def _pause_or_resume(self, request: Request) -> RequestStatus:
+        if request.spec.action is Action.RESUME:
+            await self.leading.pause(None)
+            return RequestStatus(RequestState.DONE, "resumed")
+        now = self.clock.now()
+        until = None if not request.spec.duration else now + _seconds(request.spec.duration)
+        pause = Pause(now, until, request.spec.reason)
+        await self.leading.pause(pause)
+        return RequestStatus(RequestState.DONE, f"{pause.describe()}; pods are still bound, nothing is evicted")
+
+    async def _move(self, request: Request) -> RequestStatus:
+        """In any mode: somebody with the right to it asks for it. Not in a pause."""
+        if self.acting.hindrance:
+            raise InputError(self.acting.hindrance)
+        parts = replace(self.parts, settings=self._acting_settings)
+        async with self.exclusive:
+            await carry_out(parts, None, self.clock, lambda _outcome: None)
+            snapshot = parts.state.freeze(parts.executor.active_moves())
+            plan, rematch = self._plan(request, snapshot, parts.settings())
+            ends: dict[str, Move] = {}
+
+            def seen(outcome: Outcome) -> None:
+                ends.update({move.pod.uid: move for move in outcome.moves})
+
+            if plan.moves:
+                await carry_out(parts, rematch, self.clock, seen)
+        results = tuple(_result(asked, plan, ends, snapshot) for asked in request.spec.moves)
+        done = sum(result.state == MoveState.DONE for result in results)
+        state = RequestState.DONE if done == len(results) else RequestState.FAILED
+        return RequestStatus(state, f"{done} of {len(results)} pods moved", moves=results)
+
+    def _acting_settings(self) -> Settings:
+        return self.acting.limited(self.settings().model_copy(update={"mode": Mode.ACT}))
+
+    def _plan(self, request: Request, snapshot: Snapshot, settings: Settings) -> tuple[Plan, Rematch]:
+        by_key = {pod.key: pod for pod in snapshot.cluster.pods.values()}
+        wanted: dict[str, str] = {}
+        for asked in request.spec.moves:
+            pod = by_key.get(asked.pod)
+            if pod is None:
+                raise InputError(f"there is no pod {asked.pod}")
+            if asked.uid and asked.uid != pod.uid:
+                raise InputError(f"{asked.pod} is another pod now than when this was planned")
+            if asked.to not in snapshot.cluster.nodes:
+                raise InputError(f"there is no node {asked.to}")
+            wanted[asked.pod] = asked.to
+        if not wanted:
+            raise InputError("spec.moves: names no pod")
+        eligibility = Eligibility(snapshot, self.parts.memory.cooldowns, settings)
+        problem = rematch_problem(eligibility, decide(eligibility, Trigger.DEMAND))
+        plan = requested_plan(problem, wanted, f"request {request.metadata.name}")
+        return plan, Rematch(secrets.token_hex(6), plan, problem)
+
+    def _age(self, request: Request) -> float:
+        try:
+            created = datetime.fromisoformat(request.metadata.creation_timestamp).timestamp()
+        except ValueError:
+            return 0.0
+        return self.clock.now() - created
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise InputError(f"spec.for: {error}") from error
+    if not isinstance(seconds, float) or seconds <= 0:
+        raise InputError(f"spec.for: {text!r} must be longer than 0s")
+    return seconds
+
+
+def _result(asked: RequestedMove, plan: Plan, ends: Mapping[str, Move], snapshot: Snapshot) -> MoveResult:
+    pod = next(pod for pod in snapshot.cluster.pods.values() if pod.key == asked.pod)
+    move = ends.get(pod.uid)
+    if move is not None:
+        return MoveResult(asked.pod, asked.to, move.state, move.outcome[:_LONGEST_TEXT])
+    reasons = {stay.uid: stay.reason for stay in plan.stays}
+    if pod.node == asked.to:
+        return MoveResult(asked.pod, asked.to, MoveState.DONE, "it is there already")
+    return MoveResult(asked.pod, asked.to, "refused", reasons.get(pod.uid, "it may not move")[:_LONGEST_TEXT])
+
+
+def _by(status: RequestStatus, leader: str) -> RequestStatus:
+    return RequestStatus(status.state, status.message, leader, status.moves)

@@ -1,0 +1,296 @@
+"""What a leader finds, restores, saves and carries out, on a virtual clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loadtests.embedded.resources import CONFIGMAPS, REQUESTS
+from reactor.background.active_settings import ActiveSettings
+from reactor.background.leading import Leading
+from reactor.background.requests import Requests
+from reactor.cluster.requests import Action, RequestObjects, RequestSpec
+from reactor.decision.cooldowns import Backoff, Cooldowns, DecisionMemory, Lineage
+from reactor.decision.saved_cooldowns import from_document, to_document
+from reactor.decision.wait_reasons import Reason
+from reactor.execution.acting import Acting
+from reactor.execution.cluster_journal import ClusterJournal
+from reactor.execution.journal import JournalContents
+from reactor.execution.leader import AlwaysLeader
+from reactor.execution.state_documents import StateDocuments
+from reactor.settings.model import Mode
+from tests.support.api import InProcessApi
+from tests.support.clock import NOW, VirtualClock
+from tests.support.rig import Rig
+
+
+class Process:
+    """A controller's leader, on a cluster that outlives it."""
+
+    def __init__(self, api: InProcessApi, clock: VirtualClock, name: str = "a", file: Path | None = None) -> None:
+        self.api, self.clock = api.another(), clock
+        self.journal = ClusterJournal(self.api, "rematch", name)
+        self.acting = Acting(clock, AlwaysLeader())
+        self.memory = DecisionMemory()
+        self.settings = ActiveSettings(file, None, clock)
+        self.documents = StateDocuments(self.journal, clock)
+        self.taken: list[JournalContents] = []
+        self.leading = Leading(
+            journal=self.journal,
+            acting=self.acting,
+            documents=self.documents,
+            memory=self.memory,
+            settings=self.settings,
+            saved_state=self.journal.read_state,
+            clock=clock,
+            wake=lambda: None,
+            take_over=self._take_over,
+            drop=lambda: None,
+        )
+        rig = Rig(clock=clock)
+        self.objects = RequestObjects(self.api, "rematch")
+        self.requests = Requests(
+            self.objects,
+            name,
+            self.leading,
+            self.acting,
+            rig.controller.parts,
+            self.settings.get,
+            asyncio.Lock(),
+            clock,
+        )
+        self.leading.also.append(self.requests.run)
+
+    async def _take_over(self, contents: JournalContents) -> None:
+        self.taken.append(contents)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.leading.run())
+        await self.clock.advance(0)
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    @property
+    def saved(self) -> dict[str, str]:
+        found = self.api.cluster.store.find(CONFIGMAPS, "rematch", "rematch-state")
+        return dict(found.obj["data"]) if found is not None else {}
+
+    @property
+    def answers(self) -> list[tuple[str, str]]:
+        found = [stored.obj for stored in self.api.cluster.store.all(REQUESTS, "rematch")]
+        statuses = [each.get("status", {}) for each in found]
+        return [(status.get("state", ""), status.get("message", "")) for status in statuses]
+
+    async def ask(self, spec: RequestSpec) -> None:
+        await self.objects.create(spec)
+        await self.clock.advance(2)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def api(clock: VirtualClock) -> InProcessApi:
+    return InProcessApi(clock)
+
+
+async def test_a_restart_releases_no_cooldown(api: InProcessApi, clock: VirtualClock) -> None:
+    first = Process(api, clock)
+    backoff = Backoff(NOW + 600, Reason.PDB, "refused")
+    cooldowns = Cooldowns({"u1": Lineage(NOW, 2, "u0")}, {"n1": NOW}, {"u2": backoff})
+    async with first.running():
+        first.memory.cooldowns = cooldowns
+        await clock.advance(12)
+    again = Process(api, clock, "b")
+    async with again.running():
+        assert again.memory.cooldowns == cooldowns
+
+
+async def test_a_clean_end_saves_what_the_last_batch_did_not(api: InProcessApi, clock: VirtualClock) -> None:
+    first = Process(api, clock)
+    async with first.running():
+        await clock.advance(11)
+        first.memory.cooldowns = Cooldowns(relieved={"n1": NOW + 11})
+    again = Process(api, clock, "b")
+    async with again.running():
+        assert again.memory.cooldowns.relieved == {"n1": NOW + 11}
+
+
+async def test_the_state_is_written_at_most_every_10_s(api: InProcessApi, clock: VirtualClock) -> None:
+    process = Process(api, clock)
+    async with process.running():
+        begun = len(process.api.writes)
+        for second in range(60):
+            process.memory.cooldowns = Cooldowns(relieved={"n1": NOW + second})
+            await clock.advance(1)
+        assert 5 <= len(process.api.writes) - begun <= 7
+
+
+async def test_a_pause_survives_a_restart_and_ends_in_time(api: InProcessApi, clock: VirtualClock) -> None:
+    first = Process(api, clock)
+    async with first.running():
+        await first.ask(RequestSpec(Action.PAUSE, "release", "10m"))
+        assert first.acting.hindrance.endswith(": release")
+        assert first.answers[0][0] == "done"
+        assert "pods are still bound" in first.answers[0][1]
+    again = Process(api, clock, "b")
+    async with again.running():
+        assert again.acting.paused is not None
+        await clock.advance(590)
+        assert again.acting.paused is not None
+        await clock.advance(30)
+        assert again.acting.paused is None
+    assert "pause" not in again.saved
+
+
+async def test_resume_ends_a_pause(api: InProcessApi, clock: VirtualClock) -> None:
+    process = Process(api, clock)
+    async with process.running():
+        await process.ask(RequestSpec(Action.PAUSE))
+        assert process.acting.hindrance.endswith("until `rematch resume`")
+        await process.ask(RequestSpec(Action.RESUME))
+        assert process.acting.hindrance == ""
+        assert ("done", "resumed") in process.answers
+
+
+@pytest.mark.parametrize("text", ["soon", "0s", "-1h"])
+async def test_a_pause_of_no_length_is_refused(api: InProcessApi, clock: VirtualClock, text: str) -> None:
+    process = Process(api, clock)
+    async with process.running():
+        await process.ask(RequestSpec(Action.PAUSE, "", text))
+        assert process.answers[0][0] == "failed"
+        assert "spec.for" in process.answers[0][1]
+        assert process.acting.paused is None
+
+
+async def test_moves_that_nobody_took_or_another_leader_began_are_not_made_again(
+    api: InProcessApi, clock: VirtualClock
+) -> None:
+    process = Process(api, clock)
+    spec = RequestSpec(Action.MOVE)
+    old = await process.objects.create(spec)
+    await clock.advance(700)
+    begun = await process.objects.create(spec)
+    document = {"metadata": {"resourceVersion": begun.metadata.resource_version}}
+    stored = api.cluster.api.get(REQUESTS, "rematch", begun.metadata.name)
+    api.cluster.api.update_status(
+        REQUESTS, {**stored, "metadata": stored["metadata"] | document["metadata"], "status": {"state": "accepted"}}
+    )
+    async with process.running():
+        await clock.advance(2)
+    said = dict(process.answers)
+    assert set(said) == {"failed"}
+    messages = [message for _, message in process.answers]
+    assert any("nobody took it within 600 s" in message for message in messages)
+    assert any("the leader changed meanwhile" in message for message in messages)
+    assert old.metadata.name != begun.metadata.name
+
+
+async def test_ended_requests_are_deleted_after_an_hour(api: InProcessApi, clock: VirtualClock) -> None:
+    process = Process(api, clock)
+    async with process.running():
+        await process.ask(RequestSpec(Action.RESUME))
+        await clock.advance(3500)
+        assert len(process.answers) == 1
+        await clock.advance(120)
+        assert process.answers == []
+
+
+async def test_without_the_right_to_the_journal_the_reason_names_the_command(
+    api: InProcessApi, clock: VirtualClock
+) -> None:
+    process = Process(api, clock)
+    process.api.refuse = lambda request: "moves" in request.path
+    async with process.running():
+        await clock.advance(11)
+        assert "kubectl apply -f deploy/rematch.yaml" in process.acting.hindrance
+        assert process.taken == []
+        process.api.refuse = lambda _request: False
+        await clock.advance(5)
+        assert process.acting.hindrance == ""
+        assert len(process.taken) == 1
+
+
+async def test_an_unreadable_state_stops_acting_and_is_left_alone(api: InProcessApi, clock: VirtualClock) -> None:
+    first = Process(api, clock)
+    async with first.running():
+        await first.documents.save("pause", "{nonsense")
+    again = Process(api, clock, "b")
+    async with again.running():
+        await clock.advance(5)
+        assert "kubectl delete configmap rematch-state" in again.acting.hindrance
+    assert again.saved["pause"] == "{nonsense"
+
+
+async def test_a_brake_of_a_later_version_is_kept(api: InProcessApi, clock: VirtualClock) -> None:
+    first = Process(api, clock)
+    async with first.running():
+        await first.documents.save("brake", '{"set": true}')
+    again = Process(api, clock, "b")
+    async with again.running():
+        again.memory.cooldowns = Cooldowns(relieved={"n1": NOW})
+        await clock.advance(12)
+        assert again.documents.get("brake") == '{"set": true}'
+    assert again.saved["brake"] == '{"set": true}'
+
+
+async def test_the_settings_of_the_last_run_are_in_force_where_the_config_map_is_bad(
+    api: InProcessApi, clock: VirtualClock
+) -> None:
+    from tests.reactor.background.test_active_settings import config_map
+
+    first = Process(api, clock)
+    async with first.running():
+        first.settings.config_map_changed(config_map("mode: act\nhappiness: {threshold: 0.7}"))
+        await clock.advance(12)
+    again = Process(api, clock, "b")
+    await again.leading.restore_settings()
+    again.settings.config_map_changed(config_map("mode: fly"))
+    assert again.settings.get().mode is Mode.ACT
+    assert again.settings.get().happiness.threshold == 0.7
+    assert again.settings.restored
+    again.settings.config_map_changed(config_map("mode: observe"))
+    assert again.settings.get().mode is Mode.OBSERVE
+    assert not again.settings.restored
+
+
+async def test_without_saved_settings_a_bad_config_map_observes(api: InProcessApi, clock: VirtualClock) -> None:
+    process = Process(api, clock)
+    await process.leading.restore_settings()
+    assert process.settings.get().mode is Mode.OBSERVE
+    assert not process.settings.restored
+
+
+def test_the_oldest_cooldowns_are_left_out_first() -> None:
+    backoffs = {f"u{number}": Backoff(NOW + number, Reason.PDB, "x" * 300) for number in range(500)}
+    text, dropped = to_document(Cooldowns(backoffs=backoffs), NOW, 20_000)
+    assert len(text.encode()) <= 20_000
+    kept = from_document(text, NOW).backoffs
+    assert dropped == 500 - len(kept) > 0
+    assert set(kept) == {f"u{number}" for number in range(dropped, 500)}
+
+
+@pytest.mark.parametrize("step", [-86400.0, 86400.0])
+def test_a_clock_set_back_over_a_restart_prolongs_nothing(step: float) -> None:
+    cooldowns = Cooldowns({}, {"n1": NOW}, {"u": Backoff(NOW + 600, Reason.PDB, "")})
+    text, _ = to_document(cooldowns, NOW)
+    restored = from_document(text, NOW + step)
+    left = restored.backoffs["u"].until - (NOW + step)
+    assert left == (600 if step < 0 else 600 - step)
+
+
+def test_reasons_of_a_later_version_are_kept_as_backoffs() -> None:
+    document = {"at": NOW, "backoffs": {"u": {"until": NOW + 5, "reason": "novelty", "text": "t"}}, "novelty": 1}
+    restored = from_document(msgspec.json.encode(document).decode(), NOW)
+    assert restored.backoffs["u"].until == NOW + 5
