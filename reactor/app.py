@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
@@ -61,6 +62,7 @@ from storage.lock import locked
 from storage.store import Store
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 MOVES_READ = 2000
 
@@ -269,10 +271,38 @@ async def _take_over(controller: Controller, contents: JournalContents) -> None:
     """Moves in the journal go on. Others in the store had not started, or their end was not stored."""
     text = "the controller was restarted before the move ended"
     resumed = {move.id for move in contents.moves}
-    abandoned = await controller.store.abandon_open_moves(controller.clock.now(), text, resumed)
+    try:
+        abandoned = await controller.store.abandon_open_moves(controller.clock.now(), text, resumed)
+    except StorageError as error:
+        log.warning("moves of an earlier process stay open in the history", error=str(error))
+        abandoned = 0
     if abandoned:
         log.warning("moves of an earlier process recorded as abandoned", moves=abandoned)
     await controller.executor.resume(contents.moves)
+
+
+async def _open_store(options: Options, stack: AsyncExitStack) -> Store:
+    """A controller starts and binds pods also with a store that it cannot use, and evicts nothing."""
+    try:
+        alone = stack.enter_context(locked(options.store))
+    except StorageError:
+        if not options.own_process:
+            raise
+        alone = True  # nobody can lock it, and `health` says why
+    if not alone and not options.share_store:
+        raise StorageError(
+            f"{options.store} is used by another Rematch process; stop it, or give this one another --store"
+        )
+    return await Store.open(options.store, patient=options.own_process)
+
+
+async def _readable(rows: Awaitable[list[T]]) -> list[T]:
+    """No rows while the store cannot be read: a start does not depend on it."""
+    try:
+        return await rows
+    except StorageError as error:
+        log.warning("the history is not read", error=str(error))
+        return []
 
 
 @asynccontextmanager
@@ -281,12 +311,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
         settings = ActiveSettings(options.settings_file, options.mode, clock, options.planner_function)
-        alone = stack.enter_context(locked(options.store))
-        if not alone and not options.share_store:
-            raise StorageError(
-                f"{options.store} is used by another Rematch process; stop it, or give this one another --store"
-            )
-        store = await stack.enter_async_context(await Store.open(options.store))
+        store = await stack.enter_async_context(await _open_store(options, stack))
         history = store
         if options.history is not None:
             history = await stack.enter_async_context(await Store.open(options.history, read_only=True))
@@ -307,7 +332,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             event_writer=None if options.dry_run else EventWriter(fenced, clock),
             kinds=reader.kinds,
             config_map_changed=settings.config_map_changed,
-            lineage=lineage_from(await history.moves(MOVES_READ)),
+            lineage=lineage_from(await _readable(history.moves(MOVES_READ))),
             hints=HintWriter(fenced, clock),
             journal=journal,
             acting=acting,
@@ -338,7 +363,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
         leading.also.append(requests.run)
         steering_check = _steering_check(controller, borders, fenced, namespace)
         state, instruments = controller.state, controller.instruments
-        state.restore(await history.happiness())
+        state.restore(await _readable(history.happiness()))
         watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock))
         instruments.read_when_scraped(
             watches=lambda: watch.states,
@@ -353,7 +378,9 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             settings=settings,
             watch=watch,
             metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments, options.prometheus),
-            maintenance=StoreMaintenance(state, store, controller.recorder, settings.get, clock, instruments),
+            maintenance=StoreMaintenance(
+                state, store, controller.recorder, settings.get, clock, instruments, settings.announce
+            ),
             compilation=KernelCompilation(state, clock),
             steering_check=steering_check,
             election=election,

@@ -20,7 +20,7 @@ from storage import StorageError, retention, tables, writer
 from storage.database import Limits, check_file, connect, locate, make_file, migrate, require_schema
 from storage.retention import Retention
 from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, ProblemRow, RevisionRow, SampleKind, SampleRow
-from storage.writer import UNAVAILABLE, Health, Writer, describe
+from storage.writer import UNAVAILABLE, Health, Unprepared, Writer, describe
 
 _RowType = TypeVar("_RowType")
 _HistoryRow = TypeVar("_HistoryRow", DecisionRow, PlanRow, MoveRow, RevisionRow)
@@ -30,32 +30,45 @@ ABANDONED = "abandoned"
 class Store:
     """Made by `open`. `add_*` never wait and never fail; `health` says whether rows are written."""
 
-    def __init__(self, path: Path, engine: AsyncEngine, limits: Limits) -> None:
+    def __init__(self, path: Path, engine: AsyncEngine, limits: Limits, unprepared: Unprepared | None = None) -> None:
         self.path = path
         self._engine = engine
         self._limits = limits
-        self._writer = Writer(engine, limits)
+        self._writer = Writer(engine, limits, unprepared)
         self._last_seq = 0
 
     @classmethod
-    async def open(cls, where: str | Path, limits: Limits | None = None, *, read_only: bool = False) -> Self:
+    async def open(
+        cls, where: str | Path, limits: Limits | None = None, *, read_only: bool = False, patient: bool = False
+    ) -> Self:
         """A file or an SQLite URL; the folder is made, the schema brought up to date.
 
-        With `read_only` it must be there and up to date, and nothing is ever written to it.
+        With `read_only` it must be there and up to date, and nothing is ever written to it. With `patient` a store that
+        cannot be used is opened, too: `health` says why, the file stays as it is, rows wait, and the next write tries
+        again.
         """
         limits = limits or Limits()
         path = locate(where)
         prepare, set_up = (check_file, require_schema) if read_only else (make_file, migrate)
         engine = connect(path, limits, read_only=read_only)
+
+        async def set_up_now() -> None:
+            try:
+                async with asyncio.timeout(limits.call_seconds):
+                    await asyncio.to_thread(prepare, path)
+                    await set_up(engine, path)
+            except BaseException as error:
+                await engine.dispose()
+                if isinstance(error, UNAVAILABLE):
+                    raise StorageError(_unusable(path, error)) from error
+                raise
+
         try:
-            async with asyncio.timeout(limits.call_seconds):
-                await asyncio.to_thread(prepare, path)
-                await set_up(engine, path)
-        except BaseException as error:
-            await engine.dispose()
-            if isinstance(error, UNAVAILABLE):
-                raise StorageError(_unusable(path, error)) from error
-            raise
+            await set_up_now()
+        except StorageError as error:
+            if not patient:
+                raise
+            return cls(path, engine, limits, Unprepared(set_up_now, str(error)))
         return cls(path, engine, limits)
 
     async def __aenter__(self) -> Self:
@@ -203,6 +216,7 @@ class Store:
         return make(*rows[0]) if rows else None
 
     async def _read(self, query: Select[Any]) -> Sequence[Row[Any]]:
+        self._writer.require_prepared()
         async with self._mapped(), asyncio.timeout(self._limits.call_seconds), self._engine.connect() as connection:
             rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
             return rows

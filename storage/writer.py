@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -21,7 +21,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from storage import tables
+from storage import StorageError, tables
 from storage.database import Limits, writing
 from storage.rows import Row
 
@@ -148,17 +148,27 @@ class Health:
         return self.error is None
 
 
+@dataclass(frozen=True, slots=True)
+class Unprepared:
+    """A database that could not be used when it was opened, and how to try again."""
+
+    prepare: Callable[[], Awaitable[None]]
+    """Raises StorageError."""
+    problem: str
+
+
 class Writer:
     """Not thread-safe: add rows on the event loop."""
 
-    def __init__(self, engine: AsyncEngine, limits: Limits) -> None:
+    def __init__(self, engine: AsyncEngine, limits: Limits, unprepared: Unprepared | None = None) -> None:
+        self._unprepared = unprepared
         self._engine = writing(engine)
         self._limits = limits
         self._pending = Pending(limits.queue_rows)
         self._in_flight = 0
         self.batches = 0
         """Batches written. Grows with every change that readers can see."""
-        self._error: str | None = None
+        self._error: str | None = unprepared.problem if unprepared is not None else None
         self._refused = 0
         self._refusal: str | None = None
         self._lock = asyncio.Lock()
@@ -213,17 +223,29 @@ class Writer:
                     return False
 
     async def write_now(self, targets: Collection[TableWriter]) -> bool:
-        """Write what waits for some tables, before the others; False as for `drain`."""
+        """Write what waits for some tables, before the others; False as for `drain`, also when nothing waits for them
+        and the last attempt to write anything failed."""
         async with self._lock:
-            return await self._attempt(self._pending.take_of(targets))
+            batch = self._pending.take_of(targets)
+            if not batch and self._error is not None:
+                return False
+            return await self._attempt(batch)
+
+    def require_prepared(self) -> None:
+        """Before any other use of the database: it may be damaged, or that of a newer version."""
+        if self._unprepared is not None:
+            raise StorageError(self._error or self._unprepared.problem)
 
     async def _attempt(self, batch: Batch) -> bool:
         self._in_flight = len(batch)
         try:
+            if self._unprepared is not None:
+                await self._unprepared.prepare()
+                self._unprepared = None
             await self._write(batch)
         except BaseException as error:
             self._pending.restore(batch)
-            if not isinstance(error, UNAVAILABLE):
+            if not isinstance(error, (*UNAVAILABLE, StorageError)):
                 raise
             self._error = describe(error)
             return False
@@ -236,6 +258,7 @@ class Writer:
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
         """For other statements: one at a time with the batches."""
+        self.require_prepared()
         async with self._lock, asyncio.timeout(self._limits.call_seconds), self._engine.begin() as connection:
             yield connection
 

@@ -10,7 +10,7 @@ import structlog
 
 from reactor.clock import Clock
 from reactor.cluster.records import ConfigMap
-from reactor.record.events import EventQueue, refused_settings_event
+from reactor.record.events import EventQueue, controller_event, refused_settings_event
 from reactor.record.metrics import Instruments
 from reactor.settings.load import CONFIG_MAP_KEY
 from reactor.settings.model import Mode, Settings
@@ -83,6 +83,11 @@ class ActiveSettings:
             self.source.lost(name, f"has no key {CONFIG_MAP_KEY}")
         else:
             self.source.offer(config_map.data[CONFIG_MAP_KEY], name)
+
+    def announce(self, reason: str, message: str) -> None:
+        """A Warning on our ConfigMap, about the controller as a whole."""
+        if self._report is not None and self._config_map is not None:
+            self._report.events.add(controller_event(self._config_map, reason, message))
 
     def _with_mode(self, settings: Settings) -> Settings:
         return settings if self._mode is None else settings.model_copy(update={"mode": self._mode})

@@ -21,6 +21,7 @@ log = structlog.get_logger(__name__)
 SAVE_EVERY = 5.0
 SAVE_ALL_EVERY = 300.0
 PRUNE_EVERY = 3600.0
+SAY_AGAIN_AFTER = 300.0
 
 
 class StoreMaintenance:
@@ -32,7 +33,12 @@ class StoreMaintenance:
         settings: Callable[[], Settings],
         clock: Clock,
         instruments: Instruments,
+        announce: Callable[[str, str], None] = lambda _reason, _message: None,
     ) -> None:
+        """`announce` gets reason and message of a Warning."""
+        self._announce = announce
+        self._said: str | None = None
+        self._said_at = float("-inf")
         self._state = state
         self._recorder = recorder
         self._store = store
@@ -47,6 +53,7 @@ class StoreMaintenance:
         try:
             while True:
                 self._set_gauges()
+                self._report_health()
                 await self._clock.sleep(SAVE_EVERY)
                 self._save()
                 await self._state.yield_to_cycle()
@@ -70,6 +77,20 @@ class StoreMaintenance:
         instruments.storage_ok.set(self._store.health.ok)
         for kind in Kind:
             instruments.objects.labels(kind).set(len(self._state.mirror.records(kind)))
+
+    def _report_health(self) -> None:
+        """Said when it changes and every few minutes."""
+        error, now = self._store.health.error, self._clock.monotonic()
+        if error is None:
+            if self._said is not None:
+                log.info("the store takes records again", store=str(self._store.path))
+            self._said = None
+            return
+        if self._said is None or now - self._said_at >= SAY_AGAIN_AFTER:
+            log.error("nothing is evicted: the store takes no records", store=str(self._store.path), error=error)
+            self._announce("StoreUnusable", f"nothing is evicted: the store takes no records: {error}")
+            self._said_at = now
+        self._said = error
 
     async def _prune(self) -> None:
         now = self._clock.now()

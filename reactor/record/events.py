@@ -172,12 +172,11 @@ def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Annou
 
 
 def refused_settings_event(config_map: ConfigMap, problems: Sequence[tuple[str, str]]) -> Announcement:
-    return Announcement(
-        "ConfigMap",
-        config_map.namespace,
-        config_map.name,
-        config_map.uid,
-        "SettingsRefused",
-        f"the last good settings stay in force: {format_errors(problems)}"[:1000],
-        "Warning",
-    )
+    text = f"the last good settings stay in force: {format_errors(problems)}"
+    return controller_event(config_map, "SettingsRefused", text)
+
+
+def controller_event(config_map: ConfigMap, reason: str, message: str) -> Announcement:
+    """A Warning about the controller as a whole, on its ConfigMap."""
+    of = config_map
+    return Announcement("ConfigMap", of.namespace, of.name, of.uid, reason, message[:1000], "Warning")

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import cast
 
 import msgspec
 
@@ -25,6 +26,9 @@ from reactor.state.snapshot import Snapshot
 from storage.rows import DecisionKind, DecisionRow, MoveRow, PlanRow, ProblemRow
 from storage.store import Store
 
+FLUSH_DEADLINE = 5.0
+"""Seconds that a cycle waits for the disk."""
+
 
 class History:
     """A decision about a pod that is the same as in the cycle before is not written again."""
@@ -35,6 +39,7 @@ class History:
         self._last_placement: dict[str, str] = {}
         self._unplanned: dict[str, str] = {}
         self._problems: list[Callable[[], ProblemRow]] = []
+        self._flushing: asyncio.Task[bool] | None = None
         self._numbers = itertools.count(1)
 
     def waits(self, cycle: str, decision: Decision) -> list[Wait]:
@@ -102,8 +107,20 @@ class History:
             self._store.add_move(_move_row(cycle, move, at))
 
     async def flush(self) -> bool:
-        """True when the rows are in the database. If the disk does not take them, the store's health says so."""
-        return await self._store.flush_history()
+        """True when the rows are in the database. If the disk does not take them, the store's health says so; if it
+        does not answer, the attempt goes on in the background."""
+        for _ in range(2):
+            earlier = self._flushing
+            if earlier is None:
+                self._flushing = asyncio.create_task(self._store.flush_history(), name="flush of the history")
+            running = cast("asyncio.Task[bool]", self._flushing)
+            done, _unfinished = await asyncio.wait({running}, timeout=FLUSH_DEADLINE)
+            if not done:
+                return False
+            self._flushing = None
+            if earlier is None:
+                return running.result()
+        return False
 
     def _add(
         self,

@@ -11,13 +11,14 @@ import aiohttp
 import pytest
 import structlog
 
-from loadtests.embedded.resources import CONFIGMAPS, DEPLOYMENTS, PODDISRUPTIONBUDGETS
+from loadtests.embedded.resources import CONFIGMAPS, DEPLOYMENTS, PODDISRUPTIONBUDGETS, PODS, Json
 from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.settings.model import Mode
 from reactor.web.live import LiveView
 from reactor.web.query import FindQuery, OverviewQuery
+from reactor.web.readers import HealthReader
 from reactor.web.server import live_view, serve
 from storage import StorageError
 from storage.rows import MoveRow
@@ -244,3 +245,41 @@ async def test_an_overview_before_the_first_list_says_that_nothing_is_known(shop
         assert "not listed yet: pods" in view.ready().reasons
         assert view.live().ok
     assert overview.mode == make_settings().mode
+
+
+async def test_with_a_damaged_store_it_starts_binds_evicts_nothing_and_goes_on_when_it_is_mended(
+    shop: Shop, tmp_path: Path
+) -> None:
+    (tmp_path / "rematch.db").write_bytes(b"no database " * 1000)
+    with structlog.testing.capture_logs() as logs:
+        async with controlled(shop, tmp_path, "mode: act", own_process=True) as live:
+            await eventually(measured(live))
+            shop.fail("web")
+            await eventually(lambda: live.controller.executor.busy)
+            shop.cluster.api.create(PODS, _bare_pod("new-1"))
+            await eventually(lambda: _node_of(shop, "new-1"))
+            assert shop.where("web") == ["n1"]
+            assert any("nothing is evicted" in problem for problem in HealthReader(live).problems())
+            assert (tmp_path / "rematch.db").read_bytes() == b"no database " * 1000
+
+            (tmp_path / "rematch.db").unlink()
+            await eventually(lambda: shop.where("web") == ["n2"], 20)
+    said = [line for line in logs if line["event"] == "nothing is evicted: the store takes no records"]
+    assert len(said) == 1
+
+
+def _bare_pod(name: str) -> Json:
+    container = {"name": "srv", "image": "x", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
+    labels = {"app": "new"}
+    return {
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"schedulerName": "rematch", "containers": [container]},
+    }
+
+
+def _node_of(shop: Shop, name: str) -> str:
+    return next(
+        str(stored.obj["spec"].get("nodeName", ""))
+        for stored in shop.cluster.store.all(PODS)
+        if stored.obj["metadata"]["name"] == name
+    )
