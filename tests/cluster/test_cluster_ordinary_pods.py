@@ -7,15 +7,16 @@ from collections.abc import AsyncIterator
 import pytest
 
 from loadtests.controlplane import ControlPlane, serve_metrics
+from reactor.cluster.hints import MOVE_LABEL
 from tests.support.account import ACT, Account
 from tests.support.clock import eventually
 from tests.support.real_controller import measured, running_as
 from tests.support.real_shop import RealShop, open_real_shop
-from tests.support.real_steering import as_user, remove_policy
+from tests.support.real_steering import as_user, install_policy, remove_policy
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
-EVICT = f"{ACT}\nexecution: {{strategies: [evict], evictSingleReplicas: true}}"
+EVICT = "strategies: [evict], evictSingleReplicas: true"
 
 
 @pytest.fixture
@@ -34,12 +35,45 @@ async def cordon(shop: RealShop, node: str, *, unschedulable: bool) -> None:
     await shop.api.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": unschedulable}})
 
 
-async def settings(account: Account, namespace: str) -> None:
-    await account.settings(f"{EVICT}\nmanaged: {{anySchedulerNamespaces: [{namespace}]}}")
+async def settings(account: Account, namespaces: str, execution: str = EVICT) -> None:
+    """Without a pause after the move of the test before, which the state object remembers."""
+    managed = f"{{anySchedulerNamespaces: [{namespaces}]}}"
+    act = ACT.replace("cooldown: 300s", "cooldown: 300s, settle: 0s")
+    await account.settings(f"{act}\nmanaged: {managed}\nexecution: {{{execution}}}")
+
+
+@pytest.mark.parametrize("execution", [EVICT, "strategies: [scaleSurge]", "strategies: [releaseSurge]"])
+async def test_an_ordinary_pod_is_moved_to_the_planned_node(
+    ordinary_shop: RealShop, account: Account, execution: str
+) -> None:
+    shop = ordinary_shop
+    await settings(account, shop.namespace, execution)
+    async with as_user(account.plane, shop.namespace) as admin:
+        await install_policy(admin)
+    async with running_as(account) as live:
+        await eventually(lambda: measured(live) and live.controller.steering.status.tried, 40)
+        assert live.controller.steering.status.policy_works, live.controller.steering.status.problem
+        await shop.fail("web")
+        await eventually(lambda: shop.where("web") == ["n2"] and shop.ready("web"), 30)
+        await eventually(lambda: not live.controller.executor.busy, 20)
+        await shop.hears("Moved")
+        sample = live.controller.instruments.registry.get_sample_value
+        assert sample("rematch_landings_total", {"result": "planned"}) == 1
+        assert sample("rematch_steering_policy_works") == 1
+        await live.controller.store.flush()
+        (move,) = await live.controller.store.moves()
+    (pod,) = shop.pods("web")
+    assert pod["metadata"]["labels"][MOVE_LABEL] == move.id
+    assert (move.from_node, move.to_node, move.outcome) == ("n1", "n2", "done")
+    hints = (await shop.api.get("/apis/rematch.io/v1alpha1/placementhints/rematch"))["spec"].get("hints", {})
+    assert hints == {}
+    deployment = await shop.api.get(f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web")
+    assert deployment["spec"]["replicas"] == 1
+    assert deployment["metadata"]["generation"] == (3 if "scaleSurge" in execution else 1)
 
 
 async def test_without_the_opt_in_an_ordinary_pod_is_left_alone(ordinary_shop: RealShop, account: Account) -> None:
-    await account.settings(EVICT)
+    await settings(account, "")
     async with running_as(account) as live:
         await eventually(lambda: measured(live), 20)
         await ordinary_shop.fail("web")
