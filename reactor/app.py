@@ -44,6 +44,7 @@ from reactor.execution.journal import Journal, JournalContents, MemoryJournal
 from reactor.execution.leader import LeaderElection, LeaseTiming, NeverLeader, new_identity
 from reactor.execution.state_documents import StateDocuments
 from reactor.execution.steering import NoSteering, PolicySteering, Steering
+from reactor.execution.unschedulable import UnschedulablePods
 from reactor.loop import Loop
 from reactor.planning.planning_thread import PlanningThread
 from reactor.record.events import EventQueue, WritesEvents
@@ -173,7 +174,9 @@ def wire(borders: Borders) -> Controller:
     memory = DecisionMemory(Cooldowns(borders.lineage))
     recorder = Recorder(History(borders.store), events, instruments)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings, PlanningThread("planner"))
-    binding_parts = BindingParts(state, executor, binder, PlacementPlanner(make_planner), recorder, settings)
+    unschedulable = UnschedulablePods(borders.writer, clock)
+    placing = PlacementPlanner(make_planner)
+    binding_parts = BindingParts(state, executor, binder, placing, unschedulable, recorder, settings)
     return Controller(
         clock=clock,
         store=borders.store,

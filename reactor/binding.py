@@ -19,6 +19,7 @@ from reactor.errors import PlannerError
 from reactor.execution.binder import Binder, Bound
 from reactor.execution.cycle_outcome import Placement
 from reactor.execution.executor import Executor
+from reactor.execution.unschedulable import UnschedulablePods
 from reactor.planning.pending import ReservationCheck, check_reservations, fit_beside_nominated, pending_pods
 from reactor.planning.planning_thread import PlanningThread
 from reactor.planning.problem_builder import fits_now
@@ -82,6 +83,7 @@ class BindingParts:
     executor: Executor
     binder: Binder
     planner: PlacementPlanner
+    unschedulable: UnschedulablePods
     recorder: Recorder
     settings: Callable[[], Settings]
 
@@ -140,6 +142,8 @@ async def bind(parts: BindingParts, claimed: ClaimedBindings) -> Placement:
         bound = await asyncio.gather(*(_bind(parts, pods[move.uid], move) for move in claimed.moves))
         placement = replace(claimed.placement, bound=tuple(bound))
         parts.recorder.record_placement(claimed.cycle, claimed.snapshot, placement)
+        if parts.settings().mode is not Mode.OBSERVE:
+            await parts.unschedulable.write(placement, claimed.snapshot)
     return placement
 
 

@@ -92,6 +92,8 @@ class SimulatedConnection:
             target = call.body["target"]
             assert isinstance(target, dict)
             self._cluster.bind(name, str(target["name"]))
+        elif action == "status":
+            return _status(200, "", "")
         else:
             return _status(405, "MethodNotAllowed", f"{call.method} {call.path} is not simulated")
         return _status(201, "", "")

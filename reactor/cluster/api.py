@@ -20,6 +20,8 @@ Body = Mapping[str, object]
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+"""Merges lists by their keys: conditions by their type."""
 
 _DEFAULT_RETRY_AFTER = 1.0
 """Seconds to wait after a 429 that does not say how long."""

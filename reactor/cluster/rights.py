@@ -95,6 +95,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Scope.PODS, "", ("services",), ("list",), "surges: is the replacement an endpoint"),
     Rule(Scope.PODS, "discovery.k8s.io", ("endpointslices",), ("list",), "surges: is the replacement an endpoint"),
     Rule(Scope.PODS, "", ("pods/binding",), ("create",), "pods whose schedulerName is ours get a node"),
+    Rule(Scope.PODS, "", ("pods/status",), ("patch",), "pods of ours that fit nowhere are marked for node autoscalers"),
     Rule(Scope.PODS, "", ("events",), ("create", "patch"), "Events on pods say what was done and why"),
     Rule(Scope.OWN, "", ("configmaps",), ("list", "watch"), "the settings", ("rematch",)),
     Rule(Scope.OWN, "", ("configmaps",), ("create",), "journal: the state object"),

@@ -19,6 +19,7 @@ from msgspec import Struct
 from reactor.clock import Clock, rfc3339
 from reactor.cluster.api import (
     MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
     ApiRequest,
     ApiResponse,
     Body,
@@ -31,7 +32,7 @@ from reactor.cluster.api import (
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.records import Pod
 from reactor.cluster.surge_writes import SurgeWriter
-from reactor.errors import Forbidden, Unreachable
+from reactor.errors import ClusterError, Forbidden, Unreachable
 
 _DEADLINE = 15.0
 _ATTEMPTS = 3
@@ -39,6 +40,7 @@ _PAUSE = 0.5
 _UNCERTAIN = frozenset({502, 503, 504})
 """The request may or may not have been carried out."""
 _CONCURRENT_WRITES = 16
+_LONGEST_MESSAGE = 1000
 T = TypeVar("T")
 _SEVERAL_PDBS = "more than one PodDisruptionBudget"
 
@@ -155,6 +157,29 @@ class ClusterWriter:
         except Unreachable as error:
             return BindingAnswer(Binding.UNKNOWN, str(error))
         return _binding_result(response)
+
+    async def mark_unschedulable(self, pod: Pod, reason: str, message: str) -> str:
+        """Set PodScheduled=False, unless the pod has changed since we saw it: it may be bound by now. Returns why it
+        was not written, empty if it was."""
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": reason,
+            "message": message[:_LONGEST_MESSAGE],
+            "lastTransitionTime": rfc3339(self._clock.now()),
+        }
+        body = {
+            "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
+            "status": {"conditions": [condition]},
+        }
+        request = ApiRequest(
+            "PATCH", f"{_path(pod)}/status", body=body, content_type=STRATEGIC_MERGE_PATCH, deadline=_DEADLINE
+        )
+        try:
+            response = await self._connection.send(request)
+        except ClusterError as error:
+            return str(error)
+        return "" if 200 <= response.code < 300 else f"{response.code}: {status_of(response).message}"
 
     async def _post(self, path: str, body: Body) -> tuple[ApiResponse, bool]:
         """The response, and whether an attempt before it may have been carried out. The body has a UID precondition, so

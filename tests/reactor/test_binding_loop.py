@@ -318,3 +318,41 @@ async def test_a_pod_that_fits_and_is_not_bound_in_time_is_named() -> None:
     rig.settings = make_settings(mode="act")
     rig.run_pod(make_pending("web-1"), "n1")
     assert loop.late() == []
+
+
+TOO_BIG = {"cpu": 99.0, "memory": GIB}
+
+
+async def test_a_pod_that_fits_nowhere_is_marked_once_and_again_when_the_reason_changes() -> None:
+    rig = Rig()
+    rig.sync(make_node("n1"), make_pending("big-1", requests=TOO_BIG), make_pending("odd-1", unsupported=("x",)))
+    for _ in range(3):
+        await rig.bind()
+    marks = sorted(rig.writer.unschedulable)
+    assert [(name, reason) for name, reason, _ in marks] == [("big-1", "Unschedulable"), ("odd-1", "SchedulerError")]
+
+    rig.put(make_node("n1", unschedulable=True))
+    await rig.bind()
+    assert len(rig.writer.unschedulable) == 2, "not at once"
+    rig.clock.set(NOW + 61)
+    await rig.bind()
+    assert [name for name, _, _ in rig.writer.unschedulable[2:]] == ["big-1"]
+    assert rig.writer.unschedulable[2][2] != marks[0][2]
+
+
+async def test_a_mark_that_was_not_written_is_written_later_and_mode_observe_marks_nobody() -> None:
+    rig = Rig(make_settings(mode="observe"))
+    rig.sync(make_node("n1"), make_pending("big-1", requests=TOO_BIG))
+    await rig.bind()
+    assert rig.writer.unschedulable == []
+
+    rig.settings = make_settings(mode="bind")
+    rig.writer.trouble_with_conditions = "403: no pods/status"
+    await rig.bind()
+    await rig.bind()
+    assert len(rig.writer.unschedulable) == 1
+    rig.writer.trouble_with_conditions = ""
+    rig.clock.set(NOW + 61)
+    for _ in range(2):
+        await rig.bind()
+    assert len(rig.writer.unschedulable) == 2

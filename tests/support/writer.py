@@ -18,6 +18,8 @@ class FakeWriter:
         self.bound: list[tuple[str, str]] = []
         self.evictions: dict[str, EvictionAnswer] = {}
         self.bindings: dict[str, BindingAnswer] = {}
+        self.unschedulable: list[tuple[str, str, str]] = []
+        self.trouble_with_conditions = ""
 
     @property
     def writer(self) -> ClusterWriter:
@@ -26,6 +28,10 @@ class FakeWriter:
     async def evict(self, pod: Pod) -> EvictionAnswer:
         self.evicted.append(pod.name)
         return self.evictions.get(pod.name, EvictionAnswer(Eviction.ACCEPTED))
+
+    async def mark_unschedulable(self, pod: Pod, reason: str, message: str) -> str:
+        self.unschedulable.append((pod.name, reason, message))
+        return self.trouble_with_conditions
 
     async def bind(self, pod: Pod, node: str) -> BindingAnswer:
         self.bound.append((pod.name, node))
