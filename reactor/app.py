@@ -244,6 +244,11 @@ class LiveController:
         finally:
             await self.step_down()
 
+    @property
+    def namespace(self) -> str:
+        """Of journal, Lease and requests."""
+        return own_namespace(self.options.config_map, self.options.namespace)
+
     async def lead(self) -> None:
         """Whenever this process holds the Lease, until cancelled."""
         if self.election is not None:

@@ -70,7 +70,7 @@ class Leading:
                     tasks.create_task(_awaited(work))
         finally:
             await self._save_last()
-            self.acting.journal_problem = NOT_LOADED
+            self.acting.journal_problem = self.acting.journal_problem or NOT_LOADED
             self.drop()
 
     async def restore_settings(self) -> None:

@@ -318,3 +318,50 @@ def apply(plan_file: Path, reason: str, namespace: str, kubeconfig: str | None, 
     from reactor.cli import requests
 
     requests.apply(requests.Target(kubeconfig, context, namespace), plan_file, reason)
+
+
+_store_option = click.option(
+    "--store", type=click.Path(path_type=Path), default=DEFAULT_STORE, show_default=True, help="The controller's store."
+)
+_force_option = click.option("--force", is_flag=True, help="Replace a file that exists.")
+
+
+@click.command(short_help="Copy the store to a file, also while a controller uses it.")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@_store_option
+@_force_option
+def backup(file: Path, store: Path, force: bool) -> None:
+    """Copy the store to FILE and check the copy. Moves in flight, pause and cooldowns are in the cluster, not in it."""
+    from storage.backup import backup as copy
+
+    click.echo(f"{copy(store, file, force=force)} rows in {file}")
+
+
+@click.command(short_help="Make a store from a backup.")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@_store_option
+@_force_option
+def restore(file: Path, store: Path, force: bool) -> None:
+    """Make the store from FILE, which `rematch backup` wrote. Not while a controller uses the store."""
+    from storage.backup import restore as copy
+
+    click.echo(f"{copy(file, store, force=force)} rows in {store}")
+
+
+@click.command(short_help="Before an uninstallation: end the moves in flight and delete the journal.")
+@click.option("--configmap", callback=_object_name, help="NAMESPACE/NAME of the controller's settings.")
+@click.option(
+    "--namespace", default="", help="Namespace of the controller. Default: that of --configmap, else rematch."
+)
+@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds for moves in flight to end.")
+@_cluster_options
+def release(**options: Any) -> None:
+    """End or take back the moves in flight, withdraw hints, and delete journal, state and requests.
+
+    A controller that leads is paused and does it; without one this command does. Fails, and deletes nothing, when a
+    move has not ended in time.
+    """
+    from reactor.cli.release import ReleaseOptions
+    from reactor.cli.release import release as run
+
+    run(ReleaseOptions(**options))

@@ -28,6 +28,9 @@ _OURS = (
     commands.resume,
     commands.move,
     commands.apply,
+    commands.backup,
+    commands.restore,
+    commands.release,
     config,
 )
 

@@ -25,7 +25,6 @@ from reactor.cli.plan_output import render
 from reactor.cli.planning import PlanRequest, make_plan, requested_settings, settings_for
 from reactor.cli.requests import ask, controller_leads
 from reactor.cluster.api import ApiRequest
-from reactor.cluster.connection import own_namespace
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.watch import WatchState
 from reactor.errors import ClusterError, InputError, SettingsError
@@ -76,8 +75,7 @@ async def _plan_on(options: Options, request: PlanRequest, use: StoreUse) -> Non
     async with open_controller(options) as live:
         # An API server that does not answer is reported now, not after the watches have tried for a minute.
         await live.connection.send(ApiRequest("GET", "/version", deadline=ANSWER_DEADLINE))
-        namespace = own_namespace(options.config_map, options.namespace)
-        leads = await controller_leads(live.connection, namespace, live.controller.clock) if request.apply else ""
+        leads = await controller_leads(live.connection, live.namespace, live.controller.clock) if request.apply else ""
         connection = asyncio.create_task(live.connect())
         leader = asyncio.create_task(live.lead() if not leads else asyncio.sleep(0))
         work = asyncio.create_task(_plan(live, request, use, leads))
@@ -119,8 +117,7 @@ async def _plan(live: LiveController, request: PlanRequest, use: StoreUse, leads
     if not request.yes:
         await confirm(controller, planned.plan)
     if leads:
-        namespace = own_namespace(live.options.config_map, live.options.namespace)
-        await ask(live.connection, namespace, requested(planned.plan, leads), controller.clock)
+        await ask(live.connection, live.namespace, requested(planned.plan, leads), controller.clock)
         return
     await until_acting(live)
     to_stderr = request.output in ("json", "yaml")

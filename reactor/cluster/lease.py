@@ -58,12 +58,8 @@ class LeaseObject:
         }
         return await self._leases.create(body)
 
-    async def give_up(self, held: Lease, now: float) -> None:
-        """The next one need not wait for its end."""
-        spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time(now)}
-        await self._leases.patch(held.metadata, {"spec": spec})
-
-    async def delete(self, held: Lease) -> None:
+    async def give_up(self, held: Lease) -> None:
+        """Deleted: the next one need not wait for its end, and an uninstallation leaves nothing."""
         await self._leases.delete(held.metadata)
 
 

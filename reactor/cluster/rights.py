@@ -101,7 +101,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Scope.OWN, "", ("configmaps",), ("create",), "journal: the state object"),
     Rule(Scope.OWN, "", ("configmaps",), ("get", "patch", "delete"), "journal: the state object", ("rematch-state",)),
     Rule(Scope.OWN, "rematch.io", ("moves",), ("get", "list", "create", "patch", "delete"), "journal: moves in flight"),
-    Rule(Scope.OWN, "rematch.io", ("requests",), ("list", "delete"), "pause, resume, move and apply are requests"),
+    Rule(Scope.OWN, "rematch.io", ("requests",), ("get", "list", "create", "delete"), "pause, resume, move and apply"),
     Rule(Scope.OWN, "rematch.io", ("requests/status",), ("patch",), "what became of a request"),
     Rule(Scope.OWN, "coordination.k8s.io", ("leases",), ("create",), "leader election"),
     Rule(Scope.OWN, "coordination.k8s.io", ("leases",), ("get", "patch", "delete"), "leader election", ("rematch",)),

@@ -7,6 +7,7 @@ later write of its predecessor is a conflict, and an object with our epoch was w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -75,9 +76,8 @@ class ClusterJournal:
     def __init__(self, connection: Connection, namespace: str, writer: str) -> None:
         self._namespace = namespace
         self._writer = writer
-        path = f"/apis/{API_VERSION}/namespaces/{namespace}/moves"
-        self._moves = Collection(connection, path, _MoveObject)
-        self._states = Collection(connection, Kind.CONFIG_MAPS.path(namespace), _StateObject)
+        self._moves = _moves(connection, namespace)
+        self._states = _states(connection, namespace)
         self._entries: dict[str, _Entry] = {}
         self._state: _StateObject | None = None
         self._epoch = 0
@@ -250,6 +250,38 @@ class ClusterJournal:
             command = "kubectl apply -f deploy/rematch.yaml"
             return JournalError(f"the CRD moves.rematch.io is missing; mend it with: {command} ({error})")
         return JournalError(str(error))
+
+
+class StoredJournal:
+    """The journal as objects, for whoever ends or removes it without leading."""
+
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._moves = _moves(connection, namespace)
+        self._states = _states(connection, namespace)
+
+    async def moves(self) -> list[str]:
+        """Names of the moves in flight; none where the definition is not installed."""
+        try:
+            return [found.metadata.name for found in await self._moves.list_all()]
+        except NotFound:
+            return []
+
+    async def delete_state(self) -> None:
+        """Whatever a leader may write meanwhile."""
+        for _ in range(_ATTEMPTS):
+            state = await self._states.find(STATE_OBJECT)
+            if state is None:
+                return
+            with suppress(Conflict):
+                await self._states.delete(state.metadata)
+
+
+def _moves(connection: Connection, namespace: str) -> Collection[_MoveObject]:
+    return Collection(connection, f"/apis/{API_VERSION}/namespaces/{namespace}/moves", _MoveObject)
+
+
+def _states(connection: Connection, namespace: str) -> Collection[_StateObject]:
+    return Collection(connection, Kind.CONFIG_MAPS.path(namespace), _StateObject)
 
 
 def _spec_of(found: _MoveObject) -> _MoveSpec:

@@ -139,7 +139,7 @@ class LeaderElection:
         if held is None:
             return
         try:
-            await self._lease.give_up(held, self._clock.now())
+            await self._lease.give_up(held)
         except ClusterError as error:
             log.info("the lease was not released and ends by itself", error=str(error))
 

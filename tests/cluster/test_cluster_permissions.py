@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
 JOURNAL = [
     *(("rematch.io", "moves", verb) for verb in ("get", "list", "create", "patch", "delete")),
-    *(("rematch.io", "requests", verb) for verb in ("list", "delete")),
+    *(("rematch.io", "requests", verb) for verb in ("get", "list", "create", "delete")),
     ("rematch.io", "requests/status", "patch"),
     *(("", "configmaps", verb) for verb in ("create", "get", "patch", "delete")),
     *(("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "patch", "delete")),
