@@ -2,14 +2,14 @@
 
 The function gets the pods that may move and all nodes, both by name, each readable by attribute or by key. CPU is in
 millicores and memory in MB, as in KSE. It returns the nodes it wants pods on. A pod that it does not name stays, and so
-does a pod whose target may not or cannot take it. No pod is evicted to come back to the same node.
+does a pod whose target may not or cannot take it. No pod is evicted to come back to the same node. It runs in a
+process of its own, which is killed when it takes too long.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -18,6 +18,8 @@ import numpy as np
 from matching.array_types import NOWHERE, Ints
 from matching.parameters import ParameterError
 from matching.plan import Plan, Promise
+from matching.planners.function_process import call_in_process
+from matching.planners.function_records import Allocate, KseNode, KsePod
 from matching.planners.kse import spread
 from matching.planners.stable.budget_cut import cut_to_budget
 from matching.planning.budget import within_budget
@@ -32,44 +34,12 @@ from matching.problem import Problem, ProblemError
 _IN_KSE_UNITS = {"cpu": 1e3, "memory": 1e-6}
 
 
-def _by_key(self: object, key: str) -> object:
-    try:
-        return getattr(self, key)
-    except AttributeError:
-        raise KeyError(key) from None
-
-
-@dataclass(frozen=True, slots=True)
-class KsePod:
-    name: str
-    """The pod name where that is unique, else namespace/name."""
-    namespace: str
-    node: str | None
-    metrics: Mapping[str, float]
-    """cpu in millicores, memory in MB; other axes in their own unit."""
-
-    __getitem__ = _by_key
-
-
-@dataclass(frozen=True, slots=True)
-class KseNode:
-    name: str
-    pods: tuple[KsePod, ...]
-    """Only those that may move."""
-    metrics: Mapping[str, float]
-    """Use of the whole node."""
-    allocatable: Mapping[str, float]
-
-    __getitem__ = _by_key
-
-
-Allocate = Callable[[list[KsePod], list[KseNode]], Mapping[str, str]]
-
-
 @dataclass(frozen=True, slots=True)
 class FunctionPlanner:
     path: str = ""
     """Where the function is: `package.module:function`."""
+    deadline: float = 30.0
+    """Seconds after which its process is killed."""
 
     name: ClassVar[str] = "function"
     waives: ClassVar[frozenset[Promise]] = frozenset({Promise.NEVER_WORSE, Promise.DETERMINISTIC})
@@ -77,9 +47,15 @@ class FunctionPlanner:
     def __post_init__(self) -> None:
         if not all(self.path.partition(":")):
             raise ParameterError("path", f"is {self.path!r}; write where your function is, as package.module:function")
+        if not 0 < self.deadline < float("inf"):
+            raise ParameterError("deadline", f"is {self.deadline!r}; write a number of seconds above 0")
 
     def plan(self, problem: Problem) -> Plan:
-        return plan_with(load_function(self.path), problem, self.name, self.path)
+        def allocate(pods: list[KsePod], nodes: list[KseNode]) -> Mapping[str, str]:
+            answer = call_in_process(self.path, pods, nodes, self.deadline)
+            return cast(Mapping[str, str], answer)
+
+        return plan_with(allocate, problem, self.name, self.path)
 
 
 def plan_with(allocate: Allocate, problem: Problem, planner: str = "function", path: str = "the function") -> Plan:
@@ -87,6 +63,8 @@ def plan_with(allocate: Allocate, problem: Problem, planner: str = "function", p
     view = _KseView(prepared)
     try:
         answer: object = allocate(view.pods(), view.nodes())
+    except (ProblemError, ParameterError):
+        raise
     except Exception as error:
         raise ProblemError(f"{path} failed with {type(error).__name__}: {error}") from error
     loads = shares_of_room(prepared, {axis: 1.0 for axis in problem.axes if axis not in problem.hard_only})
@@ -121,17 +99,6 @@ def _limited(prepared: PreparedProblem, draft: Draft, objective: LoadObjective) 
     if within_budget(prepared.arrays, outcome.choice.at):
         return outcome
     return cut_outcome(prepared, draft, objective, cut_to_budget(prepared, outcome.choice).at)
-
-
-def load_function(path: str) -> Allocate:
-    module, _, name = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ParameterError("path", f"{path!r} cannot be loaded: {error}") from error
-    if not callable(found):
-        raise ParameterError("path", f"{path!r} is not a function")
-    return cast(Allocate, found)
 
 
 class _KseView:

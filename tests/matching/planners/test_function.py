@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+import time
 from collections.abc import Callable, Mapping
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from matching.plan import Plan
-from matching.planners.function import FunctionPlanner, KseNode, KsePod, plan_with
+from matching.planners.function import FunctionPlanner, plan_with
+from matching.planners.function_records import KseNode, KsePod
 from matching.problem import Node, Options, Pod, Problem, ProblemError, Rules
 from matching.registry import load_planner
 
@@ -104,21 +105,58 @@ def test_the_budget_holds_for_functions_too() -> None:
     assert plan.certificate.feasible
 
 
-def test_loaded_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("users_own_code")
-    module.broken = lambda _pods, _nodes: 1 / 0  # type: ignore[attr-defined]
-    module.plan = lambda pods, _nodes: {pod.name: "n2" for pod in pods}  # type: ignore[attr-defined]
-    module.number = 5  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "users_own_code", module)
+USERS_OWN_CODE = """
+import os, sys, time
+
+number = 5
+def plan(pods, nodes):
+    print("to the log, not into the answer")
+    return {pod.name: nodes[1]["name"] for pod in pods if pod["node"] == nodes[0].name}
+def broken(pods, nodes): return 1 / 0
+def hangs(pods, nodes): time.sleep(600)
+def hangs_in_a_child(pods, nodes):
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+def exits(pods, nodes): os._exit(3)
+def dies(pods, nodes): os.kill(os.getpid(), 9)
+def too_much(pods, nodes): return {f"pod-{n}": "x" * 1000 for n in range(20_000)}
+def a_list(pods, nodes): return [1, 2]
+def garbage(pods, nodes): return {"web": 5}
+"""
+
+
+@pytest.fixture
+def users_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "users_own_code.py").write_text(USERS_OWN_CODE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("users_own_code")
+def test_loaded_by_its_path() -> None:
     problem = _problem(_pod("a/web", "n1"))
     assert len(load_planner("function", {"path": "users_own_code:plan"}).plan(problem).moves) == 1
-    with pytest.raises(ProblemError, match="users_own_code:broken failed with ZeroDivisionError"):
-        FunctionPlanner("users_own_code:broken").plan(problem)
-    wrong = {
-        "users_own_code:nothing": "cannot be loaded",
-        "no_such:x": "cannot",
-        "users_own_code:number": "not a function",
-    }
-    for path, says in wrong.items():
-        with pytest.raises(ProblemError, match=says):
-            FunctionPlanner(path).plan(problem)
+
+
+@pytest.mark.usefixtures("users_own_code")
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        ("users_own_code:broken", "users_own_code:broken failed with ZeroDivisionError"),
+        ("users_own_code:nothing", "cannot be loaded"),
+        ("no_such:x", "cannot be loaded"),
+        ("users_own_code:number", "not a function"),
+        ("users_own_code:hangs", r"did not answer within 1\.5 s and was killed"),
+        ("users_own_code:hangs_in_a_child", r"did not answer within 1\.5 s and was killed"),
+        ("users_own_code:exits", r"ended its process without an answer \(exit code 3\)"),
+        ("users_own_code:dies", r"ended its process without an answer \(exit code -9\)"),
+        ("users_own_code:too_much", "more than 16 MiB"),
+        ("users_own_code:a_list", "of type list; it must be a mapping of pods to nodes"),
+        ("users_own_code:garbage", "which is not a node of the problem"),
+    ],
+)
+def test_whatever_it_does_is_a_clear_error_in_time(function: str, says: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(ProblemError, match=says):
+        FunctionPlanner(function, deadline=1.5 if "hangs" in function else 20.0).plan(_problem(_pod("a/web", "n1")))
+    assert time.monotonic() - began < 25
