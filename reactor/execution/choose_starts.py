@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reactor.decision.eligibility import MANAGED, PROTECTED, Eligibility
+from reactor.decision.eligibility import MANAGED, PROTECTED, STEERABLE, Eligibility
 from reactor.decision.wait_reasons import Reason
 from reactor.planning.problem_builder import fits_now
 from reactor.state.moves import ActiveMoves, Move, Reservation
@@ -63,7 +63,7 @@ def why_obsolete(move: Move, eligibility: Eligibility) -> str:
         return "the pod is gone"
     if pod.node != move.source:
         return f"the pod is on {pod.node} now"
-    ineligible = eligibility.why_not(pod, (*MANAGED, *PROTECTED))
+    ineligible = eligibility.why_not(pod, (*MANAGED, *PROTECTED, *STEERABLE))
     if ineligible is not None:
         return str(ineligible)
     if move.dumps:

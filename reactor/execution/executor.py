@@ -280,7 +280,7 @@ class Executor:
     async def _look(self, move: Move, view: ClusterView, now: float, settings: Settings, *, stopping: bool) -> Seen:
         """What the watches show, and what has to be read for it."""
         seen = look(move, view, now, settings.execution, self._excluded(move, view))
-        seen = replace(seen, stopping=stopping)
+        seen = replace(seen, stopping=stopping, failure=await self._creation_failure(move, seen))
         if move.state not in _SURGE_STATES or move.scaled is None:
             return seen
         surges, old = self._writer.surges, seen.old
@@ -291,14 +291,21 @@ class Executor:
             seen = replace(seen, wanted=None if owner is None else owner.replicas)
         if waiting and seen.new is not None and seen.new.ready:
             seen = replace(seen, new_served=await surges.services_of(seen.new))
-        if move.state is MoveState.SURGED and seen.new is None and move.owner is not None:
-            owner = await surges.read_owner(move.owner, move.pod.namespace)
-            seen = replace(seen, failure="" if owner is None else owner.failure)
         if waiting and move.strategy is Strategy.RELEASE_SURGE and old is not None:
             served = await surges.services_of(_labelled(old, dict(move.detached)))
             seen = replace(seen, old_served=served)
         pinned = may_pin(old, view, settings, self._steering.status)
         return replace(seen, may_pin=pinned)
+
+    async def _creation_failure(self, move: Move, seen: Seen) -> str:
+        """Why the owner cannot create the replacement that is waited for; empty when it can. A StatefulSet does not
+        say."""
+        owner = move.owner
+        waits = move.state is MoveState.SURGED or (move.state is MoveState.EVICTED and move.hinted)
+        if not waits or seen.new is not None or owner is None or owner.kind != "ReplicaSet":
+            return ""
+        found = await self._writer.surges.read_owner(owner, move.pod.namespace)
+        return "" if found is None else found.failure
 
     async def _withdraw_hint(self, move: Move, seen: Seen) -> Move:
         """A hint that cannot be removed now does not hold up the move."""

@@ -253,12 +253,13 @@ def tracked(move: Move, seen: Seen) -> Move:
 
 
 def hint_is_due_to_go(move: Move, seen: Seen) -> bool:
-    """At the first replacement, at the deadline, and when the move is taken back."""
+    """At the first replacement, at the deadline, when the owner cannot create pods (what a hint adds may be what is
+    refused), and when the move is taken back."""
     if not move.hinted:
         return False
     before = move.state in (MoveState.EVICTING, MoveState.SURGING)
     waits = move.state in (MoveState.EVICTED, MoveState.SURGED) and seen.new is None
-    return not before and (not waits or _overdue(move, seen.now, seen.settings))
+    return not before and (not waits or bool(seen.failure) or _overdue(move, seen.now, seen.settings))
 
 
 def _evicting(move: Move, seen: Seen) -> Step:

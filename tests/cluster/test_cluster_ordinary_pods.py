@@ -91,3 +91,49 @@ async def test_without_the_policy_the_reason_says_what_to_install(ordinary_shop:
         await shop.fail("web")
         await shop.hears("RematchWaits", "kubectl apply -f deploy/chart/files/crds/placementhints.yaml")
     assert shop.where("web") == ["n1"]
+
+
+REFUSES_STAMPS = {
+    "metadata": {"name": "refuses-stamps"},
+    "spec": {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+            ]
+        },
+        "validations": [{"expression": f"!has(object.metadata.labels) || !('{MOVE_LABEL}' in object.metadata.labels)"}],
+    },
+}
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+
+
+async def test_a_hint_that_makes_the_creation_fail_is_withdrawn(ordinary_shop: RealShop, account: Account) -> None:
+    """Another policy refuses what ours adds; without the hint the replacement is made."""
+    shop = ordinary_shop
+    await settings(account, shop.namespace)
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.namespace}}}
+    binding = {"policyName": "refuses-stamps", "validationActions": ["Deny"], "matchResources": here}
+    async with as_user(account.plane, shop.namespace) as admin:
+        await install_policy(admin)
+        await admin.post(f"{GROUP}/validatingadmissionpolicies", REFUSES_STAMPS)
+        await admin.post(
+            f"{GROUP}/validatingadmissionpolicybindings", {"metadata": {"name": "refuses-stamps"}, "spec": binding}
+        )
+        try:
+            labels = {"metadata": {"name": "stamped", "labels": {MOVE_LABEL: "m"}}}
+            probe = {**labels, "spec": {"containers": [{"name": "c", "image": "lab/none"}]}}
+            await admin.eventually(
+                lambda: admin.call("POST", admin.here("pods"), probe, dryRun="All"), lambda found: found.status == 422
+            )
+            async with running_as(account) as live:
+                await eventually(lambda: measured(live) and live.controller.steering.status.tried, 40)
+                before = shop.pods("web")[0]["metadata"]["uid"]
+                await shop.fail("web")
+                await eventually(lambda: before not in {pod["metadata"]["uid"] for pod in shop.pods("web")}, 30)
+                await eventually(lambda: shop.ready("web"), 60)
+                await eventually(lambda: not live.controller.executor.busy, 20)
+        finally:
+            for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
+                await admin.delete(f"{GROUP}/{kind}/refuses-stamps")
+    assert MOVE_LABEL not in shop.pods("web")[0]["metadata"]["labels"]

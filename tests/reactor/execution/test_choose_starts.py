@@ -9,6 +9,7 @@ import pytest
 from reactor.cluster.records import Node, Pod
 from reactor.execution.choose_starts import Starts, choose_starts
 from reactor.state.moves import Move
+from reactor.state.steering import SteeringStatus
 from tests.support.clock import NOW
 from tests.support.cluster import GIB, make_eligibility, make_node, make_pdb, make_pod, make_settings, make_snapshot
 from tests.support.moves import active_moves, make_move
@@ -109,6 +110,14 @@ def test_a_pod_that_is_not_managed_any_more_is_not_moved() -> None:
     found = starts(moving(WEB, "n2"), settings={"managed": {"namespaces": ["bank"]}})
 
     assert "not managed" in found.skip[0][1]
+
+
+def test_a_pod_that_cannot_be_steered_any_more_is_not_moved_blindly() -> None:
+    move = moving(make_pod("web-1", scheduler_name="default-scheduler"), "n2")
+    opted_in = {"managed": {"anySchedulerNamespaces": ["*"]}}
+    assert names(starts(move, settings=opted_in, steering=SteeringStatus(policy_works=True, problem="")).begin)
+    ((_, reason),) = starts(move, settings=opted_in, steering=SteeringStatus(problem="install it")).skip
+    assert "noSteering: install it" in reason
 
 
 def test_a_move_without_room_waits_while_another_is_in_flight() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reactor.cluster.records import Pod
+from reactor.execution.move_states import Seen, hint_is_due_to_go, replacement, siblings
 from reactor.execution.move_states import followed as follow
-from reactor.execution.move_states import replacement, siblings
 from reactor.settings.model import Execution
 from reactor.state.moves import ActiveMoves, Move, MoveState
 from tests.support.clock import NOW
@@ -32,6 +33,22 @@ def followed(move: Move, *pods: Pod, now: float = NOW + 5, **more: Any) -> Move:
     assert owner is not None
     more.setdefault("workloads", [make_workload(owner, replicas=2)])
     return follow(move, make_view(pods, nodes, **more), now, EXECUTION, BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("fields", "new", "gone"),
+    [
+        ({}, None, False),
+        ({"failure": "forbidden by a policy"}, None, True),
+        ({}, make_pending("web-3"), True),
+        ({"now": NOW + 1 + EXECUTION.ready_deadline}, None, True),
+    ],
+    ids=["waiting", "FailedCreate", "first pod", "deadline"],
+)
+def test_when_a_hint_is_removed(fields: dict[str, Any], new: Pod | None, gone: bool) -> None:
+    seen = replace(Seen(NOW + 5, make_view([], []), EXECUTION, None, new), **fields)
+    assert hint_is_due_to_go(evicted(hinted=True, began=NOW), seen) is gone
+    assert not hint_is_due_to_go(evicted(began=NOW), seen)
 
 
 def test_siblings_are_all_pods_of_the_owner_and_the_pod_itself() -> None:
