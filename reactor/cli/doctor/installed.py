@@ -19,8 +19,8 @@ POLICY_MINOR = 36
 """From this minor version on MutatingAdmissionPolicy is on."""
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _POLICIES = (
-    ("rematch-events", "anyone who may create Events can pretend that probes failed"),
-    ("rematch-own-rights", "our account may patch any field of a pod"),
+    ("rematch-events", "policies.events=true", "Events that a probe failed move nobody without other signs"),
+    ("rematch-own-rights", "policies.ownRights=true", "nothing limits which fields of a pod our account may patch"),
 )
 
 
@@ -76,15 +76,15 @@ async def check_crds(examined: Examined) -> list[Finding]:
 
 
 async def check_policies(examined: Examined) -> list[Finding]:
-    return [await _policy(examined, name, without) for name, without in _POLICIES]
+    return [await _policy(examined, *policy) for policy in _POLICIES]
 
 
-async def _policy(examined: Examined, name: str, without: str) -> Finding:
+async def _policy(examined: Examined, name: str, value: str, without: str) -> Finding:
     kinds = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
     missing = [kind for kind in kinds if await examined.api.find(f"{_ADMISSION}/{kind}/{name}", _Any) is None]
     if missing:
         text = f"not installed: {' and '.join(missing)}; {without}"
-        return Finding(f"policy {name}", State.WARNING, text, examined.installation.mend())
+        return Finding(f"policy {name}", State.WARNING, text, examined.installation.mend(value))
     return Finding(f"policy {name}", State.OK, "installed and bound")
 
 
