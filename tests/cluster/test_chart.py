@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,7 @@ import yaml
 
 from loadtests.chart import CHART, RENDERED, helm, rendered, template
 from loadtests.controlplane import ControlPlane, ControlPlaneOptions, control_plane
-from loadtests.tools.processes import run
+from loadtests.tools.processes import CommandFailed, run
 from loadtests.tools.programs import ensure
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
@@ -94,7 +96,7 @@ async def test_the_api_server_refuses_a_field_that_does_not_exist(shell: Shell, 
     """The test above would notice."""
     objects = tmp_path / "objects.yaml"
     objects.write_text((await template()).replace("serviceAccountName:", "serviceAccountNam:"))
-    with pytest.raises(Exception, match="unknown field"):
+    with pytest.raises(CommandFailed, match="unknown field"):
         await shell.kubectl("create", "--dry-run=server", "--validate=strict", "-f", str(objects))
 
 
@@ -124,8 +126,36 @@ async def test_install_upgrade_and_uninstall(shell: Shell) -> None:
         "managed": {"namespaces": ["shop", "web"]},
     }
 
-    await shell.helm("uninstall", "rematch", "--no-hooks", "--wait")
+    hanging = time.monotonic()
+    with pytest.raises(CommandFailed, match="Job/rematch/rematch-release not ready"):
+        await shell.helm("uninstall", "rematch", "--timeout", "5s")
+    assert time.monotonic() - hanging < 60
+    assert await shell.names("statefulset", "-n", "rematch") == {"rematch"}, "nothing is deleted before moves ended"
+    assert await shell.names("job", "-n", "rematch") == set()
+
+    uninstall = asyncio.create_task(shell.helm("uninstall", "rematch", "--wait"))
+    await _release_succeeds(shell)
+    await uninstall
     assert await _everything(shell) - before == LEFT
+
+
+async def _release_succeeds(shell: Shell) -> None:
+    """There is no node to run the Job's pod on, so this says that it ended well."""
+    selected = ("-n", "rematch", "-l", "app.kubernetes.io/name=rematch-release")
+    async with asyncio.timeout(60):
+        while not (pods := await shell.names("pod", *selected)):
+            await asyncio.sleep(0.2)
+    ended = json.dumps({"status": {"phase": "Succeeded"}})
+    await shell.kubectl(
+        "patch", "pod", pods.pop(), "-n", "rematch", "--subresource=status", "--type=merge", "-p", ended
+    )
+
+
+async def test_without_hooks_a_release_is_gone_whatever_hangs(shell: Shell) -> None:
+    before = await _everything(shell)
+    await shell.helm("install", "rematch", str(CHART))
+    await shell.helm("uninstall", "rematch", "--no-hooks", "--wait")
+    assert await _everything(shell) == before, "the CRDs and the PVC were there already"
 
 
 LEFT = {

@@ -1,3 +1,33 @@
+{{/* What all our pods share: account, place, priority and limits of what they may do. */}}
+{{- define "rematch.podspec" -}}
+serviceAccountName: {{ include "rematch.account" . }}
+{{- if .Values.priorityClass.create }}
+priorityClassName: rematch
+{{- else if .Values.priorityClass.name }}
+priorityClassName: {{ .Values.priorityClass.name }}
+{{- end }}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+securityContext: {runAsNonRoot: true, runAsUser: 65532, fsGroup: 65532, seccompProfile: {type: RuntimeDefault}}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "rematch.container" -}}
+image: {{ include "rematch.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+resources: {{- toYaml .Values.resources | nindent 2 }}
+securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+{{- end }}
+
 {{/* The pod of the controller, the same in a Deployment and in a StatefulSet. */}}
 {{- define "rematch.pod" -}}
 metadata:
@@ -10,23 +40,10 @@ metadata:
   annotations: {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ include "rematch.account" . }}
-  {{- if .Values.priorityClass.create }}
-  priorityClassName: rematch
-  {{- else if .Values.priorityClass.name }}
-  priorityClassName: {{ .Values.priorityClass.name }}
-  {{- end }}
-  {{- with .Values.image.pullSecrets }}
-  imagePullSecrets:
-    {{- range . }}
-    - name: {{ . }}
-    {{- end }}
-  {{- end }}
-  securityContext: {runAsNonRoot: true, runAsUser: 65532, fsGroup: 65532, seccompProfile: {type: RuntimeDefault}}
+  {{- include "rematch.podspec" . | nindent 2 }}
   containers:
     - name: rematch
-      image: {{ include "rematch.image" . }}
-      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      {{- include "rematch.container" . | nindent 6 }}
       args:
         - run
         - --configmap={{ .Release.Namespace }}/rematch
@@ -41,8 +58,6 @@ spec:
         - {name: http, containerPort: 8080}
       readinessProbe: {httpGet: {path: /readyz, port: http}, periodSeconds: 5}
       livenessProbe: {httpGet: {path: /healthz, port: http}, periodSeconds: 10, failureThreshold: 6}
-      resources: {{- toYaml .Values.resources | nindent 8 }}
-      securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
       volumeMounts:
         - {name: store, mountPath: /var/lib/rematch}
         - {name: tmp, mountPath: /tmp}
@@ -53,12 +68,6 @@ spec:
     - name: store
       persistentVolumeClaim: {claimName: rematch}
     {{- end }}
-  {{- with .Values.nodeSelector }}
-  nodeSelector: {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.tolerations }}
-  tolerations: {{- toYaml . | nindent 4 }}
-  {{- end }}
   {{- if .Values.affinity }}
   affinity: {{- toYaml .Values.affinity | nindent 4 }}
   {{- else if gt (int .Values.replicas) 1 }}
