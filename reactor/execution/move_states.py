@@ -120,8 +120,8 @@ EFFECTS: Mapping[Call, Mapping[Answer, Effect]] = {
     | dict.fromkeys((Answer.GONE, Answer.CHANGED, Answer.REFUSED), Effect.GO_ON)
     | {Answer.LATER: Effect.AGAIN},
     Call.CLEAR_COSTS: _ALWAYS_DONE
-    | dict.fromkeys((Answer.GONE, Answer.CHANGED, Answer.REFUSED), Effect.GO_ON)
-    | {Answer.LATER: Effect.AGAIN},
+    | {Answer.GONE: Effect.GO_ON}
+    | dict.fromkeys((Answer.CHANGED, Answer.REFUSED, Answer.LATER), Effect.AGAIN),
 }
 """What the answers mean. Evictions that begin a move have `STATE_AFTER_EVICTION`."""
 
@@ -419,6 +419,8 @@ def _undoing(move: Move, seen: Seen) -> Step:
 
 def _undone(move: Move, seen: Seen) -> Step:
     """Costs stay until the owner has deleted the pod that is too many: they say which."""
+    if _is_orphan(move, seen):
+        return Step(move, Call.REMOVE)
     late = move.settling is None or seen.now >= move.settling + seen.settings.ready_deadline
     if not _settled(move, seen) and not late:
         return Step(move)
@@ -473,7 +475,7 @@ def after_answer(move: Move, call: Call, answer: Answer, message: str, now: floa
     if call not in LAST_CALLS:
         return replace(move, acknowledged=(*move.acknowledged, call))
     evicted = now if move.state is MoveState.RETIRING else move.evicted
-    return replace(move, state=NEXT[move.state], evicted=evicted, settling=now, acknowledged=())
+    return replace(move, state=NEXT.get(move.state, move.state), evicted=evicted, settling=now, acknowledged=())
 
 
 def _effect_of_repetition(call: Call, answer: Answer) -> Effect:
@@ -630,6 +632,13 @@ def _rolls_out(move: Move, seen: Seen) -> bool:
 def _owner_gone(move: Move, seen: Seen) -> bool:
     known = seen.view.workloads
     return seen.wanted is None or move.owner is None or move.owner.uid not in known
+
+
+def _is_orphan(move: Move, seen: Seen) -> bool:
+    """Released, and nobody is left to take it back."""
+    old = seen.old
+    released = move.strategy is Strategy.RELEASE_SURGE and old is not None and old.owner is None
+    return released and not _leaving(old) and _owner_gone(move, seen)
 
 
 def _goes_first(move: Move, seen: Seen) -> bool:
