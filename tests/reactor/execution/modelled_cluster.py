@@ -203,7 +203,7 @@ def view_of(world: World) -> ClusterView:
     ]
     if world.exists:
         workloads.append(_deployment(world))
-    pdbs = ()
+    pdbs: tuple[PodDisruptionBudget, ...] = ()
     if world.hindered(Happening.PDB):
         pdbs = (PodDisruptionBudget("uid-pdb", "shop", "pdb", "", LabelSelector(), never=True),)
     return ClusterView(
