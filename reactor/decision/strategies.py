@@ -15,13 +15,10 @@ from matching.problem import Strategy
 from matching.selectors import matches
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Pod, PodDisruptionBudget, Workload
+from reactor.cluster.writes import BACKGROUND_ANNOTATION
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Execution
 from reactor.state.snapshot import Snapshot
-
-EVICT_ONLY = "descheduler.alpha.kubernetes.io/request-evict-only"
-"""Its owner moves the pod itself when it is asked to by an eviction, in the background (KubeVirt)."""
-HASH_LABEL = "pod-template-hash"
 
 _REPLICA_OWNERS = (
     "argocd",
@@ -80,7 +77,15 @@ class Strategies:
         owner = self._view.workloads.get(pod.owner.uid) if pod.owner is not None else None
         if owner is None:
             return Choice(Strategy.EVICT, "eviction: its owner is not known")
-        key = (owner.uid, id(pod.labels), id(pod.requests), pod.ready, pod.pvcs, EVICT_ONLY in pod.annotations, only)
+        key = (
+            owner.uid,
+            id(pod.labels),
+            id(pod.requests),
+            pod.ready,
+            pod.pvcs,
+            BACKGROUND_ANNOTATION in pod.annotations,
+            only,
+        )
         found = self._choices.get(key)
         if found is None:
             allowed = self._allowed if only is None else tuple(each for each in self._allowed if each is only)
@@ -155,7 +160,7 @@ class Strategies:
         return ""
 
     def _why_no_surge(self, pod: Pod) -> str:
-        if EVICT_ONLY in pod.annotations:
+        if BACKGROUND_ANNOTATION in pod.annotations:
             return "its owner moves it in the background when asked by an eviction"
         for name in pod.pvcs:
             pvc = self._view.pvc_named(pod.namespace, name)

@@ -231,7 +231,7 @@ class Execution(_Section):
     """The ways of moving a pod that are allowed, the preferred one first. A surge starts the replacement before the old
     pod ends."""
     evict_single_replicas: bool = False
-    """Evict the only ready pod of a workload where no surge is possible. Its requests fail meanwhile."""
+    """Evict the pod of a workload with one replica where no surge is possible. Its requests fail meanwhile."""
     max_moves_in_flight: Annotated[int, Field(ge=1)] = 1
     """Moves in flight at once; never two of one workload."""
     ready_deadline: PositiveSeconds = 180.0

@@ -19,7 +19,8 @@ from reactor.cluster.records import (
     ResourceQuota,
     Workload,
 )
-from reactor.decision.strategies import EVICT_ONLY, Choice, Strategies
+from reactor.cluster.writes import BACKGROUND_ANNOTATION
+from reactor.decision.strategies import Choice, Strategies
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Execution
 from tests.support.cluster import make_node, make_owner, make_pdb, make_pod, make_snapshot, make_workload
@@ -94,7 +95,7 @@ NEVER_SURGED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"pvcs": ("data",)}, {"pvcs": claim()}, "claim data is for one node at a time"),
     ({"pvcs": ("data",)}, {"pvcs": claim(exclusive=True)}, "claim data is for one node at a time"),
     ({"owner": STATEFUL}, {"workloads": [make_workload(STATEFUL, replicas=2)]}, "StatefulSet db cannot have one pod"),
-    ({"annotations": {EVICT_ONLY: ""}}, {}, "in the background"),
+    ({"annotations": {BACKGROUND_ANNOTATION: ""}}, {}, "in the background"),
     ({}, {"workloads": [make_workload(make_owner(), replicas=2, owner=Owner("Rollout", "r", "x"))]}, "Rollout r"),
     (
         {},
