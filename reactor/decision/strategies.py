@@ -20,6 +20,9 @@ from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Execution
 from reactor.state.snapshot import Snapshot
 
+HASH_LABEL = "pod-template-hash"
+"""Taken off a pod that its ReplicaSet lets go."""
+
 _REPLICA_OWNERS = (
     "argocd",
     "kustomize-controller",
