@@ -313,6 +313,13 @@ async def _readable(rows: Awaitable[list[T]]) -> list[T]:
         return []
 
 
+async def _take_strays(controller: Controller, journal: ClusterJournal) -> None:
+    moves = await journal.take_strays()
+    if moves:
+        await controller.executor.resume(moves)
+        controller.wake()
+
+
 @asynccontextmanager
 async def open_controller(options: Options, clock: Clock | None = None) -> AsyncIterator[LiveController]:
     """Opened in the order of their dependencies, closed in the reverse order. Writes no row before it runs."""
@@ -357,6 +364,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             wake=controller.wake,
             take_over=partial(_take_over, controller),
             drop=controller.executor.drop_all,
+            strays=partial(_take_strays, controller, journal),
         )
         requests = Requests(
             objects=RequestObjects(fenced, namespace),

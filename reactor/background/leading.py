@@ -26,6 +26,7 @@ SETTINGS = "settings"
 MAX_SETTINGS_BYTES = 16_000
 _RETRY_SECONDS = 5.0
 _SAVE_SECONDS = 1.0
+_STRAYS_SECONDS = 60.0
 
 
 class SavedSettings(msgspec.Struct, frozen=True):
@@ -54,6 +55,8 @@ class Leading:
     """Forgets the moves: they are another leader's now."""
     saved_state: Callable[[], Awaitable[SavedState]] | None = None
     """Where settings come from a ConfigMap: what the last leader saved."""
+    strays: Callable[[], Awaitable[None]] | None = None
+    """Takes over what a past leader wrote too late. Raises JournalError."""
     also: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """Further work of a leader, until cancelled."""
     _saved: Cooldowns | None = None
@@ -66,6 +69,7 @@ class Leading:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.documents.run(), name="state object")
                 tasks.create_task(self._note_changes(), name="state")
+                tasks.create_task(self._look_for_strays(), name="strays")
                 for work in self.also:
                     tasks.create_task(_awaited(work))
         finally:
@@ -135,6 +139,14 @@ class Leading:
         while True:
             self._put()
             await self.clock.sleep(_SAVE_SECONDS)
+
+    async def _look_for_strays(self) -> None:
+        while self.strays is not None:
+            await self.clock.sleep(_STRAYS_SECONDS)
+            try:
+                await self.strays()
+            except JournalError as error:
+                log.warning("the journal could not be read again", error=str(error))
 
     def _put(self) -> None:
         if self.memory.cooldowns is not self._saved:

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 from reactor.cluster.api import Connection
 from reactor.cluster.kinds import Kind
 from reactor.cluster.objects import Collection, ObjectMeta
-from reactor.errors import ClusterError, Conflict, Forbidden, NotFound, Unreachable
+from reactor.errors import ClusterError, Conflict, Forbidden, NotFound, NotLeader, Unreachable
 from reactor.execution.journal import JournalContents, JournalError, SavedState
 from reactor.state.moves import Move
 
@@ -107,6 +107,18 @@ class ClusterJournal:
             raise self._explained(error) from error
         _header_of(state)
         return SavedState() if state is None else SavedState(_documents(state))
+
+    async def take_strays(self) -> tuple[Move, ...]:
+        """Entries that a past leader created after we took over. Raises JournalError."""
+        try:
+            unknown = [found for found in await self._moves.list_all() if found.metadata.name not in self._entries]
+            strays = [found for found in unknown if _spec_of(found).epoch < self._epoch]
+            moves = tuple(_move_in(_spec_of(found), found) for found in strays)
+            for move, found in zip(moves, strays, strict=True):
+                self._entries[move.id] = await self._take_move(found)
+        except ClusterError as error:
+            raise self._explained(error) from error
+        return moves
 
     async def write(self, move: Move) -> None:
         if self._state is None:
@@ -242,6 +254,8 @@ class ClusterJournal:
 
     def _explained(self, error: ClusterError) -> JournalError:
         """With the command that mends it."""
+        if isinstance(error, NotLeader):
+            return JournalError(str(error))
         if isinstance(error, Forbidden):
             return JournalError(f"{error}; mend it with: kubectl apply -f deploy/rematch.yaml")
         if isinstance(error, NotFound) and "namespaces" in str(error).partition("404")[2]:

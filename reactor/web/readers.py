@@ -80,8 +80,9 @@ class HealthReader:
 
     def hindrance(self) -> str:
         """Why nothing is evicted although the settings say so."""
+        acting = self._live.controller.acting
         acts = self._live.settings.get().mode is Mode.ACT
-        return self._live.controller.acting.hindrance if acts else ""
+        return acting.hindrance if acts or acting.paused is not None else ""
 
     def _acting_problems(self) -> Iterator[str]:
         acting, leading = self._live.controller.acting, self._live.leading

@@ -174,3 +174,17 @@ async def test_a_state_that_nobody_can_read_is_left_alone(api: PlainClient, conn
 async def test_a_namespace_that_is_missing_is_named_with_its_command(api: PlainClient, connect: Connect) -> None:
     with pytest.raises(JournalError, match="kubectl create namespace no-such"):
         await ClusterJournal(await connect(), "no-such", "a").load()
+
+
+async def test_an_entry_that_a_past_leader_creates_late_is_found(api: PlainClient, connect: Connect) -> None:
+    past, present = [ClusterJournal(await connect(), api.namespace, name) for name in ("a", "b")]
+    await past.load()
+    await present.load()
+    await present.write(_move("ours"))
+    await past.write(_move("late"))
+    assert await present.take_strays() == (_move("late"),)
+    assert await present.take_strays() == ()
+    with pytest.raises(JournalError, match="taken over by another leader"):
+        await past.write(_move("late", state="evicted"))
+    await present.remove(_move("late").id)
+    assert (await api.get(api.here("moves", group=GROUP))).names == [_move("ours").id]
