@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Delete, Select, Table, and_, delete, exists, or_, select, tuple_
 
@@ -36,6 +37,20 @@ def outdated(now: float, keep: Retention) -> Iterator[Delete]:
     yield _chunk(plans, and_(or_(plans.c.at < oldest, _beyond_newest(plans, keep.plans)), ~_has_open_move()))
     yield _chunk(problems, problems.c.plan_id.not_in(_newest_plans(keep.problems)))
     yield _chunk(settings_revisions, and_(settings_revisions.c.at < oldest, ~_is_in_force()))
+
+
+def oldest() -> Iterator[Delete]:
+    """The oldest rows, the bulk first, for a store that is too large. Repeat each statement while it is, and until it
+    deletes nothing."""
+    yield _oldest(usage_samples, usage_samples.c.at)
+    yield _oldest(problems, problems.c.plan_id, select(problems.c.plan_id).join(plans).order_by(plans.c.seq), 10)
+    yield _oldest(plans, plans.c.seq, select(plans.c.id).where(~_has_open_move()).order_by(plans.c.seq), 10)
+    yield _oldest(decisions, decisions.c.seq)
+
+
+def _oldest(table: Table, order: ColumnElement[Any], keys: Select[Any] | None = None, rows: int = CHUNK_ROWS) -> Delete:
+    found = select(*table.primary_key).order_by(order) if keys is None else keys
+    return delete(table).where(tuple_(*table.primary_key).in_(found.limit(rows)))
 
 
 def _chunk(table: Table, condition: ColumnElement[bool]) -> Delete:

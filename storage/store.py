@@ -25,6 +25,8 @@ from storage.writer import UNAVAILABLE, Health, Unprepared, Writer, describe
 _RowType = TypeVar("_RowType")
 _HistoryRow = TypeVar("_HistoryRow", DecisionRow, PlanRow, MoveRow, RevisionRow)
 ABANDONED = "abandoned"
+_FULL, _SHRUNK = 0.85, 0.75
+"""Shares of the largest size at which rows are deleted, and to which."""
 
 
 class Store:
@@ -198,6 +200,30 @@ class Store:
                     deleted = (await connection.execute(statement)).rowcount
                 total += deleted
         return total
+
+    async def shrink(self, max_bytes: int) -> int:
+        """If the rows take nearly `max_bytes`, delete the oldest ones; return their number. The file keeps its size,
+        and new rows take the free pages: called often enough, it does not grow beyond `max_bytes`."""
+        total = 0
+        if await self.used_bytes() <= _FULL * max_bytes:
+            return total
+        for statement in retention.oldest():
+            deleted = 1
+            while deleted and await self.used_bytes() > _SHRUNK * max_bytes:
+                async with self._mapped(), self._writer.transaction() as connection:
+                    deleted = (await connection.execute(statement)).rowcount
+                total += deleted
+        return total
+
+    async def used_bytes(self) -> int:
+        """Of all rows and indexes, without free pages."""
+        self._writer.require_prepared()
+        async with self._mapped(), asyncio.timeout(self._limits.call_seconds), self._engine.connect() as connection:
+            sizes = [
+                int((await connection.exec_driver_sql(f"PRAGMA {name}")).scalar_one())
+                for name in ("page_count", "freelist_count", "page_size")
+            ]
+        return (sizes[0] - sizes[1]) * sizes[2]
 
     def _numbered(self, row: _HistoryRow) -> _HistoryRow:
         """Microseconds of the row's time, or one more than the last number: no two rows of a process are equal."""

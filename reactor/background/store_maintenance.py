@@ -21,6 +21,7 @@ log = structlog.get_logger(__name__)
 SAVE_EVERY = 5.0
 SAVE_ALL_EVERY = 300.0
 PRUNE_EVERY = 3600.0
+SHRINK_EVERY = 30.0
 SAY_AGAIN_AFTER = 300.0
 
 
@@ -47,6 +48,7 @@ class StoreMaintenance:
         self._instruments = instruments
         self._saved_all = clock.now()
         self._pruned = float("-inf")
+        self._shrunk = float("-inf")
 
     async def run(self) -> None:
         """Until cancelled; then everything is written once more."""
@@ -58,6 +60,7 @@ class StoreMaintenance:
                 self._save()
                 await self._state.yield_to_cycle()
                 await self._recorder.write_problems()
+                await self._shrink()
                 await self._prune()
         finally:
             self._save(everything=True)
@@ -91,6 +94,19 @@ class StoreMaintenance:
             self._announce("StoreUnusable", f"nothing is evicted: the store takes no records: {error}")
             self._said_at = now
         self._said = error
+
+    async def _shrink(self) -> None:
+        now = self._clock.now()
+        if now - self._shrunk < SHRINK_EVERY:
+            return
+        self._shrunk = now
+        try:
+            removed = await self._store.shrink(self._settings().history.max_bytes)
+        except StorageError as error:
+            log.warning("the store could not be made smaller", error=str(error))
+            return
+        if removed:
+            log.info("the oldest records removed: the store has its largest size", rows=removed)
 
     async def _prune(self) -> None:
         now = self._clock.now()

@@ -341,6 +341,9 @@ class Metrics(_Section):
 class History(_Section):
     keep: PositiveSeconds = 7 * 24 * 3600.0
     """Samples and finished records older than this are deleted."""
+    max_bytes: Annotated[int, Field(ge=16 * 2**20)] = 800 * 2**20
+    """Size of the store's file in bytes. Before it grows beyond this, the oldest samples are deleted, then the oldest
+    plans and decisions. Its volume needs a tenth and 64 MiB more: the default is for 1 GiB."""
 
 
 class Settings(_Section):

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -97,10 +96,9 @@ def test_every_planner_runs(planner: str, rematch: Rematch) -> None:
     assert len(plan["moves"]) + len(plan["stays"]) == 6
 
 
-def test_a_planner_from_the_users_code_runs(rematch: Rematch, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("users_planner")
-    module.plan = lambda pods, nodes: {pods[0].name: nodes[1].name}  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "users_planner", module)
+def test_a_planner_from_the_users_code_runs(rematch: Rematch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "users_planner.py").write_text("def plan(pods, nodes): return {pods[0].name: nodes[1].name}")
+    monkeypatch.syspath_prepend(tmp_path)
     result = rematch("--planner", "function", "--set", "path=users_planner:plan", "-o", "json")
     assert [(move["pod"], move["to"]) for move in json.loads(result.stdout)["moves"]] == [("shop/web-0", "n2")]
 
