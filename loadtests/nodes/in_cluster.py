@@ -40,6 +40,8 @@ COLLECTIONS = {
     "RoleBinding": f"{_RBAC}/namespaces/{{}}/rolebindings",
     "MutatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
 }
 
