@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loadtests.chaos.requests import WRITES, Step
+from loadtests.chaos.requests import MOVING, WRITES, Step
 
 
 class FaultKind(StrEnum):
@@ -139,11 +139,15 @@ class Fault:
     at: float
     seed: int
     steps: frozenset[Step] = frozenset()
-    """Of faults at requests: any of these. After `PATIENCE` seconds another write will do, too."""
+    """Of faults at requests: any of these. After `PATIENCE` seconds those of `INSTEAD` will do, too."""
 
 
 PATIENCE = 3.0
-"""A step that does not occur is not waited for longer: which steps there are depends on the strategy."""
+INSTEAD = MOVING | {Step.JOURNAL, Step.BIND}
+"""A step that does not occur is not waited for longer: which steps there are depends on the strategy. Not the lease: it
+comes by all the time, and a leader that cannot hold it moves nothing."""
+_OFTEN = {Step.LEASE: 1, Step.STATE: 1, Step.BIND: 2, Step.HINT: 2, Step.POD_DELETE: 2}
+"""How often a step is drawn; the others three times."""
 
 
 def draw_faults(seed: int, count: int, seconds: float, only: Collection[FaultKind] = ()) -> tuple[Fault, ...]:
@@ -163,4 +167,4 @@ def _steps(kind: FaultKind, choice: random.Random) -> frozenset[Step]:
     if kind in _STEPS:
         return _STEPS[kind]
     steps = sorted(WRITES | ({Step.LIST, Step.READ, Step.WATCH, Step.EVENT} if kind in _ALSO_READS else set()))
-    return frozenset({choice.choice(steps)})
+    return frozenset(choice.choices(steps, [_OFTEN.get(step, 3) for step in steps]))

@@ -224,14 +224,19 @@ class Injector:
                 items = (await insist(lambda: self._world.api.get(MOVES))).get("items") or ()
             except NotFound:
                 return ""
-            names = sorted(str(item["metadata"]["name"]) for item in items)
-            if names:
-                name = choice.choice(names)
+            workloads = {str(item["metadata"]["name"]): _workload_of(item) for item in items}
+            if workloads:
+                name = choice.choice(sorted(workloads))
                 await self._remove(f"{MOVES}/{name}")
-                return name
+                return f"{name} of {workloads[name]}"
             await self._world.clock.sleep(0.1)
         return ""
 
     async def _remove(self, path: str, options: Json | None = None) -> None:
         with suppress(NotFound):
             await insist(lambda: self._world.api.delete(path, options or {}))
+
+
+def _workload_of(move: Json) -> str:
+    """The name of the workload whose pod a Move object is about."""
+    return str(((move.get("spec") or {}).get("move") or {}).get("workload", "")).rpartition("/")[2]

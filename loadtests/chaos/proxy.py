@@ -18,7 +18,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from loadtests.chaos.faults import AT_REQUESTS, IN_WATCHES, KILLS, PATIENCE, REFUSALS, Fault, FaultKind
+from loadtests.chaos.faults import AT_REQUESTS, IN_WATCHES, INSTEAD, KILLS, PATIENCE, REFUSALS, Fault, FaultKind
 from loadtests.chaos.requests import WRITES, Step, step_of
 from reactor.clock import Clock
 
@@ -59,10 +59,6 @@ class Traffic:
         self.bytes[step] += size
 
 
-_OFTEN = {Step.BIND: 2, Step.LEASE: 4}
-"""What comes by often is taken in place of another step only later."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Armed:
     fault: Fault
@@ -70,11 +66,9 @@ class _Armed:
 
     def matches(self, step: Step, now: float) -> bool:
         waited = now - self.since
-        if step in self.fault.steps:
-            return True
-        if not self.fault.steps & WRITES:
-            return False
-        return step in WRITES and waited > PATIENCE * _OFTEN.get(step, 1)
+        if step in self.fault.steps or not self.fault.steps & WRITES:
+            return step in self.fault.steps
+        return waited > PATIENCE and step in INSTEAD
 
 
 class ArmedFaults:

@@ -12,7 +12,7 @@ from loadtests.chaos.injection import MOVES
 from loadtests.chaos.invariants import Violation
 from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import HOME
-from loadtests.chaos.workloads import WORKLOADS
+from loadtests.chaos.workloads import NAMESPACE, WORKLOADS
 from loadtests.chaos.world import World
 from reactor.errors import NotFound
 
@@ -20,6 +20,7 @@ Json = dict[str, Any]
 SETTLE_SECONDS = 60.0
 _QUIET_SECONDS = 1.5
 _POLL = 0.3
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 _HINTS = "/apis/rematch.io/v1alpha1/placementhints"
 _REQUESTS = f"/apis/rematch.io/v1alpha1/namespaces/{HOME}/requests"
@@ -64,6 +65,22 @@ async def leftovers(world: World) -> list[Violation]:
         *(await _entries(world, _REQUESTS, "request")),
         *(await _hints(world)),
     ]
+
+
+async def repair(world: World) -> None:
+    """After a round that did not settle: what is left goes, so that the next round starts from the beginning."""
+    for path in (MOVES, _REQUESTS):
+        with suppress(NotFound):
+            await insist(partial(world.api.delete, path, {}))
+    for pod in list(world.observer.pods.values()):
+        if not any(each.get("controller") for each in pod["metadata"].get("ownerReferences", ())):
+            path = f"{_PODS}/{pod['metadata']['name']}"
+            with suppress(NotFound):
+                await insist(partial(world.api.delete, path, {"gracePeriodSeconds": 0}))
+    for workload in WORKLOADS:
+        body = {"spec": {"replicas": workload.replicas}}
+        await insist(partial(world.api.patch, workload.path, body))
+        world.want(workload, workload.replicas)
 
 
 def _replicas(world: World) -> Iterator[Violation]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ import structlog
 
 from reactor.background.active_settings import ActiveSettings
 from reactor.clock import Clock
+from reactor.cluster.backoff import Backoff
 from reactor.decision.cooldowns import Cooldowns, DecisionMemory
 from reactor.decision.saved_cooldowns import DOCUMENT as COOLDOWNS
 from reactor.decision.saved_cooldowns import from_document, merged, to_document
@@ -24,7 +26,7 @@ log = structlog.get_logger(__name__)
 PAUSE = "pause"
 SETTINGS = "settings"
 MAX_SETTINGS_BYTES = 16_000
-_RETRY_SECONDS = 5.0
+_FIRST_RETRY, _RETRY_SECONDS = 0.5, 5.0
 _SAVE_SECONDS = 1.0
 _STRAYS_SECONDS = 60.0
 
@@ -106,7 +108,8 @@ class Leading:
         await self.documents.save(PAUSE, None if pause is None else msgspec.json.encode(pause).decode())
 
     async def _load(self) -> None:
-        """Until it succeeds: without the journal nothing may be evicted."""
+        """Until it succeeds: without the journal nothing may be evicted, and moves in flight wait half-way."""
+        backoff = Backoff(random.random, first=_FIRST_RETRY, cap=_RETRY_SECONDS)
         while True:
             try:
                 contents = await self.journal.load()
@@ -115,7 +118,7 @@ class Leading:
                 if str(error) != self.acting.journal_problem:
                     log.warning("nothing is evicted: the journal cannot be used", problem=str(error))
                 self.acting.journal_problem = str(error)
-                await self.clock.sleep(_RETRY_SECONDS)
+                await self.clock.sleep(backoff.next())
             else:
                 await self.take_over(contents)
                 self.acting.journal_problem = ""
