@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import suppress
+from dataclasses import replace
+
+import msgspec
 import pytest
 
 from reactor.clock import SystemClock
+from reactor.cluster.api import Connection
 from reactor.cluster.connection import open_connection
+from reactor.cluster.event_policy import events_authentic
 from reactor.cluster.hints import HintWriter
 from reactor.cluster.kinds import OPTIONAL_KINDS, Kind
+from reactor.cluster.lease import Lease, LeaseObject
+from reactor.cluster.objects import ObjectMeta
+from reactor.cluster.records import Owner, Pod
+from reactor.cluster.requests import Action, Request, RequestObjects, RequestSpec, RequestStatus
 from reactor.cluster.steering_policy import SteeringPolicy
+from reactor.cluster.surge_writes import SurgeWriter
 from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter
-from reactor.errors import Forbidden
+from reactor.errors import Forbidden, NotFound, RematchError
+from reactor.execution.cluster_journal import ClusterJournal, StoredJournal
+from reactor.execution.journal import SavedState
 from reactor.signals.measurements import MetricsSource
+from reactor.state.moves import MoveState
 from reactor.web.query import OverviewQuery
 from reactor.web.server import live_view
 from tests.support.account import Account, Permission, permissions
 from tests.support.clock import eventually
+from tests.support.cluster import make_pod
+from tests.support.moves import make_move
 from tests.support.real_controller import measured, running_as
 from tests.support.real_shop import RealShop
 
@@ -41,6 +59,10 @@ SURGING = [
     ("discovery.k8s.io", "endpointslices", "list"),
 ]
 """Only moves by surge need them; without one the move is taken back or skipped."""
+TRUSTING = [
+    ("admissionregistration.k8s.io", f"validatingadmissionpolic{ending}", "get") for ending in ("ies", "ybindings")
+]
+MARKING = [("", "pods/status", "patch")]
 READING = [
     found
     for found in permissions()
@@ -61,7 +83,7 @@ def named(permission: Permission) -> str:
 
 
 def test_every_permission_of_the_manifests_is_taken_away_once() -> None:
-    known = READING + MEASURING + EXECUTING + SELDOM + JOURNAL + STEERING + SURGING
+    known = READING + MEASURING + EXECUTING + SELDOM + JOURNAL + STEERING + SURGING + TRUSTING + MARKING
     assert sorted(known) == sorted(permissions())
 
 
@@ -123,6 +145,115 @@ async def _discovered(policy: SteeringPolicy) -> str:
         return (await policy.discover()).problem
     except Forbidden as error:
         return str(error)
+
+
+@pytest.fixture
+async def objects(account: Account) -> AsyncIterator[str]:
+    """What the calls below change, in a namespace of their own; its name."""
+    name = f"rights-{secrets.token_hex(3)}"
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    await account.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    for kind in ("deployments", "replicasets"):
+        await account.api.create(f"/apis/apps/v1/namespaces/{name}/{kind}", {"metadata": {"name": "web"}, "spec": spec})
+    service = {"metadata": {"name": "web"}, "spec": {"selector": labels, "ports": [{"port": 80}]}}
+    await account.api.create(f"/api/v1/namespaces/{name}/services", service)
+    yield name
+    await account.api.delete(f"/api/v1/namespaces/{name}", {})
+
+
+@pytest.mark.parametrize("permission", [*JOURNAL, *SURGING, *TRUSTING, *MARKING], ids=" ".join)
+async def test_a_call_that_is_not_allowed_says_which_right_is_missing(
+    account: Account, objects: str, permission: Permission
+) -> None:
+    """And with all rights every call is allowed: nothing else is refused."""
+    await account.without(*permission)
+    connection = await open_connection(str(account.kubeconfig))
+    try:
+        said = [text async for text in _said(connection, account, objects)]
+    finally:
+        await connection.close()
+        await _clean(account)
+    assert {
+        text for text in said if "cannot " in text and named(permission) not in text and " resource " in text
+    } == set()
+    assert any(named(permission) in text for text in said), said
+
+
+async def _said(connection: Connection, account: Account, namespace: str) -> AsyncIterator[str]:
+    """What the reactor's own calls answer: of the journal, the Lease, requests, surges, and the looks at policies."""
+    clock, pod = SystemClock(), make_pod("web-1", namespace=namespace, labels={"app": "web"})
+    surges, requests, lease = (
+        SurgeWriter(connection, clock),
+        RequestObjects(connection, "rematch"),
+        LeaseObject(connection, "rematch", 10.0),
+    )
+    yield await _outcome(events_authentic(connection, clock.now()))
+    yield await ClusterWriter(connection, clock).mark_unschedulable(pod, "Unschedulable", "no room")
+    yield (await surges.patch_pod(pod, labels={"a": "b"})).message
+    yield await _outcome(surges.services_of(pod))
+    for kind in ("Deployment", "ReplicaSet"):
+        path = f"/apis/apps/v1/namespaces/{namespace}/{kind.lower()}s/web"
+        owner = Owner(kind, "web", (await account.api.get(path))["metadata"]["uid"])
+        yield (await surges.scale(owner, namespace, expected=0, wanted=1)).message
+    for _ in range(2):
+        held = await lease.read() if await _outcome(lease.read()) == "" else None
+        yield await _outcome(lease.read())
+        yield await _outcome(lease.take(held, "test", 15.0, clock.now()))
+    for given in await _leases(account):
+        yield await _outcome(lease.give_up(given))
+    yield await _outcome(requests.list_all())
+    yield await _outcome(requests.find("none"))
+    yield await _outcome(requests.create(RequestSpec(Action.PAUSE)))
+    asked = Request(ObjectMeta("none", "u", "1"), RequestSpec(Action.PAUSE))
+    yield await _outcome(requests.write_status(asked, RequestStatus("done")))
+    yield await _outcome(requests.delete(asked))
+    async for text in _journal(connection, account, pod):
+        yield text
+
+
+async def _journal(connection: Connection, account: Account, pod: Pod) -> AsyncIterator[str]:
+    journal, move = ClusterJournal(connection, "rematch", "test"), make_move(pod, "n2")
+    yield await _outcome(journal.load())
+    yield await _outcome(journal.load())
+    yield await _outcome(journal.write(move))
+    yield await _outcome(journal.write(replace(move, state=MoveState.EVICTED)))
+    other = ClusterJournal(connection, "rematch", "other")
+    yield await _outcome(other.load())
+    yield await _outcome(journal.write(move))
+    yield await _outcome(other.remove(move.id))
+    yield await _outcome(other.write_state(SavedState({"brake": "{}"})))
+    yield await _outcome(StoredJournal(connection, "rematch").delete_state())
+
+
+async def _outcome(call: Awaitable[object]) -> str:
+    try:
+        await call
+    except RematchError as error:
+        return str(error)
+    return ""
+
+
+async def _leases(account: Account) -> list[Lease]:
+    found = await account.api.get("/apis/coordination.k8s.io/v1/namespaces/rematch/leases")
+    return [msgspec.convert(item, Lease) for item in found["items"] if item["metadata"]["name"] == "rematch"]
+
+
+async def _clean(account: Account) -> None:
+    """What is left where deletion was the right that is missing."""
+    for path in (
+        "/apis/rematch.io/v1alpha1/namespaces/rematch/moves",
+        "/apis/rematch.io/v1alpha1/namespaces/rematch/requests",
+    ):
+        for item in (await account.api.get(path))["items"]:
+            await account.api.delete(f"{path}/{item['metadata']['name']}", {})
+    for path in (
+        "/api/v1/namespaces/rematch/configmaps/rematch-state",
+        "/apis/coordination.k8s.io/v1/namespaces/rematch/leases/rematch",
+    ):
+        with suppress(NotFound):
+            await account.api.delete(path, {})
 
 
 async def test_without_eviction_the_move_fails_and_says_so(account: Account, shop: RealShop) -> None:
