@@ -213,7 +213,7 @@ class State:
             event = cast(Event, new)
             if self.probes.observe_event(event, self._clock.now(), listed=self.mirror.listing):
                 self._failed(event.involved_uid)
-        elif kind is Kind.PDBS and self._moves_under_way():
+        elif kind in (Kind.PDBS, Kind.DEPLOYMENTS, Kind.REPLICA_SETS) and self._moves_under_way():
             self._work_queue.add("moves")
         elif kind is Kind.NODES:
             self._node_changed(cast("Node | None", old), cast("Node | None", new))
