@@ -40,7 +40,8 @@ SURGES = [Strategy.SCALE_SURGE, Strategy.RELEASE_SURGE]
 
 def surging(deadline: str) -> Settings:
     execution = {"strategies": [*SURGES, "evict"], "drainDelay": 0, "readyDeadline": deadline}
-    return make_settings(mode="act", placement={"steering": "none"}, execution=execution)
+    managed = {"anySchedulerNamespaces": ["*"]}
+    return make_settings(mode="act", managed=managed, placement={"steering": "none"}, execution=execution)
 
 
 @dataclass
