@@ -260,7 +260,7 @@ class ClusterJournal:
             return JournalError(f"{error}; mend it with: kubectl apply -f deploy/rematch.yaml")
         if isinstance(error, NotFound) and "namespaces" in str(error).partition("404")[2]:
             return JournalError(f"{error}; mend it with: kubectl create namespace {self._namespace}")
-        if isinstance(error, NotFound) and "the requested resource" in str(error):
+        if isinstance(error, NotFound) and self._moves.path in str(error) and 'moves.rematch.io "' not in str(error):
             command = "kubectl apply -f deploy/rematch.yaml"
             return JournalError(f"the CRD moves.rematch.io is missing; mend it with: {command} ({error})")
         return JournalError(str(error))

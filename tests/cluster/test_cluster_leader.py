@@ -9,11 +9,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from loadtests.controlplane import install_crds
 from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.connection import open_connection
 from reactor.cluster.kinds import ObjectName
 from reactor.cluster.requests import Action, Request, RequestedMove, RequestObjects, RequestSpec
+from reactor.errors import NotFound
 from reactor.execution.leader import LeaseTiming
+from reactor.web.query import OverviewQuery
+from reactor.web.server import live_view
 from tests.support.account import Account
 from tests.support.clock import eventually
 from tests.support.real_controller import measured
@@ -110,3 +114,55 @@ async def test_the_leader_pauses_moves_and_resumes_on_request(account: Account, 
 
         gone = await _asked(account, RequestSpec(Action.MOVE, moves=(RequestedMove("shop/none", "n2"),)))
         assert (gone.status.state, gone.status.message) == ("failed", "there is no pod shop/none")
+
+
+async def _binds_but_evicts_nothing(live: LiveController, shop: RealShop, problem: str) -> None:
+    await eventually(lambda: live.controller.state.synced, 30)
+    await eventually(lambda: problem in live.controller.acting.hindrance, 30)
+    await shop.deploy("late")
+    await eventually(lambda: all(shop.where("late")), 20)
+    await eventually(lambda: measured(live), 30)
+    before = shop.pods("web")[0]["metadata"]["uid"]
+    await shop.fail("web")
+    await asyncio.sleep(3)
+    assert shop.pods("web")[0]["metadata"]["uid"] == before
+    overview = (await live_view(live).cluster()).overview(OverviewQuery())
+    assert problem in (overview.halted or "")
+
+
+async def test_without_the_definition_of_moves_pods_are_bound_and_nothing_is_evicted(
+    account: Account, shop: RealShop
+) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/moves.rematch.io"
+    await account.api.delete(path, {})
+    try:
+        async with asyncio.timeout(30):
+            while await _there(account, path):
+                await asyncio.sleep(0.05)
+        async with replica(account, "first") as (live, _):
+            await _binds_but_evicts_nothing(live, shop, "mend it with: kubectl apply -f deploy/rematch.yaml")
+            await install_crds(account.api)
+            await eventually(lambda: shop.where("web") == ["n2"] and shop.ready("web"), 40)
+    finally:
+        await install_crds(account.api)
+
+
+async def _there(account: Account, path: str) -> bool:
+    try:
+        await account.api.get(path)
+    except NotFound:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "right", [("rematch.io", "moves", "list"), ("", "configmaps", "get"), ("coordination.k8s.io", "leases", "get")]
+)
+async def test_without_a_right_to_the_journal_pods_are_bound_and_nothing_is_evicted(
+    account: Account, shop: RealShop, right: tuple[str, str, str]
+) -> None:
+    await account.without(*right)
+    async with replica(account, "first") as (live, _):
+        group, resource, verb = right
+        problem = f'cannot {verb} resource "{resource}" in API group "{group}"'
+        await _binds_but_evicts_nothing(live, shop, problem)
