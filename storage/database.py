@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
-_POOL_SIZE = 4
+_WRITERS = 2
+_READERS = 4
 _WAL_KEPT_BYTES = 64 * 1024 * 1024
 
 
@@ -72,11 +73,12 @@ def check_file(path: Path) -> None:
     path.open("rb").close()
 
 
-def connect(path: Path, limits: Limits, *, read_only: bool = False) -> AsyncEngine:
+def connect(path: Path, limits: Limits, *, read_only: bool = False, readers: bool = False) -> AsyncEngine:
+    """`readers` have connections of their own: look-ups of any number never delay a record."""
     engine = create_async_engine(
         _read_only_url(path) if read_only else URL.create("sqlite+aiosqlite", database=str(path)),
         connect_args={"timeout": limits.busy_seconds},
-        pool_size=_POOL_SIZE,
+        pool_size=_READERS if readers or read_only else _WRITERS,
         max_overflow=0,
         pool_timeout=limits.call_seconds,
     )

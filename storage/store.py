@@ -32,9 +32,17 @@ _FULL, _SHRUNK = 0.85, 0.75
 class Store:
     """Made by `open`. `add_*` never wait and never fail; `health` says whether rows are written."""
 
-    def __init__(self, path: Path, engine: AsyncEngine, limits: Limits, unprepared: Unprepared | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        engine: AsyncEngine,
+        readers: AsyncEngine,
+        limits: Limits,
+        unprepared: Unprepared | None = None,
+    ) -> None:
         self.path = path
         self._engine = engine
+        self._readers = readers
         self._limits = limits
         self._writer = Writer(engine, limits, unprepared)
         self._last_seq = 0
@@ -53,6 +61,7 @@ class Store:
         path = locate(where)
         prepare, set_up = (check_file, require_schema) if read_only else (make_file, migrate)
         engine = connect(path, limits, read_only=read_only)
+        readers = engine if read_only else connect(path, limits, readers=True)
 
         async def set_up_now() -> None:
             try:
@@ -70,8 +79,8 @@ class Store:
         except StorageError as error:
             if not patient:
                 raise
-            return cls(path, engine, limits, Unprepared(set_up_now, str(error)))
-        return cls(path, engine, limits)
+            return cls(path, engine, readers, limits, Unprepared(set_up_now, str(error)))
+        return cls(path, engine, readers, limits)
 
     async def __aenter__(self) -> Self:
         return self
@@ -82,6 +91,7 @@ class Store:
     async def close(self) -> None:
         """Write what waits, once. What the disk does not take now is lost, and `health` says so."""
         await self._writer.stop()
+        await self._readers.dispose()
         await self._engine.dispose()
 
     async def flush(self) -> bool:
@@ -243,7 +253,7 @@ class Store:
 
     async def _read(self, query: Select[Any]) -> Sequence[Row[Any]]:
         self._writer.require_prepared()
-        async with self._mapped(), asyncio.timeout(self._limits.call_seconds), self._engine.connect() as connection:
+        async with self._mapped(), asyncio.timeout(self._limits.call_seconds), self._readers.connect() as connection:
             rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
             return rows
 

@@ -134,4 +134,7 @@ def _adapted(document: Json, node: str, settings: Mapping[str, Any]) -> Json:
         pod = document["spec"]["template"]["spec"]
         pod["nodeSelector"] = {"kubernetes.io/hostname": node}
         pod["tolerations"] = [{"key": "lab/controller", "operator": "Exists"}]
+        container = pod["containers"][0]
+        container["args"] += ["--bind=0.0.0.0", "--auth=none", "--allowed-host=$(POD_IP)"]
+        container["env"] = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
     return document

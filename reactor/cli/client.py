@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -14,6 +15,8 @@ from reactor.errors import InputError
 T = TypeVar("T")
 
 DEADLINE = 10.0
+TOKEN_VARIABLE = "REMATCH_TOKEN"
+"""Of the environment: the bearer token for a controller that wants one. Not an option, which other users could see."""
 
 
 def fetch(server: str, path: str, answer: type[T], **query: str) -> T | None:
@@ -29,10 +32,12 @@ def fetch(server: str, path: str, answer: type[T], **query: str) -> T | None:
 
 
 async def _get(url: str, server: str) -> bytes | None:
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=DEADLINE)) as session,
-            session.get(url) as response,
+            session.get(url, headers=headers, allow_redirects=False) as response,
         ):
             if response.status == 404:
                 return None

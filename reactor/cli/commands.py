@@ -57,7 +57,7 @@ _server_option = click.option(
     default="http://127.0.0.1:8080",
     show_default=True,
     envvar="REMATCH_SERVER",
-    help="URL of a running controller.",
+    help="URL of a running controller. The variable REMATCH_TOKEN holds a bearer token, if it wants one.",
 )
 
 
@@ -91,9 +91,31 @@ _server_option = click.option(
 @click.option("--lease-retry", type=float, default=2.0, show_default=True, help="Seconds between attempts.")
 @click.option("--dry-run", is_flag=True, help="Only plan and record, whatever the settings say; write no Events.")
 @click.option(
-    "--bind", default="127.0.0.1", show_default=True, help="Address of dashboard, API, /metrics and /healthz."
+    "--bind",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of dashboard and API. Where others reach it, they need a token of the cluster (--auth).",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free port.")
+@click.option(
+    "--auth",
+    type=click.Choice(["token", "none"]),
+    help="token: a bearer token whose user may `get services/proxy` of the Service rematch. none: everybody who reaches"
+    " the port, for a proxy that authenticates. Default: none on loopback, else token.",
+)
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name under which the dashboard is reached, beside localhost; may be repeated.",
+)
+@click.option("--probe-bind", default="127.0.0.1", show_default=True, help="Address of --probe-port.")
+@click.option(
+    "--probe-port",
+    type=click.IntRange(0, 65535),
+    help="/healthz, /readyz and /metrics on a port of their own, without token.",
+)
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )

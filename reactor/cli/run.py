@@ -16,7 +16,7 @@ from reactor.execution.leader import LeaseTiming
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
 from reactor.signals.prometheus import PrometheusAccess
-from reactor.web.server import serve
+from reactor.web.server import Auth, Exposure, serve
 
 log = structlog.get_logger(__name__)
 
@@ -32,6 +32,10 @@ class RunOptions:
     dry_run: bool
     bind: str
     port: int
+    probe_bind: str
+    probe_port: int | None
+    auth: str | None
+    allowed_hosts: tuple[str, ...]
     log_level: str
     log_format: str
     prometheus_token_file: Path | None
@@ -71,7 +75,10 @@ async def _run(options: RunOptions) -> None:
         lease=LeaseTiming(options.lease_duration, options.lease_renew_deadline, options.lease_retry),
         own_process=True,
     )
-    async with open_controller(start) as live, serve(live, options.bind, options.port) as url:
+    exposure = Exposure(
+        Auth(options.auth) if options.auth else None, options.allowed_hosts, options.probe_bind, options.probe_port
+    )
+    async with open_controller(start) as live, serve(live, options.bind, options.port, exposure) as url:
         log.info("serving", url=url, cluster=live.connection.server)
         try:
             await live.run()

@@ -31,6 +31,7 @@ class Api:
         self._cluster = RateLimited(source.cluster, self._version, clock)
         self._series = RateLimited(source.series, self._version, clock)
         self._computing = asyncio.Semaphore(MOST_AT_ONCE)
+        self._reading = asyncio.Semaphore(MOST_AT_ONCE)
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -60,7 +61,8 @@ class Api:
 
     async def decisions(self, request: web.Request) -> web.Response:
         query = read_query(DecisionsQuery, request.query)
-        entries = await self._source.decisions(query.limit, query.before, query.waits == "true")
+        async with self._reading:
+            entries = await self._source.decisions(query.limit, query.before, query.waits == "true")
         return json_response(Decisions(entries))
 
     async def pod(self, request: web.Request) -> web.Response:

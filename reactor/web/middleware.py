@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from html import escape
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 from msgspec import UNSET, Struct, UnsetType
 
 from reactor.errors import RematchError
@@ -15,6 +16,7 @@ from reactor.web.query import ParameterError
 from storage import StorageError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 METHODS = ("GET", "HEAD")
@@ -123,11 +125,15 @@ async def read_only(request: web.Request, handler: Handler) -> web.StreamRespons
     return response
 
 
-@web.middleware
-async def only_loopback_names(request: web.Request, handler: Handler) -> web.StreamResponse:
+def only_names(names: Collection[str]) -> Middleware:
     """Against DNS rebinding: a page of another site whose name resolves to 127.0.0.1 sends that name as Host."""
-    host = request.headers.get("Host", "")
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    if name.lower() in LOOPBACK_NAMES:
-        return await handler(request)
-    return error_response(request, 421, f"not served under the name {name[:200]!r}; use 127.0.0.1 or localhost")
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        host = request.headers.get("Host", "")
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if name.lower() in names:
+            return await handler(request)
+        return error_response(request, 421, f"not served under the name {name[:200]!r}; use 127.0.0.1 or localhost")
+
+    return check

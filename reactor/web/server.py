@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 from ipaddress import ip_address
 
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 from prometheus_client import CollectorRegistry
 
 from reactor.app import LiveController
 from reactor.clock import Clock
+from reactor.cluster.access_review import AccessReview
 from reactor.errors import InputError
 from reactor.record.history_reader import HistoryReader
 from reactor.web import middleware
+from reactor.web.access import TokenAccess
 from reactor.web.api import Api, Probes
 from reactor.web.api_page import api_document_routes
+from reactor.web.connections import PROBE_LIMITS, ConnectionLimits, Connections
 from reactor.web.live import LiveView
 from reactor.web.readers import HealthReader, Readers, StateReader
 from reactor.web.static_files import StaticFiles, find_plotly
@@ -27,14 +33,66 @@ from reactor.web.view import HealthSource, ViewSource
 log = structlog.get_logger(__name__)
 
 SHUTDOWN_SECONDS = 1.0
+KEEP_ALIVE_SECONDS = 15.0
+LINGERING_SECONDS = 2.0
+"""For a body that no handler reads."""
+BACKLOG = 32
+"""asyncio tries to accept so many connections at once, and logs as many errors where there are no file handles left."""
+
+
+class Auth(StrEnum):
+    TOKEN = "token"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """Who is served besides the processes of this machine. On loopback nothing has to be said."""
+
+    auth: Auth | None = None
+    """Default: none on loopback, else a bearer token of the cluster."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names under which the server is reached, beside those of loopback."""
+    probe_host: str = "127.0.0.1"
+    probe_port: int | None = None
+    """Probes and metrics on a port of their own, without authentication; None: only with the dashboard."""
+
+    def wants_token(self, host: str) -> bool:
+        if self.auth is Auth.NONE and not is_loopback(host) and not self.allowed_hosts:
+            raise InputError(
+                "--auth none on an address that others reach needs --allowed-host: the name under which your proxy"
+                " passes requests on"
+            )
+        return self.auth is Auth.TOKEN or (self.auth is None and not is_loopback(host))
+
+    def names(self, host: str) -> frozenset[str] | None:
+        """Those that are served; None for any. A page of another site cannot send a token, so any name will do."""
+        if not is_loopback(host) and not self.allowed_hosts:
+            return None
+        return middleware.LOOPBACK_NAMES | {name.lower() for name in self.allowed_hosts}
 
 
 @asynccontextmanager
-async def serve(live: LiveController, host: str, port: int) -> AsyncIterator[str]:
+async def serve(live: LiveController, host: str, port: int, exposure: Exposure | None = None) -> AsyncIterator[str]:
     """Serve the dashboard, the API and the probes of a controller, and yield the URL."""
+    exposure = exposure or Exposure()
     view, controller = live_view(live), live.controller
-    app = build_app(view, view, controller.instruments.registry, controller.clock, loopback=is_loopback(host))
-    async with listening(app, host, port) as url:
+    registry, clock = controller.instruments.registry, controller.clock
+    access = TokenAccess(AccessReview(live.connection, live.options.namespace), clock)
+    app = build_app(
+        view,
+        view,
+        registry,
+        clock,
+        names=exposure.names(host),
+        access=access if exposure.wants_token(host) else None,
+    )
+    async with AsyncExitStack() as stack:
+        if exposure.probe_port is not None:
+            probes = probe_app(view, registry)
+            limits = PROBE_LIMITS
+            await stack.enter_async_context(listening(probes, exposure.probe_host, exposure.probe_port, limits))
+        url = await stack.enter_async_context(listening(app, host, port))
         sampling = asyncio.create_task(view.keep_sampling())
         sampling.add_done_callback(_report_failure)
         try:
@@ -64,12 +122,17 @@ def build_app(
     registry: CollectorRegistry,
     clock: Clock,
     *,
-    loopback: bool = True,
+    names: frozenset[str] | None = middleware.LOOPBACK_NAMES,
+    access: TokenAccess | None = None,
     pace: Pace | None = None,
 ) -> web.Application:
-    """With `loopback` the server is bound to a loopback address. Then only loopback names are served."""
-    names = [middleware.only_loopback_names] if loopback else []
-    app = web.Application(middlewares=[middleware.explain_errors, *names, middleware.read_only])
+    """Only requests to one of `names` are answered; None: to any. With `access` only those of users it lets in."""
+    checks: list[Middleware] = []
+    if names is not None:
+        checks.append(middleware.only_names(names))
+    if access is not None:
+        checks.append(access.only_users)
+    app = web.Application(middlewares=[middleware.explain_errors, *checks, middleware.read_only])
     app.on_response_prepare.append(middleware.add_headers)
 
     stream = ChangeStream(source, clock, pace or Pace())
@@ -79,6 +142,13 @@ def build_app(
     app.add_routes(Api(source, clock).routes())
     app.add_routes(api_document_routes())
     app.add_routes([web.get(middleware.STREAM_PATH, stream.handle)])
+    app.add_routes(Probes(health, registry).routes())
+    return app
+
+
+def probe_app(health: HealthSource, registry: CollectorRegistry) -> web.Application:
+    app = web.Application(middlewares=[middleware.explain_errors, middleware.read_only])
+    app.on_response_prepare.append(middleware.add_headers)
     app.add_routes(Probes(health, registry).routes())
     return app
 
@@ -113,16 +183,38 @@ def is_loopback(host: str) -> bool:
 
 
 @asynccontextmanager
-async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
+async def listening(
+    app: web.Application, host: str, port: int, limits: ConnectionLimits | None = None
+) -> AsyncIterator[str]:
     """Serve inside of the context and yield the URL. Port 0 takes a free port; a taken port is an InputError."""
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
+    connections = Connections(limits or ConnectionLimits())
+
+    @web.middleware
+    async def count_time(request: web.Request, handler: middleware.Handler) -> web.StreamResponse:
+        connections.begin_request(request.transport, endless=request.path == middleware.STREAM_PATH)
+        return await handler(request)
+
+    app.middlewares.insert(0, count_time)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handler_cancellation=True,
+        shutdown_timeout=SHUTDOWN_SECONDS,
+        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        lingering_time=LINGERING_SECONDS,
+    )
     await runner.setup()
+    assert runner.server is not None
     try:
+        loop, make = asyncio.get_running_loop(), connections.guarded(runner.server)
         try:
-            await web.TCPSite(runner, host, port).start()
+            server = await loop.create_server(make, host, port, backlog=BACKLOG)
         except OSError as error:
-            raise InputError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from error
-        bound = runner.addresses[0][1]
-        yield f"http://{f'[{host}]' if ':' in host else host}:{bound}"
+            raise InputError(f"cannot listen on {host}:{port}: {error.strerror}; choose another port") from error
+        try:
+            bound = server.sockets[0].getsockname()[1]
+            yield f"http://{f'[{host}]' if ':' in host else host}:{bound}"
+        finally:
+            server.close()
     finally:
         await runner.cleanup()

@@ -88,7 +88,8 @@ def test_the_deployment_uses_flags_that_exist(objects: dict[str, Json]) -> None:
     context = click.Context(run, help_option_names=["-h", "--help"])  # click remembers them with the command
     run.parse_args(context, list(container["args"][1:]))
     assert context.params["configmap"] == ObjectName("rematch", "rematch")
-    assert context.params["bind"] == "0.0.0.0"
+    assert context.params["bind"] == "127.0.0.1", "the dashboard is reached by kubectl port-forward"
+    assert (context.params["probe_bind"], context.params["probe_port"]) == ("0.0.0.0", 8081)
 
 
 def test_probes_and_services_use_ports_that_the_container_opens(objects: dict[str, Json]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import sqlite3
 import time
@@ -224,3 +225,19 @@ def test_the_fields_of_a_row_are_the_columns_of_its_table() -> None:
     for row_type, table in pairs:
         columns = [column.key for column in tables.metadata.tables[str(table)].columns]
         assert [field.name for field in dataclasses.fields(row_type)] == columns
+
+
+async def test_look_ups_do_not_delay_a_record(database: Path, plan_row: Callable[..., PlanRow]) -> None:
+    """Each look-up searches long documents. While 60 of them run and wait, a row is written at once."""
+    document = '{"moves": [' + ",".join(['{"pod": "shop/other"}'] * 20_000) + "]}"
+    async with await Store.open(database) as store:
+        for number in range(20):
+            store.add_plan(dataclasses.replace(plan_row(f"p{number}"), document=document))
+        assert await store.flush()
+        look_ups = [asyncio.create_task(store.plans(pod=f"shop/web-{number}")) for number in range(60)]
+        await asyncio.sleep(0)
+        store.add_plan(plan_row("last"))
+        assert await store.flush_history()
+        waiting = sum(not each.done() for each in look_ups)
+        await asyncio.gather(*look_ups)
+    assert waiting >= 40

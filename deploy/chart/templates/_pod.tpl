@@ -48,16 +48,19 @@ spec:
         - run
         - --configmap={{ .Release.Namespace }}/rematch
         - --store=/var/lib/rematch/rematch.db
-        - --bind=0.0.0.0
+        - --probe-bind=0.0.0.0
+        - --probe-port=8081
         - --log-format=json
         - --log-level={{ .Values.logLevel }}
         {{- range .Values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
       ports:
+        - {name: probes, containerPort: 8081}
+        # Only with --bind in extraArgs, and then with a token (docs/security.md); `kubectl port-forward` reaches loopback.
         - {name: http, containerPort: 8080}
-      readinessProbe: {httpGet: {path: /readyz, port: http}, periodSeconds: 5}
-      livenessProbe: {httpGet: {path: /healthz, port: http}, periodSeconds: 10, failureThreshold: 6}
+      readinessProbe: {httpGet: {path: /readyz, port: probes}, periodSeconds: 5}
+      livenessProbe: {httpGet: {path: /healthz, port: probes}, periodSeconds: 10, failureThreshold: 6}
       volumeMounts:
         - {name: store, mountPath: /var/lib/rematch}
         - {name: tmp, mountPath: /tmp}

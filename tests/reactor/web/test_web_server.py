@@ -39,7 +39,7 @@ async def test_a_server_with_an_open_stream_ends_in_time(
 async def test_bound_to_all_addresses_any_name_is_answered(
     source: SmallSource, health: SmallHealth, clock: HandClock
 ) -> None:
-    app = build_app(source, health, CollectorRegistry(), clock, loopback=False)
+    app = build_app(source, health, CollectorRegistry(), clock, names=None)
     async with ClientSession() as session, listening(app, "127.0.0.1", 0) as url:
         answer = await session.get(f"{url}/healthz", headers={"Host": "rematch.rematch.svc"})
         assert answer.status == 200
@@ -49,6 +49,6 @@ async def test_a_taken_port_is_one_clear_line(source: SmallSource, health: Small
     app = build_app(source, health, CollectorRegistry(), clock)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}: .*choose another --port"):
+        with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}: .*choose another port"):
             async with listening(app, "127.0.0.1", port):
                 pytest.fail("two servers at one address")
