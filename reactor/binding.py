@@ -122,13 +122,10 @@ async def place_pending(parts: BindingParts) -> ClaimedBindings | None:
         checked = check_reservations(pending, snapshot, settings)
         plan = await parts.planner.place(snapshot, checked, settings) if checked.unreserved else None
         placed = fit_beside_nominated(plan.moves if plan is not None else (), snapshot, checked.kept)
+        observed = settings.mode is Mode.OBSERVE
         replacements = {move.replacement for move in snapshot.moves.in_flight}
-        wanted = [
-            move
-            for move in (*checked.bindable, *placed)
-            if settings.mode is not Mode.OBSERVE or move.uid in replacements
-        ]
-        placement = Placement(plan, (), pending.unsupported, checked.bindable)
+        wanted = [move for move in (*checked.bindable, *placed) if not observed or move.uid in replacements]
+        placement = Placement(plan, (), pending.unsupported, checked.bindable, observed)
         now = snapshot if plan is None else _snapshot(parts, settings)
         reserved_meanwhile = _reserved(now, settings) - _reserved(snapshot, settings)
         moves = _claim(parts, wanted, now, settings, check=bool(reserved_meanwhile))
@@ -142,7 +139,7 @@ async def bind(parts: BindingParts, claimed: ClaimedBindings) -> Placement:
         bound = await asyncio.gather(*(_bind(parts, pods[move.uid], move) for move in claimed.moves))
         placement = replace(claimed.placement, bound=tuple(bound))
         parts.recorder.record_placement(claimed.cycle, claimed.snapshot, placement)
-        if parts.settings().mode is not Mode.OBSERVE:
+        if not placement.observed:
             await parts.unschedulable.write(placement, claimed.snapshot)
     return placement
 

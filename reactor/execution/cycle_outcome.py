@@ -23,6 +23,8 @@ class Placement:
     """Not bound, because a hard constraint of theirs is not supported."""
     reserved: tuple[PlannedMove, ...] = ()
     """Replacements that go to the node reserved for them."""
+    observed: bool = False
+    """In mode observe: most of them are not bound."""
 
     @property
     def moves(self) -> tuple[PlannedMove, ...]:

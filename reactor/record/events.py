@@ -166,7 +166,7 @@ def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Annou
             text = f"binding to {one.move.target} failed ({one.answer.outcome}): {one.answer.message}"
             yield pod_event(one.pod, "FailedBinding", text, warning=True)
     tried = {one.pod.uid for one in placement.bound}
-    for move in placement.moves:
+    for move in placement.moves if placement.observed else ():
         if move.uid not in tried:
             yield pod_event(pods[move.uid], "WouldBind", f"mode is observe: would bind to {move.target}")
 

@@ -223,7 +223,7 @@ def test_a_pod_that_stays_pending_is_not_written_every_cycle(record: Record) -> 
     for pod, target in (to_n1, to_n1, to_n1, to_n2):
         plan = make_plan(plan_move(pod, target))
         plan = type(plan)(plan.planner, plan.moves, (), (left,), plan.certificate, plan.before, plan.after)
-        record.rig.recorder.record_placement("c1", cluster(waiting, unplaced), Placement(plan, (), ()))
+        record.rig.recorder.record_placement("c1", cluster(waiting, unplaced), Placement(plan, (), (), observed=True))
 
     rows = [(row.pod_key, row.reason) for row in record.rig.rows.decisions]
     assert rows == [("shop/web-2", "pending"), ("shop/web-3", "unplaced"), ("shop/web-2", "pending")]
