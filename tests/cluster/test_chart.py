@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from loadtests.chart import CHART, RENDERED, helm, rendered, template
 from loadtests.controlplane import ControlPlane, ControlPlaneOptions, control_plane
 from loadtests.tools.processes import CommandFailed, run
 from loadtests.tools.programs import ensure
+from storage.size import volume_bytes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 
@@ -81,6 +83,14 @@ async def test_the_chart_passes_lint(values: tuple[str, ...]) -> None:
 
 async def test_the_manifests_are_what_helm_renders() -> None:
     assert RENDERED.read_text() == await rendered(), "run make manifests"
+
+
+@pytest.mark.parametrize("gigabytes", [1, 4, 20])
+async def test_a_larger_history_gets_a_larger_volume(gigabytes: int) -> None:
+    objects = yaml.safe_load_all(await template("--set", f"settings.history.maxBytes={gigabytes}000000000"))
+    (claim,) = [item for item in objects if item and item["kind"] == "PersistentVolumeClaim"]
+    needed = volume_bytes(gigabytes * 10**9) / 2**30
+    assert claim["spec"]["resources"]["requests"]["storage"] == f"{math.ceil(needed)}Gi"
 
 
 @pytest.mark.parametrize("values", [(), EVERYTHING], ids=["defaults", "everything"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from reactor.cli.commands import run
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
 from reactor.cluster.rights import rights
 from reactor.settings.load import parse_settings
-from reactor.settings.model import Mode
+from reactor.settings.model import Mode, Settings
+from storage.size import volume_bytes
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -107,6 +109,12 @@ def test_the_pod_runs_as_the_restricted_profile_of_its_namespace_wants(objects: 
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     wanted = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
     assert all(wanted.items() <= container["securityContext"].items() for container in pod["containers"])
+
+
+def test_the_volume_is_sized_by_the_formula(objects: dict[str, Json]) -> None:
+    needed = volume_bytes(Settings().history.max_bytes) / 2**30
+    asked = objects["PersistentVolumeClaim"]["spec"]["resources"]["requests"]["storage"]
+    assert asked == f"{math.ceil(needed)}Gi"
 
 
 def test_chart_image_and_package_have_one_version(objects: dict[str, Json]) -> None:
