@@ -23,6 +23,7 @@ OBJECT_NAME = "rematch"
 MAX_HINTS = 1000
 """As in the CRD."""
 
+_SEEN_SECONDS = 0.25
 _ATTEMPTS = 5
 _PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
@@ -86,6 +87,11 @@ class HintWriter:
             else:
                 return
             await self._clock.sleep(max(_PAUSE * attempt, min(stated, _LONGEST_PAUSE)))
+
+    async def until_seen(self) -> None:
+        """A moment after a hint was written: API servers learn of it by watches of their own, and a pod that is created
+        before is not stamped. On a quiet one that takes a few milliseconds."""
+        await self._clock.sleep(_SEEN_SECONDS)
 
     async def _change_once(self, change: Change, writer: str | None) -> None:
         found = await self._objects.find(OBJECT_NAME)

@@ -144,6 +144,7 @@ class SteeringPolicy:
         try:
             uid = canary.metadata.uid
             await self._hints.change(lambda _: {uid: Hint(move, CANARY)})
+            await self._hints.until_seen()
             scaled = {"metadata": {"uid": uid}, "spec": {"replicas": 1}}
             await self._send("PATCH", f"{self._replica_sets}/{canary.metadata.name}", scaled)
             yield canary

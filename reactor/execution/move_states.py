@@ -732,7 +732,7 @@ def _moved(move: Move, seen: Seen) -> Move:
     if new is None:
         text = f"the old pod is gone, and so is its replacement {move.replacement_key}"
         return ended(move, MoveState.FAILED, seen.now, text)
-    where = "as planned" if new.node == move.target else f"but bound by another process, and planned for {move.target}"
+    where = "as planned" if new.node == move.target else f"but planned for {move.target}: its scheduler chose otherwise"
     ready = "Ready" if new.ready else "not Ready any more"
     return ended(move, MoveState.DONE, seen.now, f"{new.key} is {ready} on {new.node}, {where}")
 

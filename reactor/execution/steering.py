@@ -99,6 +99,7 @@ class PolicySteering:
             return {} if known == hint else {owner.uid: hint}
 
         await self._writer.change(change)
+        await self._writer.until_seen()
 
     async def withdraw(self, move_ids: Collection[str]) -> None:
         await self._remove(lambda hint: hint.move in move_ids)

@@ -20,7 +20,7 @@ from loadtests.embedded.plain_client import Answer, PlainClient
 from loadtests.nodes.in_cluster import COLLECTIONS
 from reactor.clock import SystemClock, rfc3339
 from reactor.cluster.connection import KubernetesConnection, open_connection
-from reactor.cluster.hints import HINTS_PATH, MOVE_LABEL, OBJECT_NAME, HintWriter
+from reactor.cluster.hints import HINTS_PATH, MOVE_LABEL, OBJECT_NAME, Hint, HintWriter
 from reactor.cluster.records import Owner
 from reactor.cluster.steering_policy import SteeringPolicy
 from reactor.execution.steering import PolicySteering
@@ -44,6 +44,7 @@ def policy_documents() -> dict[str, Json]:
 
 @dataclass(frozen=True)
 class SteeredCluster:
+    plane: ControlPlane
     api: PlainClient
     connection: KubernetesConnection
     hints: HintWriter
@@ -89,6 +90,21 @@ class SteeredCluster:
         (found,) = [each for each in pods if each["metadata"]["uid"] not in known]
         return found
 
+    async def write(self, hints: Mapping[str, Hint]) -> None:
+        """Until the API server applies one of them: it learns of them by a watch of its own."""
+        await self.hints.change(lambda _: hints)
+        owner, hint = next((owner, hint) for owner, hint in hints.items() if hint.pod is None)
+        async with asyncio.timeout(20):
+            while stamp(await self.dry_run(REPLICA_SET_CONTROLLER, owner, {})) != hint.move:
+                await asyncio.sleep(0.02)
+
+    async def dry_run(self, user: str, owner: str, spec: Json, namespace: str = "", **meta: Any) -> Json:
+        """What the API server would make of this user's pod with this owner."""
+        async with as_user(self.plane, namespace or self.api.namespace, user) as api:
+            answer = await api.call("POST", api.here("pods"), owned_pod(owner, spec, **meta), dryRun="All")
+        assert answer.status == 201, answer.body
+        return answer.body
+
     async def until_in_force(self, *, works: bool = True) -> None:
         """The API server learns of a policy a moment after it was written."""
         async with asyncio.timeout(30):
@@ -126,6 +142,14 @@ def stamp(pod: Json) -> str | None:
     return found
 
 
+def owned_pod(owner: str, spec: Json, **meta: Any) -> Json:
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": owner, "controller": True}
+    return {
+        "metadata": {"name": "p", "ownerReferences": [reference], **meta},
+        "spec": {"containers": [{"name": "c", "image": "lab/none"}], **spec},
+    }
+
+
 def workload(kind: str, name: str, replicas: int, spec: Mapping[str, Any]) -> Json:
     container = {"name": "c", "image": "lab/none", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
     labels = {"app": name}
@@ -149,6 +173,7 @@ async def open_steered_cluster(
         stack.push_async_callback(connection.close)
         hints = HintWriter(connection, _CLOCK)
         cluster = SteeredCluster(
+            plane,
             api,
             connection,
             hints,
