@@ -22,6 +22,7 @@ from reactor.execution.move_states import CALLS, EFFECTS, NEXT, STATE_AFTER_EVIC
 from reactor.settings.model import Settings
 from reactor.state.moves import ANNOUNCING, IN_FLIGHT, Call, Move, MoveState
 from reactor.state.snapshot import Needs, Snapshot
+from reactor.state.steering import SteeringStatus
 from tests.reactor.execution.modelled_cluster import (
     WANTED,
     Crash,
@@ -47,6 +48,9 @@ _DISRUPTIVE = {
     Happening.OWNER_DELETED,
 }
 """Others take pods away themselves."""
+
+
+STEERED = SteeringStatus(policy_works=True, problem="", tried=True)
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +134,7 @@ class Exploration:
         cluster = ModelCluster(first_world())
         executor = self._executor(cluster, None)
         view = view_of(cluster.world)
-        snapshot = Snapshot(NOW, view, self.usage, {}, executor.active_moves(), Needs.REQUESTS)
+        snapshot = Snapshot(NOW, view, self.usage, {}, executor.active_moves(), Needs.REQUESTS, STEERED)
         plan = make_plan(replace(plan_move(view.pods["pod-0"], "n2"), strategy=self.strategy))
         executor.adopt(plan, "plan", snapshot)
         return Course(cluster.world, _memory_of(executor), faults=faults)
@@ -183,7 +187,7 @@ class Exploration:
         if not acts:
             changed += await executor.stop(world.now, "stopped")
         elif any(move.state is MoveState.PLANNED for move in executor.active_moves().moves):
-            snapshot = Snapshot(world.now, view, self.usage, {}, executor.active_moves(), Needs.REQUESTS)
+            snapshot = Snapshot(world.now, view, self.usage, {}, executor.active_moves(), Needs.REQUESTS, STEERED)
             await executor.start(make_eligibility(snapshot, self.settings), changed.append)
         self.states.update(move.state for move in (*changed, *cluster.entries.values()))
         await executor.forget_finished()
