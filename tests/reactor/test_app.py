@@ -173,6 +173,26 @@ async def test_settings_in_a_config_map_are_followed(shop: Shop, tmp_path: Path)
         await eventually(lambda: live.settings.get().mode is Mode.OBSERVE)
 
 
+async def test_a_bad_config_map_at_the_start_keeps_the_last_accepted_settings_in_force(
+    shop: Shop, tmp_path: Path
+) -> None:
+    name = ObjectName("rematch", "rematch")
+    document = {"metadata": {"name": "rematch", "namespace": "rematch"}}
+    good = "mode: act\nhappiness: {threshold: 0.77}\n" + FAST
+    shop.cluster.api.create(CONFIGMAPS, {**document, "data": {"settings.yaml": good}})
+    async with controlled(shop, tmp_path, config_map=name) as live:
+        await eventually(lambda: live.settings.get().mode is Mode.ACT)
+    shop.cluster.api.update(CONFIGMAPS, {**document, "data": {"settings.yaml": "mode: fly"}})
+
+    async with controlled(shop, tmp_path, config_map=name) as live:
+        await eventually(lambda: "SettingsRefused" in shop.said())
+        assert (live.settings.get().mode, live.settings.get().happiness.threshold) == (Mode.ACT, 0.77)
+        registry = live.controller.instruments.registry
+        assert registry.get_sample_value("rematch_settings_restored") == 1
+        problems = (await live_view(live).cluster()).overview(OverviewQuery()).problems
+        assert any("the settings of the last run are in force" in problem for problem in problems)
+
+
 async def test_the_page_shows_what_the_controller_knows(shop: Shop, tmp_path: Path) -> None:
     async with controlled(shop, tmp_path) as live, serve(live, "127.0.0.1", 0) as url:
         await eventually(measured(live))
