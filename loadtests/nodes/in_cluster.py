@@ -33,6 +33,7 @@ COLLECTIONS = {
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "Service": "/api/v1/namespaces/{}/services",
     "ClusterRole": f"{_RBAC}/clusterroles",
     "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",

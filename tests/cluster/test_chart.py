@@ -30,6 +30,9 @@ EVERYTHING = (
     "--set=rbac.namespaces={shop,web}",
     "--set=monitoring.serviceMonitor.enabled=true",
     "--set=monitoring.rules.enabled=true",
+    "--set=dashboard.expose=true",
+    "--set=dashboard.allowedHosts={rematch.example.com}",
+    "--set=policies.events=true",
     "--set=networkPolicy.dashboardFrom[0].namespaceSelector.matchLabels.team=ops",
 )
 OPERATOR = ("prometheusrules.monitoring.coreos.com", "servicemonitors.monitoring.coreos.com")

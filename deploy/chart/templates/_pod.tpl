@@ -52,13 +52,19 @@ spec:
         - --probe-port=8081
         - --log-format=json
         - --log-level={{ .Values.logLevel }}
+        {{- if .Values.dashboard.expose }}
+        - --bind=0.0.0.0
+        - --auth=token
+        {{- range .Values.dashboard.allowedHosts }}
+        - --allowed-host={{ . }}
+        {{- end }}
+        {{- end }}
         {{- range .Values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
       ports:
         - {name: probes, containerPort: 8081}
-        # Only with --bind in extraArgs, and then with a token (docs/security.md); `kubectl port-forward` reaches loopback.
-        - {name: http, containerPort: 8080}
+        - {name: http, containerPort: 8080} # on loopback unless dashboard.expose; `kubectl port-forward` reaches it there
       readinessProbe: {httpGet: {path: /readyz, port: probes}, periodSeconds: 5}
       livenessProbe: {httpGet: {path: /healthz, port: probes}, periodSeconds: 10, failureThreshold: 6}
       volumeMounts:

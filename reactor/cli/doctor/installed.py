@@ -231,7 +231,8 @@ async def check_metrics_of_controller(examined: Examined) -> list[Finding]:
     return [await _state_of(examined, f"{pods}/{name}:{PROBE_PORT}/proxy/metrics", name) for name in running]
 
 
-PROBE_PORT = 8080
+PROBE_PORT = 8081
+"""As in the chart."""
 _WANTED = {
     "rematch_synced": "not every kind was listed yet",
     "rematch_storage_ok": "its store takes no writes, so nothing is evicted",
