@@ -13,6 +13,8 @@ import yaml
 
 from loadtests.controlplane import ControlPlane, ControlPlaneOptions, User, control_plane
 from loadtests.workloads.api import LabApi
+from reactor.cluster.access_review import AccessReview
+from reactor.cluster.access_review import User as Reviewed
 from reactor.cluster.connection import open_connection
 from reactor.cluster.event_policy import EVENTS_KEPT, events_authentic
 from reactor.errors import ClusterError
@@ -202,3 +204,18 @@ def _new_event(name: str) -> Json:
         "type": "Warning",
         "note": "Liveness probe failed: forged",
     }
+
+
+async def test_a_token_is_reviewed(lab: Lab) -> None:
+    connection = await open_connection(str(lab.plane.kubeconfig), None)
+    try:
+        review = AccessReview(connection, "rematch")
+        assert await review.user_of("nobody's") is None
+        node, tenant = await review.user_of("n1"), await review.user_of("tenant")
+        assert node is not None
+        assert tenant is not None
+        assert (tenant.username, "everything" in tenant.groups) == ("tenant", True)
+        assert await review.may_look(tenant)
+        assert not await review.may_look(Reviewed("stranger", groups=("system:authenticated",)))
+    finally:
+        await connection.close()
