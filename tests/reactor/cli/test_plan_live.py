@@ -13,15 +13,14 @@ import click
 import pytest
 import structlog
 
-from loadtests.embedded.resources import CONFIGMAPS, NAMESPACES, PODS
+from loadtests.embedded.resources import CONFIGMAPS, MOVES, NAMESPACES, PODS
 from reactor.app import Options, open_controller
 from reactor.cli.history import HistoryRequest, show_history
 from reactor.cli.plan_live import plan_live
 from reactor.cli.planning import PlanRequest
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.reads import ClusterReader, Page
-from reactor.cluster.records import Pod
-from reactor.cluster.writes import ClusterWriter, Eviction, EvictionAnswer
+from reactor.cluster.surge_writes import Answer, CallAnswer, SurgeWriter
 from reactor.errors import ClusterError, Forbidden, InputError, SettingsError
 from storage import StorageError
 from storage.rows import MoveRow, PlanRow
@@ -147,10 +146,10 @@ async def test_a_move_that_is_not_carried_out_is_an_error(
 ) -> None:
     shop.fail("web")
 
-    async def refuse(_writer: ClusterWriter, _pod: Pod) -> EvictionAnswer:
-        return EvictionAnswer(Eviction.FORBIDDEN, "not today")
+    async def refuse(*_: object, **__: object) -> CallAnswer:
+        return CallAnswer(Answer.REFUSED, "not today")
 
-    monkeypatch.setattr(ClusterWriter, "evict", refuse)
+    monkeypatch.setattr(SurgeWriter, "scale", refuse)
     with pytest.raises(ClusterError, match="1 of 1 planned moves were not carried out"):
         await plan_live(request(kubeconfig, apply=True, yes=True))
 
@@ -255,23 +254,23 @@ async def test_a_file_of_settings_is_used_instead_of_the_config_map(
     assert json.loads(captured.out)["planner"] == "greedy"
 
 
-async def test_plan_and_moves_are_stored_before_the_first_eviction(
+async def test_plan_and_moves_are_stored_before_the_first_call(
     shop: Shop, kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop.fail("web")
     seen: list[tuple[list[str], list[tuple[str, bool]]]] = []
-    evict = ClusterWriter.evict
+    scale = SurgeWriter.scale
 
-    async def look_and_evict(writer: ClusterWriter, pod: Pod) -> EvictionAnswer:
+    async def look_and_scale(writer: SurgeWriter, *given: Any, **named: Any) -> CallAnswer:
         async with await Store.open(tmp_path / "default.db", read_only=True) as store:
             plans, moves = await store.plans(), await store.moves()
         seen.append(([plan.id for plan in plans], [(move.state, move.plan_id == plans[0].id) for move in moves]))
-        return await evict(writer, pod)
+        return await scale(writer, *given, **named)
 
-    monkeypatch.setattr(ClusterWriter, "evict", look_and_evict)
+    monkeypatch.setattr(SurgeWriter, "scale", look_and_scale)
     await plan_live(request(kubeconfig, apply=True, yes=True))
 
-    ((plans, moves),) = seen
+    plans, moves = seen[0]
     assert len(plans) == 1
     assert moves == [("planned", True)]
     assert f"plan {plans[0]} is recorded in {tmp_path / 'default.db'}" in capsys.readouterr().err
@@ -358,26 +357,26 @@ async def test_the_controller_that_leads_carries_the_plan_out(
     assert "1 of 1 pods moved" in said.out
 
 
-async def test_what_has_not_started_is_given_up_when_the_command_is_interrupted(
-    shop: Shop, kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_what_is_under_way_when_the_command_is_interrupted_stays_in_the_journal(
+    shop: Shop, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The next process that leads finishes it or takes it back."""
     shop.fail("web")
     asked = asyncio.Event()
 
-    async def never_answer(_writer: ClusterWriter, _pod: Pod) -> EvictionAnswer:
+    async def never_answer(*_: object, **__: object) -> CallAnswer:
         asked.set()
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr(ClusterWriter, "evict", never_answer)
+    monkeypatch.setattr(SurgeWriter, "scale", never_answer)
     command = asyncio.create_task(plan_live(request(kubeconfig, apply=True, yes=True)))
     await asyncio.wait_for(asked.wait(), 20)
     command.cancel()
     await asyncio.gather(command, return_exceptions=True)
 
-    async with await Store.open(tmp_path / "default.db", read_only=True) as store:
-        (move,) = await store.moves()
-    assert (move.ended is not None, move.text) == (True, "cancelled: rematch plan --apply ended")
+    (entry,) = [stored.obj for stored in shop.cluster.store.all(MOVES)]
+    assert entry["spec"]["state"] == "surging"
 
 
 @pytest.mark.parametrize("running", [False, True], ids=["after a controller", "beside a controller"])
