@@ -135,11 +135,13 @@ class LeaderElection:
 
     async def release(self) -> None:
         """On shutdown, when nothing is written any more. Best effort: else the Lease ends by itself."""
-        held, self._held, self._held_until = self._held, None, float("-inf")
-        if held is None:
+        if self._held_until == float("-inf"):
             return
+        self._held, self._held_until = None, float("-inf")
         try:
-            await self._lease.give_up(held)
+            current = await self._lease.read()  # a renewal may have been cut off
+            if current is not None and current.holder == self.identity:
+                await self._lease.give_up(current)
         except ClusterError as error:
             log.info("the lease was not released and ends by itself", error=str(error))
 

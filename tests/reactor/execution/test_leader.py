@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from loadtests.embedded.resources import LEASES
 from reactor.cluster.api import ApiRequest
 from reactor.cluster.fence import FencedConnection
 from reactor.errors import InputError, NotLeader
@@ -92,6 +93,18 @@ async def test_a_released_lease_is_free_at_once(clock: VirtualClock, make: Calla
     async with running(b):
         await clock.advance(2)
         assert b.election.leads
+
+
+async def test_a_lease_whose_renewal_was_cut_off_is_released(
+    clock: VirtualClock, make: Callable[[str], Candidate]
+) -> None:
+    a = make("a")
+    async with running(a):
+        await clock.advance(5)
+    stored = a.api.cluster.api.get(LEASES, "rematch", "rematch")
+    a.api.cluster.api.update(LEASES, {**stored, "spec": stored["spec"] | {"renewTime": "2026-01-01T00:00:00.000000Z"}})
+    await a.election.release()
+    assert a.api.cluster.store.find(LEASES, "rematch", "rematch") is None
 
 
 async def test_a_leader_without_api_server_stops_before_another_can_start(
