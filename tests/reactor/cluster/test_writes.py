@@ -8,7 +8,15 @@ import pytest
 
 from reactor.cluster.api import MERGE_PATCH, ApiResponse
 from reactor.cluster.records import Pod
-from reactor.cluster.writes import Announcement, Binding, ClusterWriter, EventWriter, Eviction, gather_limited
+from reactor.cluster.writes import (
+    BACKGROUND_ANNOTATION,
+    Announcement,
+    Binding,
+    ClusterWriter,
+    EventWriter,
+    Eviction,
+    gather_limited,
+)
 from reactor.errors import Forbidden, NotFound, Unreachable
 from tests.reactor.cluster.faulty import FaultyConnection
 from tests.reactor.cluster.helpers import FakeClock
@@ -39,6 +47,29 @@ async def test_an_eviction_names_the_uid_it_means() -> None:
         "metadata": {"name": "web-1", "namespace": "ns"},
         "deleteOptions": {"preconditions": {"uid": "uid-1"}},
     }
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (LATE, ApiResponse(404, status_json(404, "not found"))),
+        (ApiResponse(503, b""), ApiResponse(404, status_json(404, "not found"))),
+        (LATE, ApiResponse(409, status_json(409, "UID differs")), pod_now("uid-2")),
+    ],
+)
+async def test_a_pod_that_is_gone_at_a_repetition_was_evicted_by_us(answers: tuple[ApiResponse | Exception]) -> None:
+    writing, _ = writer(*answers)
+    assert (await writing.evict(POD)).outcome is Eviction.ACCEPTED
+
+
+async def test_a_pod_that_is_evicted_in_the_background_is_followed() -> None:
+    pod = Pod("uid-1", "ns", "vm-1", "1", {}, {BACKGROUND_ANNOTATION: ""}, 0.0)
+    denied = ApiResponse(429, status_json(429, "admission webhook: Eviction triggered evacuation of VMI"))
+    budget = ApiResponse(429, status_json(429, "budget", causes=[{"reason": "DisruptionBudget", "message": "m"}]))
+
+    assert (await writer(denied)[0].evict(pod)).outcome is Eviction.BACKGROUND
+    assert (await writer(denied)[0].evict(POD)).outcome is Eviction.THROTTLED
+    assert (await writer(budget)[0].evict(pod)).outcome is Eviction.PDB
 
 
 @pytest.mark.parametrize(
