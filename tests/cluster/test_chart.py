@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import pytest_asyncio
 import yaml
@@ -19,6 +20,7 @@ from loadtests.chart import CHART, RENDERED, helm, rendered, template
 from loadtests.controlplane import ControlPlane, ControlPlaneOptions, control_plane
 from loadtests.tools.processes import CommandFailed, run
 from loadtests.tools.programs import ensure
+from reactor.cli.main import cli
 from storage.size import volume_bytes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
@@ -86,6 +88,35 @@ async def test_the_chart_passes_lint(values: tuple[str, ...]) -> None:
 
 async def test_the_manifests_are_what_helm_renders() -> None:
     assert RENDERED.read_text() == await rendered(), "run make manifests"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (("--set", "replicas=3"), "maximum: got 3, want 2"),
+        (("--set", "replica=2"), "additional properties 'replica' not allowed"),
+        (("--set", "settings.mode=on"), "/settings/mode"),
+        (("--set", "rbac.namespaces={shop},settings.managed.namespaces={web}"), "managed.namespaces names web"),
+        (("--set", "rbac.namespaces={shop},settings.managed.anySchedulerNamespaces={web}"), "Namespaces names web"),
+    ],
+    ids=lambda given: given[1] if isinstance(given, tuple) else "",
+)
+async def test_values_that_cannot_work_are_refused(values: tuple[str, ...], said: str) -> None:
+    with pytest.raises(CommandFailed, match=said):
+        await template(*values)
+
+
+async def test_every_pod_starts_with_options_that_exist() -> None:
+    """The controller with a dashboard that is exposed, and the Job before `helm uninstall`."""
+    objects = [item for item in yaml.safe_load_all(await template(*EVERYTHING)) if item]
+    pods = [item["spec"]["template"]["spec"] for item in objects if item["kind"] in ("StatefulSet", "Job")]
+    started = [container["args"] for pod in pods for container in pod["containers"]]
+    assert sorted(arguments[0] for arguments in started) == ["release", "run"]
+    for name, *arguments in started:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        context = click.Context(command, help_option_names=["-h", "--help"])
+        assert command.parse_args(context, list(arguments)) == []
 
 
 @pytest.mark.parametrize("gigabytes", [1, 4, 20])

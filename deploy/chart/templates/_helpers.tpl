@@ -25,6 +25,11 @@ app.kubernetes.io/name: rematch
 {{- fail (printf "settings.managed.namespaces names %s, which is not in rbac.namespaces: its pods could not be moved" .) }}
 {{- end }}
 {{- end }}
+{{- range (get $managed "anySchedulerNamespaces" | default list) }}
+{{- if not (has . (append $.Values.rbac.namespaces "*")) }}
+{{- fail (printf "settings.managed.anySchedulerNamespaces names %s, which is not in rbac.namespaces: its pods could not be moved" .) }}
+{{- end }}
+{{- end }}
 {{- if not (get $managed "namespaces") }}
 {{- $_ := set $settings "managed" (merge (dict "namespaces" .) $managed) }}
 {{- end }}
