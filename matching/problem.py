@@ -131,6 +131,8 @@ class Rules:
     ports: tuple[HostPort, ...] = ()
     features: tuple[str, ...] = ()
     """Features that the node has to declare (`Node.features`)."""
+    avoided: tuple[str, ...] = ()
+    """Names of nodes that the pod is not moved to, because that did not help lately. It may stay on them."""
     preferred: Preferred = Preferred()
 
 

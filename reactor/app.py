@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +35,7 @@ from reactor.cluster.steering_policy import SteeringPolicy
 from reactor.cluster.watch import ClusterWatch, WatchTiming
 from reactor.cluster.writes import ClusterWriter, EventWriter
 from reactor.cycle import CycleParts
-from reactor.decision.cooldowns import Cooldowns, DecisionMemory, Lineage
+from reactor.decision.cooldowns import Cooldowns, DecisionMemory
 from reactor.execution.acting import Acting
 from reactor.execution.binder import Binder
 from reactor.execution.cluster_journal import ClusterJournal
@@ -49,7 +49,7 @@ from reactor.loop import Loop
 from reactor.planning.planning_thread import PlanningThread
 from reactor.record.events import EventQueue, WritesEvents
 from reactor.record.failures import Failures
-from reactor.record.history import History, lineage_from
+from reactor.record.history import History, cooldowns_from
 from reactor.record.metrics import Instruments
 from reactor.record.recorder import Recorder, WatchRecorder
 from reactor.settings.model import Mode, Settings
@@ -107,7 +107,7 @@ class Borders:
     kinds: Iterable[Kind] = CLUSTER_KINDS
     """Nothing is decided before each of these was listed."""
     config_map_changed: Callable[[ConfigMap | None], None] = lambda _config_map: None
-    lineage: Mapping[str, Lineage] = field(default_factory=dict)
+    remembered: Cooldowns = field(default_factory=Cooldowns)
     hints: HintWriter | None = None
     """None: no pod of another scheduler can be steered."""
     journal: Journal = field(default_factory=MemoryJournal)
@@ -171,7 +171,7 @@ def wire(borders: Borders) -> Controller:
     if borders.hints is not None:
         steering = PolicySteering(borders.hints, state.hostname_of, lambda: settings().mode)
     executor = Executor(borders.writer, lambda: binder.backoffs, borders.journal, steering)
-    memory = DecisionMemory(Cooldowns(borders.lineage))
+    memory = DecisionMemory(borders.remembered)
     recorder = Recorder(History(borders.store), events, instruments)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings, PlanningThread("planner"))
     unschedulable = UnschedulablePods(borders.writer, clock)
@@ -347,7 +347,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             event_writer=None if options.dry_run else EventWriter(fenced, clock),
             kinds=reader.kinds,
             config_map_changed=settings.config_map_changed,
-            lineage=lineage_from(await _readable(history.moves(MOVES_READ))),
+            remembered=cooldowns_from(await _readable(history.moves(MOVES_READ))),
             hints=HintWriter(fenced, clock),
             journal=journal,
             acting=acting,

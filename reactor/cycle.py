@@ -82,9 +82,10 @@ def _take_snapshot(parts: CycleParts, cycle: str, settings: Settings) -> tuple[S
         followed = tuple(parts.executor.follow(cluster, cluster.at, settings))
         snapshot = parts.state.freeze(parts.executor.active_moves(), cluster)
     moving = {move.pod.uid for move in snapshot.moves.moves}
-    learned = parts.memory.cooldowns.after_moves(followed, settings)
+    learned, verdicts = parts.memory.cooldowns.after_moves(followed, settings).judged(snapshot, settings)
     parts.memory.cooldowns = learned.without_expired(cluster, snapshot.at, moving)
     parts.recorder.record_moves(cycle, followed, snapshot)
+    parts.recorder.record_effects(verdicts, learned.brakes, snapshot.at)
     return snapshot, followed
 
 
@@ -92,7 +93,7 @@ async def _plan_rematch(
     parts: CycleParts, eligibility: Eligibility, outcome: Outcome, confirmed: Rematch | None
 ) -> Rematch | None:
     """Not while moves are under way."""
-    if not outcome.decision.rematch or eligibility.snapshot.moves.moves:
+    if not outcome.decision.rematch or eligibility.snapshot.moves.under_way:
         return None
     if confirmed is not None:
         return confirmed

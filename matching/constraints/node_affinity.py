@@ -1,5 +1,5 @@
-"""nodeSelector and required node affinity. One term has to match, in a term all expressions and fields; an empty term
-matches no node."""
+"""nodeSelector, required node affinity, and nodes that are avoided by name. Of an affinity one term has to match, in a
+term all expressions and fields; an empty term matches no node."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ def affinity_veto(rules: Rules, node: Node) -> str:
     if rules.node_affinity is None or any_term_matches(rules.node_affinity, node):
         return ""
     return "node affinity does not match"
+
+
+def avoided_veto(rules: Rules, node: Node) -> str:
+    return "a move there did not help lately" if node.name in rules.avoided else ""
 
 
 def any_term_matches(terms: tuple[Term, ...], node: Node) -> bool:

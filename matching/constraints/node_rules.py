@@ -80,6 +80,7 @@ VETOES = (
     volumes.affinity_veto,
     volumes.zone_veto,
     features.veto,
+    node_affinity.avoided_veto,
 )
 
 
@@ -195,4 +196,6 @@ def _label_keys(rules: Rules) -> set[str]:
 
 
 def _by_name(rules: Rules) -> bool:
-    return any(term.fields for terms in (rules.node_affinity or (), *rules.volumes) for term in terms)
+    return bool(rules.avoided) or any(
+        term.fields for terms in (rules.node_affinity or (), *rules.volumes) for term in terms
+    )

@@ -25,6 +25,7 @@ def may_come(rules: Rules, node: Node) -> bool:
         and all(any(matches(term, node) for term in terms) for terms in rules.volumes)
         and _reaches_zones(rules, node)
         and set(rules.features) <= set(node.features)
+        and node.name not in rules.avoided
     )
 
 
@@ -144,4 +145,4 @@ def _what_they_read(rules: Rules) -> tuple[frozenset[str], bool]:
     keys = {key for key, _ in rules.node_selector} | {each.key for term in terms for each in term.expressions}
     if rules.volume_zones:
         keys |= {key for key, _ in rules.volume_zones} | set(_ZONE_LABELS)
-    return frozenset(keys), any(term.fields for term in terms)
+    return frozenset(keys), bool(rules.avoided) or any(term.fields for term in terms)

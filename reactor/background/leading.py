@@ -14,8 +14,15 @@ from reactor.background.active_settings import ActiveSettings
 from reactor.clock import Clock
 from reactor.cluster.backoff import Backoff
 from reactor.decision.cooldowns import Cooldowns, DecisionMemory
+from reactor.decision.saved_cooldowns import (
+    BRAKE_DOCUMENT,
+    brake_document,
+    from_document,
+    merged,
+    to_document,
+    with_brakes,
+)
 from reactor.decision.saved_cooldowns import DOCUMENT as COOLDOWNS
-from reactor.decision.saved_cooldowns import from_document, merged, to_document
 from reactor.execution.acting import NOT_LOADED, Acting, Pause
 from reactor.execution.journal import Journal, JournalContents, JournalError, SavedState
 from reactor.execution.state_documents import StateDocuments
@@ -134,6 +141,8 @@ class Leading:
             raise JournalError(f"the state object cannot be read: {error}; {text}") from error
         self.documents.restore(contents.state)
         self.memory.cooldowns = merged(saved, self.memory.cooldowns)
+        if BRAKE_DOCUMENT in documents:
+            self.memory.cooldowns = with_brakes(self.memory.cooldowns, documents[BRAKE_DOCUMENT])
         self.acting.pause = pause
         self._saved = None
         self.settings.announce_refused()
@@ -158,6 +167,7 @@ class Leading:
             if dropped:
                 log.warning("the oldest cooldowns are not saved: the state object would be too large", dropped=dropped)
             self.documents.put(COOLDOWNS, text)
+            self.documents.put(BRAKE_DOCUMENT, brake_document(self._saved, self.clock.now()))
         if self.acting.pause is not None and self.acting.paused is None:
             self.acting.pause = None
             self.documents.put(PAUSE, None)

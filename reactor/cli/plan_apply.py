@@ -153,8 +153,9 @@ async def apply_plan(
 
 
 def _refuse_to_go_on(controller: Controller, outcome: Outcome) -> None:
-    if outcome.active.halted:
-        raise ClusterError(outcome.active.halted)
+    brakes = controller.memory.cooldowns.brakes.held
+    if brakes and not outcome.active.in_flight:
+        raise ClusterError("; ".join(map(str, brakes)))
     if controller.store.health.error:
         store = controller.store
         raise StorageError(f"{store.path} cannot be written, so no more pods are evicted: {store.health.error}")

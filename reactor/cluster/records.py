@@ -201,6 +201,11 @@ class Workload(Struct, frozen=True, gc=False):
     carry a hint of ours in its own."""
     selector: LabelSelector | None = None
 
+    @property
+    def rolling_out(self) -> bool:
+        """Its controller has not seen the newest template yet, or has pods of an older one."""
+        return self.observed_generation < self.generation or self.updated < self.existing
+
 
 class PodDisruptionBudget(Struct, frozen=True, gc=False):
     """`selector` None selects nothing."""

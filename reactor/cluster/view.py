@@ -77,6 +77,11 @@ class ClusterView:
             return owner
         return self.workloads.get(owner.owner.uid, owner)
 
+    def workload_name(self, pod: Pod) -> str:
+        """`Deployment/shop/web`; a pod without a controller stands for itself."""
+        workload = self.workload_of(pod)
+        return f"{workload.kind}/{pod.namespace}/{workload.name}" if workload else pod.key
+
     def pdbs_in(self, namespace: str) -> tuple[PodDisruptionBudget, ...]:
         return self._pdbs_by_namespace.get(namespace, ())
 

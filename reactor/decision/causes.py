@@ -11,6 +11,7 @@ from matching.problem import Rules
 from reactor.cluster.pod_constraints import rules_of
 from reactor.cluster.records import Node, Pod
 from reactor.settings.model import Settings
+from reactor.signals.workloads import workload_key
 from reactor.state.snapshot import MEASURED, Needs, Snapshot
 
 THROTTLED = 0.25
@@ -37,9 +38,20 @@ def node_use(node: Node, snapshot: Snapshot) -> dict[str, float] | None:
 
 
 def _measured(node: Node, snapshot: Snapshot) -> tuple[float, float] | None:
+    """Pods that are Ready only since the measurement are charged with their peak, or the next pod would follow."""
     usage = snapshot.usage.node_usage(node.name)
     cpu, memory = usage.cpu.fresh, usage.memory.fresh
-    return None if cpu is None or memory is None else (cpu, memory)
+    if cpu is None or memory is None:
+        return None
+    new = [pod for pod in snapshot.cluster.pods_on(node.name) if (pod.ready_since or 0.0) > usage.cpu.at]
+    charged = [_charge(pod, snapshot) for pod in new if not pod.finished]
+    return cpu + sum(each[0] for each in charged), memory + sum(each[1] for each in charged)
+
+
+def _charge(pod: Pod, snapshot: Snapshot) -> tuple[float, float]:
+    peak = snapshot.usage.workload_peak(workload_key(pod))
+    cpu, memory = (pod.requests.get(axis, 0.0) for axis in MEASURED)
+    return (cpu if peak.cpu is None else peak.cpu, memory if peak.memory is None else peak.memory)
 
 
 def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:

@@ -11,9 +11,13 @@ from dataclasses import dataclass, field, replace
 from matching.plan import Plan
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import Eviction
+from reactor.decision.brakes import Brakes
+from reactor.decision.effects import Effects, Verdict
+from reactor.decision.limits import RecentMoves, StartedMove
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Mode, Settings
 from reactor.state.moves import Move, MoveState
+from reactor.state.snapshot import Snapshot
 
 LONGEST_COOLDOWN = 3600.0
 MAX_DOUBLINGS = 32
@@ -59,9 +63,13 @@ class Cooldowns:
     """By node: when a pod was last moved away from it."""
     backoffs: Mapping[str, Backoff] = field(default_factory=dict)
     """By pod UID."""
+    recent: RecentMoves = field(default_factory=RecentMoves)
+    effects: Effects = field(default_factory=Effects)
+    brakes: Brakes = field(default_factory=Brakes)
 
     def after_moves(self, moves: Iterable[Move], settings: Settings) -> Cooldowns:
         """What moves that changed their state mean for their pods, replacements and nodes."""
+        moves = tuple(moves)
         lineage, relieved, backoffs = dict(self.lineage), dict(self.relieved), dict(self.backoffs)
         for move in moves:
             if move.ended is None:
@@ -74,7 +82,23 @@ class Cooldowns:
             backoff = _backoff_after(move, move.ended, settings)
             if backoff is not None:
                 backoffs[move.pod.uid] = backoff
-        return Cooldowns(lineage, relieved, backoffs)
+        return replace(
+            self,
+            lineage=lineage,
+            relieved=relieved,
+            backoffs=backoffs,
+            recent=self.recent.after(_started(moves)),
+            effects=self.effects.after_moves(moves, settings.happiness.half_life),
+            brakes=self.brakes.after_moves(moves),
+        )
+
+    def judged(self, snapshot: Snapshot, settings: Settings) -> tuple[Cooldowns, tuple[Verdict, ...]]:
+        """Whether earlier moves helped, and which brakes follow from that and from what the cluster shows."""
+        effects, verdicts = self.effects.judge(snapshot)
+        late = [move for move in snapshot.moves.moves if move.state is MoveState.LATE]
+        brakes = self.brakes.after(snapshot.cluster, late, verdicts, settings.execution.brake)
+        recent = self.recent.without_old(snapshot.at)
+        return replace(self, effects=effects, brakes=brakes, recent=recent), verdicts
 
     def after_plan(
         self, unhappy: Collection[str], plan_id: str, plan: Plan, now: float, settings: Settings
@@ -99,10 +123,11 @@ class Cooldowns:
         """Drops backoffs that are over and everything about pods and nodes that are gone. The lineage of pods that
         are `moving` (by UID) is kept for their replacements."""
         pods = cluster.pods
-        return Cooldowns(
-            {uid: line for uid, line in self.lineage.items() if uid in pods or uid in moving},
-            {node: at for node, at in self.relieved.items() if node in cluster.nodes},
-            {uid: backoff for uid, backoff in self.backoffs.items() if uid in pods and now < backoff.until},
+        return replace(
+            self,
+            lineage={uid: line for uid, line in self.lineage.items() if uid in pods or uid in moving},
+            relieved={node: at for node, at in self.relieved.items() if node in cluster.nodes},
+            backoffs={uid: backoff for uid, backoff in self.backoffs.items() if uid in pods and now < backoff.until},
         )
 
 
@@ -111,6 +136,10 @@ class DecisionMemory:
     """Holds the cooldowns between cycles. Only the cycle replaces them."""
 
     cooldowns: Cooldowns = field(default_factory=Cooldowns)
+
+
+def _started(moves: Iterable[Move]) -> Iterable[StartedMove]:
+    return [StartedMove(move.id, move.began, move.pod.namespace, move.workload) for move in moves if move.began]
 
 
 def _backoff_after(move: Move, now: float, settings: Settings) -> Backoff | None:

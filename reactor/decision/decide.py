@@ -8,7 +8,15 @@ from enum import StrEnum
 from reactor.cluster.records import Pod
 from reactor.decision.causes import placement_cause
 from reactor.decision.corroboration import corroborated
-from reactor.decision.eligibility import COOLED_DOWN, MOVABLE_NOW, PROTECTED, STEERABLE, Eligibility, Ineligible
+from reactor.decision.eligibility import (
+    ALLOWED_NOW,
+    COOLED_DOWN,
+    MOVABLE_NOW,
+    PROTECTED,
+    STEERABLE,
+    Eligibility,
+    Ineligible,
+)
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Settings
 from reactor.state.happiness import PodHappiness
@@ -106,7 +114,7 @@ def decide_for(pod: Pod, eligibility: Eligibility) -> Unhappy | Wait:
     snapshot, settings = eligibility.snapshot, eligibility.settings
     happiness = snapshot.happiness[pod.uid]
     wait = (
-        _ineligible(pod, eligibility.why_not(pod, (*PROTECTED, *STEERABLE, *MOVABLE_NOW)))
+        _ineligible(pod, eligibility.why_not(pod, (*PROTECTED, *STEERABLE, *ALLOWED_NOW, *MOVABLE_NOW)))
         or _too_little_evidence(pod, happiness, settings)
         or _ineligible(pod, eligibility.why_not(pod, COOLED_DOWN))
         or _moves_under_way(pod, snapshot)
@@ -136,8 +144,6 @@ def _too_little_evidence(pod: Pod, happiness: PodHappiness, settings: Settings) 
 
 
 def _moves_under_way(pod: Pod, snapshot: Snapshot) -> Wait | None:
-    if snapshot.moves.halted:
-        return Wait(pod.uid, pod.key, Reason.HALTED, snapshot.moves.halted)
-    if snapshot.moves.moves:
+    if snapshot.moves.under_way:
         return Wait(pod.uid, pod.key, Reason.MOVE_IN_FLIGHT, "the last plan is still being carried out")
     return None

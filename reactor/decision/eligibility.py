@@ -11,27 +11,31 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from math import isfinite
 
 from matching.feasibility import removal_taint
 from matching.plan import Promise
 from matching.problem import Requirement
 from matching.selectors import matches
+from reactor.clock import rfc3339
 from reactor.cluster.pod_constraints import bound_pvs, unsupported_constraints
 from reactor.cluster.records import Pod
+from reactor.decision.brakes import CLUSTER
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.strategies import Strategies
 from reactor.decision.wait_reasons import Reason
+from reactor.settings.duration import parse_duration
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner import waived_by
 from reactor.settings.selector import parse_selector
+from reactor.settings.windows import Window, closed_until, parse_window
 from reactor.state.snapshot import Needs, Snapshot
 
 NOT_MANAGED = "not managed"
 DO_NOT_MOVE = "rematch.io/do-not-move"
-_PROTECTING_ANNOTATIONS = {
-    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-    "karpenter.sh/do-not-disrupt": "true",
-}
+WINDOW = "rematch.io/window"
+_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 _EVICTION_IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
 _DESCHEDULER_ANNOTATION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 _SYSTEM_PRIORITY_CLASSES = ("system-cluster-critical", "system-node-critical")
@@ -142,6 +146,10 @@ class Eligibility:
         `stable-paper`, which follows a source without either, waives it."""
         return Promise.RESTRAINT not in waived_by(self.settings.planner.name)
 
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
+        return tuple(each.window for each in self.settings.execution.windows)
+
     def why_not(self, pod: Pod, checks: Iterable[Check] | None = None) -> Ineligible | None:
         """The first reason why this pod may not be moved, by all checks unless `checks` names some of them."""
         for check in CHECKS if checks is None else checks:
@@ -235,19 +243,92 @@ def _maybe_owner(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
     ]
 
 
-def _annotated(pod: Pod, _: Eligibility) -> Ineligible | None:
+def _annotated(pod: Pod, context: Eligibility) -> Ineligible | None:
     if _EVICTION_IN_PROGRESS in pod.annotations:
         return _protected(Veto.EVICTION_IN_PROGRESS, "its owner is moving it in the background already")
-    own = pod.annotations.get(DO_NOT_MOVE)
-    if own is not None and own.lower() != "false":
-        return _protected(Veto.ANNOTATION, f"{DO_NOT_MOVE}: {own}")
     if _DESCHEDULER_ANNOTATION in pod.annotations:
         return _protected(Veto.ANNOTATION, _DESCHEDULER_ANNOTATION)
-    for key, protecting in _PROTECTING_ANNOTATIONS.items():
+    if pod.annotations.get(_SAFE_TO_EVICT, "").lower() == "false":
+        return _protected(Veto.ANNOTATION, f"{_SAFE_TO_EVICT}: false")
+    for key in (DO_NOT_MOVE, _DO_NOT_DISRUPT):
         value = pod.annotations.get(key)
-        if value is not None and value.lower() == protecting:
-            return _protected(Veto.ANNOTATION, f"{key}: {value}")
+        protected_until = float("-inf") if value is None else _protected_until(value, pod)
+        if context.snapshot.at < protected_until:
+            until = protected_until if isfinite(protected_until) else None
+            return Ineligible(Reason.PROTECTED, f"{key}: {value}", until, Veto.ANNOTATION)
     return None
+
+
+def _protected_until(value: str, pod: Pod) -> float:
+    """`4h` protects for this long from the pod's creation on, `false` not at all, and everything else for ever: a
+    value that we cannot read was meant to protect."""
+    if value.lower() == "false":
+        return float("-inf")
+    try:
+        duration = parse_duration(value)
+    except ValueError:
+        return float("inf")
+    return pod.created + float(str(duration))
+
+
+def _outside_window(pod: Pod, context: Eligibility) -> Ineligible | None:
+    now = context.snapshot.at
+    opens = closed_until(context.windows, now)
+    if opens is not None:
+        return Ineligible(Reason.WINDOW, f"execution.windows: the next one opens at {rfc3339(opens)}", opens)
+    namespace = context.snapshot.cluster.namespaces.get(pod.namespace)
+    for name, found in (("pod", pod.annotations), ("namespace", namespace.annotations if namespace else {})):
+        text = found.get(WINDOW)
+        if text is None:
+            continue
+        try:
+            opens = closed_until((parse_window(text),), now)
+        except ValueError as error:
+            return Ineligible(Reason.WINDOW, f"annotation {WINDOW} of its {name}: {error}")
+        if opens is not None:
+            return Ineligible(Reason.WINDOW, f"the {name}'s {WINDOW} opens at {rfc3339(opens)}", opens)
+    return None
+
+
+def _maybe_outside_window(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    if closed_until(context.windows, context.snapshot.at) is not None:
+        return range(len(pods))
+    namespaces = {name for name, each in context.snapshot.cluster.namespaces.items() if WINDOW in each.annotations}
+    return [at for at, pod in enumerate(pods) if WINDOW in pod.annotations or pod.namespace in namespaces]
+
+
+def _braked(pod: Pod, context: Eligibility) -> Ineligible | None:
+    brake = context.cooldowns.brakes.on(pod.namespace, context.snapshot.at)
+    if brake is None:
+        return None
+    return Ineligible(Reason.BRAKED, str(brake), brake.until)
+
+
+def _maybe_braked(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    scopes = {brake.scope for brake in context.cooldowns.brakes.held}
+    if CLUSTER in scopes:
+        return range(len(pods))
+    return [at for at, pod in enumerate(pods) if pod.namespace in scopes] if scopes else ()
+
+
+def _limited(pod: Pod, context: Eligibility) -> Ineligible | None:
+    recent = context.cooldowns.recent
+    if not recent.started:
+        return None
+    limits, workload = context.settings.execution.limits, context.snapshot.cluster.workload_name(pod)
+    exceeded = recent.exceeds(pod.namespace, workload, context.snapshot.at, limits)
+    return None if exceeded is None else Ineligible(Reason.LIMIT, exceeded.text, exceeded.until)
+
+
+def _maybe_limited(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    """Only namespaces that had moves lately, unless the cluster's own limit is reached."""
+    recent, now = context.cooldowns.recent, context.snapshot.at
+    if not recent.started:
+        return ()
+    if recent.exceeds("", "", now, context.settings.execution.limits) is not None:
+        return range(len(pods))
+    namespaces = {move.namespace for move in recent.started}
+    return [at for at, pod in enumerate(pods) if pod.namespace in namespaces]
 
 
 def _local_data(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -402,6 +483,12 @@ COOLED_DOWN = (
     Check("settling", _settling, lambda pods, context: _on_nodes(context.cooldowns.relieved, pods)),
     Check("backoff", _backed_off, lambda pods, context: _among(context.cooldowns.backoffs, pods)),
 )
+IN_WINDOW = (Check("window", _outside_window, _maybe_outside_window),)
+ALLOWED_NOW = (
+    *IN_WINDOW,
+    Check("brake", _braked, _maybe_braked),
+    Check("limits", _limited, _maybe_limited),
+)
 FRESHLY_MEASURED = (Check("metrics", _not_measured, _maybe_not_measured),)
-CHECKS = (*MANAGED, *PROTECTED, *STEERABLE, *MOVABLE_NOW, *COOLED_DOWN, *FRESHLY_MEASURED)
+CHECKS = (*MANAGED, *PROTECTED, *STEERABLE, *ALLOWED_NOW, *MOVABLE_NOW, *COOLED_DOWN, *FRESHLY_MEASURED)
 """In the order in which reasons are reported."""

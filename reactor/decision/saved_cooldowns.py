@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from reactor.decision.brakes import Brakes
 from reactor.decision.cooldowns import Backoff, Cooldowns, Lineage
+from reactor.decision.effects import Effects
+from reactor.decision.limits import RecentMoves
 from reactor.decision.wait_reasons import Reason
 
 DOCUMENT = "cooldowns"
-MAX_BYTES = 40_000
+MAX_BYTES = 24_000
 """Of the 64 KiB of the state object."""
+BRAKE_DOCUMENT = "brake"
+MOST_MOVES = 120
 _LONGEST_TEXT = 200
 _REASONS = frozenset(Reason)
 T = TypeVar("T")
@@ -75,11 +81,38 @@ def from_document(text: str, now: float) -> Cooldowns:
 def merged(saved: Cooldowns, known: Cooldowns) -> Cooldowns:
     """What is newer wins. What this process only observed, while another one led, holds nobody back."""
     tried = {uid: one for uid, one in known.backoffs.items() if one.reason is not Reason.OBSERVED}
-    return Cooldowns(
-        {**saved.lineage, **{uid: line for uid, line in known.lineage.items() if _newer(line, saved.lineage.get(uid))}},
-        {node: max(at, known.relieved.get(node, at)) for node, at in {**known.relieved, **saved.relieved}.items()},
-        {**tried, **saved.backoffs},
+    return replace(
+        known,
+        lineage={
+            **saved.lineage,
+            **{uid: line for uid, line in known.lineage.items() if _newer(line, saved.lineage.get(uid))},
+        },
+        relieved={
+            node: max(at, known.relieved.get(node, at)) for node, at in {**known.relieved, **saved.relieved}.items()
+        },
+        backoffs={**tried, **saved.backoffs},
     )
+
+
+class _BrakeDocument(Struct):
+    at: float
+    brakes: Brakes = Brakes()
+    recent: RecentMoves = RecentMoves()
+    effects: Effects = Effects()
+
+
+def brake_document(cooldowns: Cooldowns, now: float) -> str:
+    """Brakes, limits and effects. Of the moves of the last day the newest are kept: more than any limit by default."""
+    recent = RecentMoves(cooldowns.recent.started[-MOST_MOVES:])
+    document = _BrakeDocument(now, cooldowns.brakes, recent, cooldowns.effects)
+    return msgspec.json.encode(document).decode()
+
+
+def with_brakes(cooldowns: Cooldowns, text: str) -> Cooldowns:
+    """Raises ValueError."""
+    saved = msgspec.json.decode(text, type=_BrakeDocument)
+    recent = saved.recent.after(cooldowns.recent.started)
+    return replace(cooldowns, brakes=saved.brakes, recent=recent, effects=saved.effects)
 
 
 def _newer(line: Lineage, other: Lineage | None) -> bool:

@@ -138,7 +138,7 @@ class Executor:
             pod = snapshot.cluster.pods.get(move.uid)
             if move.source is None or pod is None:
                 continue
-            adopted.append(planned(plan_id, move, pod, snapshot.cluster))
+            adopted.append(planned(plan_id, move, pod, snapshot))
             self._pods[adopted[-1].id] = pod
         self._moves.update({move.id: move for move in adopted})
         return adopted

@@ -29,6 +29,7 @@ from reactor.decision.strategies import HASH_LABEL
 from reactor.execution.steering import MOVE_LABEL
 from reactor.settings.model import Execution
 from reactor.state.moves import Call, Move, MoveState, PodRef
+from reactor.state.snapshot import Snapshot
 
 _MAX_REASONS = 5
 _MAX_REASON = 200
@@ -170,21 +171,22 @@ class Step:
     call: Call | None = None
 
 
-def planned(plan_id: str, move: PlannedMove, pod: Pod, view: ClusterView) -> Move:
+def planned(plan_id: str, move: PlannedMove, pod: Pod, snapshot: Snapshot) -> Move:
     """The planned move of a running pod."""
-    workload = view.workload_of(pod)
-    name = f"{workload.kind}/{pod.namespace}/{workload.name}" if workload else pod.key
+    happiness = snapshot.happiness.get(pod.uid)
     return Move(
         id=secrets.token_hex(8),
         plan_id=plan_id,
         pod=PodRef(pod.namespace, pod.name, pod.uid),
         owner=pod.owner,
         template_hash=pod.template_hash,
-        workload=name,
+        workload=snapshot.cluster.workload_name(pod),
         source=move.source or "",
         target=move.target,
         strategy=move.strategy,
         reasons=tuple(reason[:_MAX_REASON] for reason in move.reasons[:_MAX_REASONS]),
+        planned=snapshot.at,
+        unhappy=happiness is not None and happiness.unhappy,
     )
 
 
@@ -217,7 +219,7 @@ def journal_entry(move: Move) -> Move:
     for shorter in (
         {"reasons": move.reasons[:1]},
         {"siblings": ()},
-        {"reasons": (), "outcome": move.outcome[:100], "replacement_key": ""},
+        {"reasons": (), "outcome": move.outcome[:60], "replacement_key": "", "planned": None},
     ):
         if len(msgspec.json.encode(entry)) <= MAX_ENTRY:
             break

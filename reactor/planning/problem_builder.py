@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import inf
 
 import numpy as np
 from msgspec import structs
@@ -39,8 +40,15 @@ _Needs = tuple[Amounts, Amounts, Amounts]
 class ProblemBuilder:
     """Collects pods and reservations. Nodes are added at the end, when the axes are known."""
 
-    def __init__(self, snapshot: Snapshot, only: Collection[str] | None = None) -> None:
-        """`only`: the names of the nodes that matter; None means all."""
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        only: Collection[str] | None = None,
+        avoided: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        """`only`: the names of the nodes that matter; None means all. `avoided`: nodes that did not help, by the UID of
+        a pod that is not to be moved there."""
+        self._avoided = avoided or {}
         self._snapshot = snapshot
         nodes = snapshot.cluster.nodes
         self._nodes: list[Node] = [nodes[name] for name in (nodes if only is None else only) if name in nodes]
@@ -50,6 +58,8 @@ class ProblemBuilder:
         self._equal_rules: dict[Rules, Rules] = {}
         self._requests: dict[int, Amounts] = {}
         """By the identity of the mapping, which the pods of a template share."""
+        usage = snapshot.usage
+        self._measured_at = {node.name: usage.node_usage(node.name).cpu.at for node in self._nodes}
 
     def add(self, pod: Pod, *, fixed: str = "", happy: bool = True) -> None:
         self._rows.append((pod, pod.node, fixed, happy, self._rules(pod), EVICTED))
@@ -58,7 +68,8 @@ class ProblemBuilder:
         self, pods: Sequence[Pod], fixed: Sequence[str], happy: Sequence[bool], choices: Sequence[Choice]
     ) -> None:
         """`add` for very many pods."""
-        rules = [self._rules(pod) if pod.pvcs else pod.rules for pod in pods]
+        avoided = self._avoided
+        rules = [self._rules(pod) if pod.pvcs or pod.uid in avoided else pod.rules for pod in pods]
         self._rows += zip(pods, [pod.node for pod in pods], fixed, happy, rules, choices, strict=True)
 
     def reserve(self, reservation: Reservation) -> None:
@@ -77,7 +88,7 @@ class ProblemBuilder:
         axes = self._axes()
         self._requests.clear()
         pods = self._pods(axes)
-        used = _used_by_node(pods)
+        used = _used_by_node([pod for pod, row in zip(pods, self._rows, strict=True) if not self._charged(row[0])])
         reserved = [self._reserved(axes, each) for each in self._reservations]
         waiting = [self._waiting(axes, pod) for pod in self._nominated_elsewhere()]
         return Problem(
@@ -89,6 +100,10 @@ class ProblemBuilder:
             hard_only=axes[len(MEASURED) :],
             namespaces=namespace_labels(self._snapshot.cluster),
         )
+
+    def _charged(self, pod: Pod) -> bool:
+        """A pod that is Ready only since its node was measured comes on top of what was measured there."""
+        return pod.ready_since is not None and pod.ready_since > self._measured_at.get(pod.node or "", inf)
 
     def _axes(self) -> tuple[str, ...]:
         """Other requested resources (GPUs, huge pages, ephemeral storage) are hard constraints only: they are not
@@ -102,6 +117,8 @@ class ProblemBuilder:
     def _rules(self, pod: Pod) -> Rules:
         """Pods with equal rules share one value."""
         rules = rules_of(pod, self._snapshot.cluster)
+        if pod.uid in self._avoided:
+            rules = replace(rules, avoided=self._avoided[pod.uid])
         return rules if rules is pod.rules else self._equal_rules.setdefault(rules, rules)
 
     def _pods(self, axes: tuple[str, ...]) -> list[ProblemPod]:

@@ -27,8 +27,8 @@ def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
     snapshot, settings = eligibility.snapshot, eligibility.settings
     scope = Scope(settings.planner.scope)
     only_unhappy = scope is Scope.UNHAPPY and not waived_by(settings.planner.name)
-    builder = ProblemBuilder(snapshot)
     bound = _bound_pods(snapshot)
+    builder = ProblemBuilder(snapshot, avoided=_avoided(bound, eligibility))
     unhappy = {one.uid for one in decision.unhappy}
     happy = [pod.uid not in unhappy for pod in bound]
     reasons = [None] * len(bound) if only_unhappy else eligibility.why_not_all(bound)
@@ -77,6 +77,16 @@ def _elsewhere(pod: Pod, namespace: str) -> str:
 def _bound_pods(snapshot: Snapshot) -> list[Pod]:
     """The pods that take room on a node: Terminating ones do, finished ones do not."""
     return [pod for pod in snapshot.cluster.pods.values() if pod.node is not None and not pod.finished]
+
+
+def _avoided(pods: Iterable[Pod], eligibility: Eligibility) -> dict[str, tuple[str, ...]]:
+    """The nodes that did not help the pod's workload lately, by the UID of the pod."""
+    effects, snapshot = eligibility.cooldowns.effects, eligibility.snapshot
+    if not effects.failures or not eligibility.restrained:
+        return {}
+    named = ((pod.uid, snapshot.cluster.workload_name(pod)) for pod in pods)
+    found = {uid: effects.useless(workload, snapshot.at) for uid, workload in named}
+    return {uid: nodes for uid, nodes in found.items() if nodes}
 
 
 def _options(settings: Settings, scope: Scope) -> Options:

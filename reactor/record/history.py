@@ -15,8 +15,9 @@ import msgspec
 
 from matching.plan import PlannedMove, Unplaced
 from matching.serialization import plan_to_json
-from reactor.decision.cooldowns import Lineage
+from reactor.decision.cooldowns import Cooldowns, Lineage
 from reactor.decision.decide import Decision, Unhappy, Wait
+from reactor.decision.limits import RecentMoves, StartedMove
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.cycle_outcome import Placement, Rematch
 from reactor.record.stored_problem import problem_row
@@ -157,6 +158,19 @@ def _move_row(cycle: str, move: Move, at: float) -> MoveRow:
         cycle=cycle,
         at=at,
         reasons=move.reasons,
+    )
+
+
+def cooldowns_from(rows: Sequence[MoveRow]) -> Cooldowns:
+    """What is known from the stored moves: who was moved lately, and how many moves there were."""
+    return Cooldowns(lineage_from(rows), recent=_recent_from(rows))
+
+
+def _recent_from(rows: Sequence[MoveRow]) -> RecentMoves:
+    """The moves that were started, from the stored moves."""
+    started = [row for row in rows if row.state not in (MoveState.PLANNED, MoveState.SKIPPED)]
+    return RecentMoves().after(
+        StartedMove(row.id, row.started, row.pod_key.partition("/")[0], row.workload) for row in started
     )
 
 

@@ -94,7 +94,16 @@ class Instruments:
         self.landings = self._counter(
             "rematch_landings", "Replacements of moved pods, by where they landed.", "result", Landing
         )
-        self.halted = self._gauge("rematch_halted", "1 while no further move is started.")
+        self.halted = self._gauge("rematch_halted", "1 while a brake holds moves in the cluster or in a namespace.")
+        self.brakes = self._gauge(
+            "rematch_brake", "1 while it holds; without a namespace in the cluster.", "namespace", "cause"
+        )
+        self.effects = self._counter(
+            "rematch_move_effects",
+            "Moves of unhappy pods that were judged.",
+            "effect",
+            ("helped", "did not help"),
+        )
         self.reaction_seconds = Histogram(
             "rematch_reaction_duration_seconds",
             "Signal that crossed the threshold to the eviction request.",

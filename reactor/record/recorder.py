@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import structlog
 
+from reactor.clock import rfc3339
 from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
+from reactor.decision.brakes import Brakes
 from reactor.decision.decide import Decision
+from reactor.decision.effects import Verdict
 from reactor.decision.eligibility import Management
 from reactor.errors import ClusterError, Expired
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
@@ -135,10 +138,22 @@ class Recorder:
         if event is not None:
             self._events.add(event)
 
+    def record_effects(self, verdicts: Iterable[Verdict], brakes: Brakes, now: float) -> None:
+        """Whether moves helped, and the brakes that hold now. A new brake is logged."""
+        instruments = self._instruments
+        for verdict in verdicts:
+            instruments.effects.labels("helped" if verdict.helped else "did not help").inc()
+            log.info("effect of a move", workload=verdict.trial.workload, node=verdict.node, helped=verdict.helped)
+        instruments.halted.set(1 if brakes.held else 0)
+        instruments.brakes.clear()
+        for brake in brakes.held:
+            instruments.brakes.labels(brake.scope, brake.cause).set(1)
+            if brake.since == now:
+                log.warning("brake", text=str(brake), until=rfc3339(brake.until))
+
     def _gauges(self, snapshot: Snapshot, active: ActiveMoves, management: Management) -> None:
         instruments = self._instruments
         instruments.moves_in_flight.set(len(active.in_flight))
-        instruments.halted.set(1 if active.halted else 0)
         instruments.unhappy.set(sum(management.covers(pod) for pod in snapshot.unhappy_pods()))
         instruments.happiness.clear()
         for uid, happiness in snapshot.happiness.items():

@@ -20,6 +20,7 @@ from pydantic.alias_generators import to_camel
 
 from reactor.settings.duration import DURATION_PATTERN, format_duration, parse_duration
 from reactor.settings.selector import parse_selector
+from reactor.settings.windows import Window, schedule_problem, time_zone_problem
 
 
 def _selector(text: str) -> str:
@@ -53,6 +54,20 @@ def _regex(text: str) -> str:
         raise ValueError(f"{text!r} is not a regular expression: {error}") from None
     if not text or '"' in text or "\\" in text or "\n" in text:
         raise ValueError(f"{text!r} is empty or has quotes or backslashes; write e.g. kubelet|my-kubelets")
+    return text
+
+
+def _schedule(text: str) -> str:
+    problem = schedule_problem(text)
+    if problem:
+        raise ValueError(problem)
+    return text
+
+
+def _time_zone(text: str) -> str:
+    problem = time_zone_problem(text)
+    if problem:
+        raise ValueError(problem)
     return text
 
 
@@ -226,6 +241,66 @@ class StrategyName(StrEnum):
     EVICT = "evict"
 
 
+class ClusterLimits(_Section):
+    per_10_minutes: Annotated[int, Field(ge=1)] = 20
+    """How many moves may start in 10 minutes."""
+    per_day: Annotated[int, Field(ge=1)] = 300
+    """How many moves may start in 24 hours."""
+
+
+class NamespaceLimits(_Section):
+    per_10_minutes: Annotated[int, Field(ge=1)] = 10
+    """The same for the pods of one namespace."""
+    per_day: Annotated[int, Field(ge=1)] = 100
+    """The same for the pods of one namespace."""
+
+
+class WorkloadLimits(_Section):
+    per_10_minutes: Annotated[int, Field(ge=1)] = 4
+    """The same for the replicas of one workload."""
+    per_day: Annotated[int, Field(ge=1)] = 20
+    """The same for the replicas of one workload."""
+
+
+class Limits(_Section):
+    """Moves in time, for the whole cluster and for each namespace and workload of it."""
+
+    cluster: ClusterLimits = ClusterLimits()
+    namespace: NamespaceLimits = NamespaceLimits()
+    workload: WorkloadLimits = WorkloadLimits()
+
+
+class MaintenanceWindow(_Section):
+    """When moves may start. Pods and namespaces narrow it by the annotation `rematch.io/window`."""
+
+    schedule: Annotated[str, AfterValidator(_schedule)]
+    """When the window opens, as in cron: `0 2 * * 1-5`."""
+    duration: PositiveSeconds
+    """How long it stays open. A move that has started goes on to its end."""
+    time_zone: Annotated[str, AfterValidator(_time_zone)] = "UTC"
+    """A name of the tz database, such as `Europe/Berlin`."""
+
+    @property
+    def window(self) -> Window:
+        return Window(self.schedule, self.duration, self.time_zone)
+
+
+class Brake(_Section):
+    """When moving stops by itself. A brake is kept across restarts; `rematch resume` releases it earlier."""
+
+    duration: PositiveSeconds = 1800.0
+    """How long a brake holds after its cause was last seen."""
+    moves_without_effect: Annotated[int, Field(ge=1)] = 3
+    """This many moves that did not help, in one namespace and within `duration`, brake the namespace; in this many
+    namespaces, they brake the cluster."""
+    not_ready_nodes: Share = 0.2
+    """This share of the nodes (at least two) not Ready brakes the cluster."""
+    failed_writes: Annotated[int, Field(ge=1)] = 5
+    """This many moves that failed by errors of the API server within 10 minutes brake the cluster."""
+    rollouts: Share = 0.3
+    """This share of the Deployments (at least five) rolling out at once brakes the cluster."""
+
+
 class Execution(_Section):
     strategies: tuple[StrategyName, ...] = (StrategyName.SCALE_SURGE, StrategyName.RELEASE_SURGE, StrategyName.EVICT)
     """The ways of moving a pod that are allowed, the preferred one first. A surge starts the replacement before the old
@@ -233,7 +308,17 @@ class Execution(_Section):
     evict_single_replicas: bool = False
     """Evict the pod of a workload with one replica where no surge is possible. Its requests fail meanwhile."""
     max_moves_in_flight: Annotated[int, Field(ge=1)] = 1
-    """Moves in flight at once; never two of one workload."""
+    """Moves in flight at once in the cluster."""
+    max_moves_in_flight_per_namespace: Annotated[int, Field(ge=1)] = 2
+    """Moves in flight at once in one namespace."""
+    max_moves_in_flight_per_workload: Annotated[int, Field(ge=1)] = 1
+    """Replicas of one workload that move at once."""
+    limits: Limits = Limits()
+    windows: tuple[MaintenanceWindow, ...] = ()
+    """Moves start only while one of these is open; without any, at all times."""
+    max_plan_age: PositiveSeconds = 600.0
+    """Moves of a plan that have not started after this time are dropped."""
+    brake: Brake = Brake()
     ready_deadline: PositiveSeconds = 180.0
     """A replacement that is not Ready after this time stops all further moves until it is Ready or gone."""
     reservation: PositiveSeconds = 120.0

@@ -23,7 +23,7 @@ class MoveState(StrEnum):
     EVICTED = "evicted"
     BOUND = "bound"
     LATE = "late"
-    """The replacement was not Ready by its deadline. No other move starts until it is Ready or gone."""
+    """The replacement was not Ready by its deadline. Its namespace is braked until it is Ready or gone."""
     SURGING = "surging"
     """The hint and one replica more (or the release of the old pod) are announced."""
     SURGED = "surged"
@@ -146,6 +146,10 @@ class Move:
     """When the old pod was seen to be no endpoint any more."""
     settling: float | None = None
     """When the last call of RETIRING or UNDOING succeeded."""
+    planned: float | None = None
+    """When the plan was made."""
+    unhappy: bool = False
+    """Whether the pod was unhappy then; a happy pod moves to make room for another one."""
 
     @property
     def active(self) -> bool:
@@ -206,10 +210,6 @@ class ActiveMoves:
         return [self.reservation(move) for move in self.moves if move.id in self.pods and move.reserves(now, settings)]
 
     @property
-    def halted(self) -> str:
-        """Why no further move starts; empty when moves may start."""
-        late = next((move for move in self.moves if move.state is MoveState.LATE), None)
-        if late is None:
-            return ""
-        waiting = f"{late.replacement_key} on {late.target}" if late.replacement else f"the successor of {late.pod.key}"
-        return f"{waiting} is not Ready by its deadline; moves go on when it is Ready or gone"
+    def under_way(self) -> tuple[Move, ...]:
+        """Without the late ones: these brake their namespace (`decision.brakes`) and hold up nobody else."""
+        return tuple(move for move in self.moves if move.state is not MoveState.LATE)

@@ -92,7 +92,7 @@ class LiveView:
             title=self._title,
             mode=settings.mode,
             synced=self._state.synced,
-            halted=self._health.hindrance() or snapshot.moves.halted or None,
+            halted=self._health.hindrance() or "; ".join(map(str, eligibility.cooldowns.brakes.held)) or None,
             planner=settings.planner.name,
             threshold=settings.happiness.threshold,
             at=snapshot.at,

@@ -195,7 +195,7 @@ async def test_while_a_move_is_in_flight_no_other_rematch_is_made(rig: Rig) -> N
     assert (await rig.run_cycle(Trigger.INTERVAL)).rematch is None
 
 
-async def test_a_late_replacement_halts_everything_but_binding(rig: Rig) -> None:
+async def test_a_late_replacement_brakes_its_namespace_but_not_binding(rig: Rig) -> None:
     await evicted(rig)
     rig.run_pod(rig.replace_pod(WEB, "web-2"), "n2", ready=False)
     rig.clock.set(NOW + 200)
@@ -206,7 +206,7 @@ async def test_a_late_replacement_halts_everything_but_binding(rig: Rig) -> None
     await rig.run_cycle()
     outcome = await rig.run_cycle()
 
-    assert [wait.reason for wait in outcome.decision.waits] == [Reason.HALTED]
+    assert [wait.reason for wait in outcome.decision.waits] == [Reason.BRAKED]
     assert ("x-1", "n2") in rig.writer.bound or ("x-1", "n1") in rig.writer.bound
     assert rig.writer.evicted == ["web-1"]
 

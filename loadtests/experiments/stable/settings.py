@@ -24,6 +24,13 @@ _FLOORS: dict[tuple[str, str], float] = {
 }
 """Seconds: a container needs 1 to 2 to start, a kubelet's usage figures are some seconds old."""
 
+_RATE = {"per10Minutes": 1_000_000, "perDay": 1_000_000}
+UNLIMITED: dict[str, Any] = {
+    "limits": {"cluster": _RATE, "namespace": _RATE, "workload": _RATE},
+    "brake": {"movesWithoutEffect": 1_000_000, "failedWrites": 1_000_000},
+}
+"""The paper has neither limits nor brakes."""
+
 _WINDOW_SECONDS = 10
 """Usage window of the short form: a kubelet that samples every two seconds reports a container about every four."""
 
@@ -41,6 +48,7 @@ def settings_for(arm: Arm, pace: Pace, prometheus: str = "") -> Settings:
     if arm.planner == PAPER:
         tree["planner"]["allowUnsafe"] = True
         tree["decision"]["minimumFailures"] = 0.0
+        tree["execution"] |= UNLIMITED
     interval = 15.0 if factor >= 1 else 2.0
     tree["metrics"]["metricsApi"] = {"interval": interval}
     if prometheus:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reactor.cluster.records import Node, Pod
+from reactor.decision.brakes import Brake, Brakes, Cause
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.limits import RecentMoves, StartedMove
 from reactor.execution.choose_starts import Starts, choose_starts
 from reactor.state.moves import Move
 from reactor.state.steering import SteeringStatus
@@ -26,10 +30,11 @@ def starts(
     *moves: tuple[Move, Pod], pods: list[Pod] | None = None, nodes: list[Node] | None = None, **more: Any
 ) -> Starts:
     settings = make_settings(**more.pop("settings", {}))
+    cooldowns = more.pop("cooldowns", None)
     there = [pod for _, pod in moves] if pods is None else pods
     active = active_moves(dict(moves), last_end=more.pop("last_end", float("-inf")))
     snapshot = make_snapshot(there, nodes or NODES, moves=active, **more)
-    return choose_starts(active, make_eligibility(snapshot, settings))
+    return choose_starts(active, make_eligibility(snapshot, settings, cooldowns))
 
 
 def names(moves: tuple[Move, ...]) -> list[str]:
@@ -71,10 +76,10 @@ def test_two_that_start_together_do_not_share_the_last_room() -> None:
     assert found.skip == ()
 
 
-def test_a_late_replacement_lets_nothing_start_and_skips_nothing() -> None:
+def test_a_late_replacement_does_not_count_as_in_flight() -> None:
     late = moving(DB, "n2", "late", evicted=NOW - 500)
 
-    assert starts(late, moving(WEB, "n2"), settings={"execution": {"max_moves_in_flight": 5}}) == Starts((), ())
+    assert len(starts(late, moving(WEB, "n2"), settings={"execution": {"max_moves_in_flight": 1}}).begin) == 1
 
 
 @pytest.mark.parametrize(
@@ -154,3 +159,55 @@ def test_a_budget_that_stays_closed_skips_the_move() -> None:
 
     assert found.begin == ()
     assert "web-pdb" in found.skip[0][1]
+
+
+def test_at_most_so_many_of_a_namespace_are_in_flight() -> None:
+    pods = [make_pod(f"{name}-1") for name in "abc"]
+    execution = {"max_moves_in_flight": 9, "max_moves_in_flight_per_namespace": 2}
+
+    found = starts(*(moving(pod, "n2") for pod in pods), settings={"execution": execution})
+    assert names(found.begin) == ["a-1", "b-1"]
+
+
+def test_a_blocked_move_keeps_its_room() -> None:
+    """Its disruption budget may allow it in a moment; a later move must not have taken the room by then."""
+    big = {"cpu": 3.0, "memory": GIB}
+    blocked, later = make_pod("web-1", requests=big), make_pod("db-1", requests=big)
+    flying = moving(make_pod("x-1"), "n1", "evicted", evicted=NOW)
+    nodes = [make_node("n1", cpu=16.0), make_node("n2")]
+    more: dict[str, Any] = {"nodes": nodes, "settings": {"execution": {"max_moves_in_flight": 3}}}
+
+    found = starts(flying, moving(blocked, "n2"), moving(later, "n2"), pdbs=(make_pdb("web-pdb", 0),), **more)
+    assert found == Starts((), ())
+    assert names(starts(flying, moving(later, "n2"), **more).begin) == ["db-1"]
+
+
+def test_a_pod_that_is_happy_again_is_left_where_it_is() -> None:
+    unhappy = moving(WEB, "n2", unhappy=True)
+
+    assert "happy again" in starts(unhappy).skip[0][1]
+    assert names(starts(unhappy, failures={"web-1": 20.0}).begin) == ["web-1"]
+
+
+def test_a_plan_that_is_too_old_is_dropped() -> None:
+    old = moving(WEB, "n2", planned=NOW - 601)
+
+    assert "maxPlanAge" in starts(old).skip[0][1]
+    assert names(starts(moving(WEB, "n2", planned=NOW - 599)).begin) == ["web-1"]
+
+
+def test_moves_wait_while_their_namespace_is_braked_or_a_limit_is_reached() -> None:
+    brake = Brake("shop", Cause.NO_EFFECT, "3 moves did not help", NOW, NOW + 60)
+    cooldowns = Cooldowns(brakes=Brakes((brake,)))
+    elsewhere = Cooldowns(brakes=Brakes((replace(brake, scope="bank"),)))
+    limited = Cooldowns(recent=RecentMoves(tuple(StartedMove(str(n), NOW - n, "bank", "x") for n in range(20))))
+
+    assert starts(moving(WEB, "n2"), cooldowns=cooldowns) == Starts((), ())
+    assert starts(moving(WEB, "n2"), cooldowns=limited) == Starts((), ())
+    assert names(starts(moving(WEB, "n2"), cooldowns=elsewhere).begin) == ["web-1"]
+
+
+def test_nothing_starts_outside_of_the_maintenance_windows() -> None:
+    never_now = {"schedule": "0 2 1 1 *", "duration": "1h"}
+
+    assert "maintenanceWindow" in starts(moving(WEB, "n2"), settings={"execution": {"windows": [never_now]}}).skip[0][1]

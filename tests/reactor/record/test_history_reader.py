@@ -73,7 +73,7 @@ async def test_a_restart_changes_nothing(tmp_path: Path) -> None:
 
 async def test_pages_are_cut_by_id_without_gaps(store: Store) -> None:
     history, reader = History(store), HistoryReader(store)
-    for number, reason in enumerate([Reason.COOLDOWN, Reason.HALTED] * 3):
+    for number, reason in enumerate([Reason.COOLDOWN, Reason.BRAKED] * 3):
         _wait(history, NOW, reason)
         _rematch(history, f"p{number}", NOW)
     await store.flush()
@@ -96,7 +96,7 @@ async def test_a_move_has_one_entry_with_its_latest_state(store: Store) -> None:
     seen: list[tuple[str, str]] = []
     for state, ended in (("evicted", None), ("bound", None), ("late", None), ("failed", NOW + 4)):
         history.moves("c1", [make_move(WEB, "n2", state, ended=ended)], NOW)
-        _wait(history, NOW, Reason.COOLDOWN if len(seen) % 2 else Reason.HALTED)
+        _wait(history, NOW, Reason.COOLDOWN if len(seen) % 2 else Reason.BRAKED)
         await store.flush()
         (entry,) = await reader.entries(10, waits=False)
         seen.append((entry.reason, entry.moves[0].state))

@@ -11,7 +11,10 @@ from matching.plan import Rejected, Unplaced
 from matching.testing import random_problem
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction
+from reactor.decision.brakes import Brake, Brakes
+from reactor.decision.brakes import Cause as BrakeCause
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
+from reactor.decision.effects import Trial, Verdict
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.binder import Bound
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
@@ -67,24 +70,24 @@ def waiting(reason: Reason, text: str = "for it") -> Decision:
 
 
 def test_a_wait_is_recorded_once_and_again_when_its_reason_changes(record: Record) -> None:
-    for reason in (Reason.COOLDOWN, Reason.COOLDOWN, Reason.HALTED, Reason.COOLDOWN):
+    for reason in (Reason.COOLDOWN, Reason.COOLDOWN, Reason.BRAKED, Reason.COOLDOWN):
         record(cluster(WEB), decision=waiting(reason))
 
     rows = record.rig.rows.decisions
     assert [(row.kind, row.reason, row.until) for row in rows] == [
         ("wait", "cooldown", NOW + 5),
-        ("wait", "halted", NOW + 5),
+        ("wait", "braked", NOW + 5),
         ("wait", "cooldown", NOW + 5),
     ]
     assert len({row.id for row in rows}) == 3
     assert record.value("rematch_waits_total", reason="cooldown") == 2
     assert record.events() == [
         "Normal web-1 RematchWaits: cooldown: for it",
-        "Normal web-1 RematchWaits: halted: for it",
+        "Normal web-1 RematchWaits: braked: for it",
     ]
     assert [view.reason for view in record.rig.rows.history] == [
         "cooldown",
-        "halted",
+        "braked",
         "cooldown",
     ]
 
@@ -163,12 +166,15 @@ def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
     assert record.value("rematch_moves_in_flight") == 0
 
 
-def test_halting_shows_as_a_metric(record: Record) -> None:
-    late = make_move(WEB, "n2", "late", evicted=NOW - 500)
+def test_brakes_and_effects_show_as_metrics(record: Record) -> None:
+    brake = Brake("shop", BrakeCause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 60)
+    verdict = Verdict(Trial("shop", "Deployment/shop/web", NOW), "n2", False, NOW)
 
-    record(cluster(moves=active_moves({late: WEB})))
+    record.rig.recorder.record_effects([verdict], Brakes((brake,)), NOW)
     assert record.value("rematch_halted") == 1
-    record(cluster())
+    assert record.value("rematch_brake", namespace="shop", cause="movesWithoutEffect") == 1
+    assert record.value("rematch_move_effects_total", effect="did not help") == 1
+    record.rig.recorder.record_effects([], Brakes(), NOW)
     assert record.value("rematch_halted") == 0
 
 

@@ -15,7 +15,7 @@ from reactor.cluster.writes import Eviction, EvictionAnswer
 from reactor.execution.move_states import MAX_ENTRY, after_eviction, begun, journal_entry, planned
 from reactor.state.moves import Move, MoveState, PodRef
 from tests.support.clock import NOW
-from tests.support.cluster import make_node, make_owner, make_pod, make_view
+from tests.support.cluster import make_node, make_owner, make_pod, make_snapshot, make_view
 from tests.support.moves import make_move
 
 FULL = Move(
@@ -53,7 +53,7 @@ def test_a_move_is_small_whatever_the_names_and_messages_are() -> None:
     pods = [make_pod(name, uid=f"{number:036}", namespace="s" * 63, owner=owner) for number in range(32)]
     planned_move = PlannedMove(pod.key, uid, name, name, 1, ("reason " * 100,) * 50)
     view = make_view([pod, *pods[1:]], [make_node(name)])
-    move = planned("p" * 12, planned_move, pod, view)
+    move = planned("p" * 12, planned_move, pod, make_snapshot([pod, *pods[1:]], [make_node(name)]))
     refused = after_eviction(move, EvictionAnswer(Eviction.FORBIDDEN, "message " * 1000), NOW)
     begins = replace(refused, strategy=Strategy.SCALE_SURGE)
     begins = begun(begins, view, NOW, view.workloads[uid], OwnerNow("1", 1, 32, settled=True))

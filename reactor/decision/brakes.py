@@ -1,0 +1,135 @@
+"""Brakes: no move starts in a namespace, or in the cluster, until something that went wrong is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from reactor.cluster.view import ClusterView
+from reactor.cluster.writes import Eviction
+from reactor.decision.effects import Verdict
+from reactor.settings.model import Brake as BrakeSettings
+from reactor.state.moves import Move, MoveState
+
+CLUSTER = ""
+"""The scope of a brake on the whole cluster; any other scope is a namespace."""
+WRITE_ERRORS = frozenset({Eviction.FAILED, Eviction.THROTTLED, Eviction.FORBIDDEN, Eviction.UNKNOWN})
+ERRORS_WITHIN = 600.0
+LEAST_NOT_READY = 2
+LEAST_ROLLOUTS = 5
+
+
+class Cause(StrEnum):
+    NO_EFFECT = "movesWithoutEffect"
+    LATE = "replacementLate"
+    NOT_READY = "nodesNotReady"
+    API_ERRORS = "apiErrors"
+    ROLLOUTS = "rollouts"
+
+
+_SEEN = frozenset({Cause.LATE, Cause.NOT_READY, Cause.ROLLOUTS})
+"""What the cluster shows by itself: the brake ends as soon as it does not any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brake:
+    scope: str
+    cause: Cause
+    text: str
+    since: float
+    until: float
+
+    def __str__(self) -> str:
+        where = f"namespace {self.scope}" if self.scope else "the cluster"
+        return f"{where} is braked ({self.cause}): {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A move that did not help."""
+
+    at: float
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Brakes:
+    """A value; each update returns a new one. Kept in the journal, so a restart does not release a brake."""
+
+    held: tuple[Brake, ...] = ()
+    misses: tuple[Miss, ...] = ()
+    errors: tuple[float, ...] = ()
+
+    def on(self, namespace: str, now: float) -> Brake | None:
+        """The brake that holds moves in this namespace, the longest one first."""
+        holding = [brake for brake in self.held if now < brake.until and brake.scope in (CLUSTER, namespace)]
+        return max(holding, key=lambda brake: brake.until, default=None)
+
+    def released(self) -> Brakes:
+        """By a user. What is still wrong brakes again."""
+        return Brakes()
+
+    def after_moves(self, moves: Iterable[Move]) -> Brakes:
+        """Counts the moves that failed by an error of the API server."""
+        errors = tuple(move.ended for move in moves if _failed_by_error(move) and move.ended is not None)
+        return replace(self, errors=(*self.errors, *errors)) if errors else self
+
+    def after(
+        self, view: ClusterView, late: Iterable[Move], verdicts: Iterable[Verdict], settings: BrakeSettings
+    ) -> Brakes:
+        """`late` are the moves whose replacement was not Ready by its deadline."""
+        now = view.at
+        misses = (*self.misses, *(Miss(v.at, v.trial.namespace) for v in verdicts if not v.helped))
+        kept = Brakes(
+            tuple(brake for brake in self.held if now < brake.until and brake.cause not in _SEEN),
+            tuple(miss for miss in misses if now - miss.at < settings.duration),
+            tuple(at for at in self.errors if now - at < ERRORS_WITHIN),
+        )
+        found = (*_without_effect(kept.misses, settings), *_late(late), *_cluster_causes(kept, view, settings))
+        since = {(brake.scope, brake.cause): brake for brake in self.held}
+        held = {(brake.scope, brake.cause): brake for brake in kept.held}
+        for scope, cause, text in found:
+            known = since.get((scope, cause))
+            if known is None or known.text != text or cause in _SEEN:
+                began = now if known is None else known.since
+                held[scope, cause] = Brake(scope, cause, text, began, now + settings.duration)
+        return replace(kept, held=tuple(held.values()))
+
+
+def _failed_by_error(move: Move) -> bool:
+    return move.state is MoveState.FAILED and move.answer in WRITE_ERRORS
+
+
+def _without_effect(misses: Iterable[Miss], settings: BrakeSettings) -> list[tuple[str, Cause, str]]:
+    counts = Counter(miss.namespace for miss in misses)
+    most = settings.moves_without_effect
+    braked = [namespace for namespace, count in sorted(counts.items()) if count >= most]
+    found = [(name, Cause.NO_EFFECT, f"{counts[name]} moves in {name} did not help") for name in braked]
+    if len(braked) >= most:
+        found.append((CLUSTER, Cause.NO_EFFECT, f"moves did not help in {len(braked)} namespaces"))
+    return found
+
+
+def _late(moves: Iterable[Move]) -> list[tuple[str, Cause, str]]:
+    return [(move.pod.namespace, Cause.LATE, _late_text(move)) for move in moves if move.state is MoveState.LATE]
+
+
+def _late_text(move: Move) -> str:
+    waiting = f"{move.replacement_key} on {move.target}" if move.replacement else f"the successor of {move.pod.key}"
+    return f"{waiting} is not Ready by its deadline; moves go on when it is Ready or gone"
+
+
+def _cluster_causes(brakes: Brakes, view: ClusterView, settings: BrakeSettings) -> list[tuple[str, Cause, str]]:
+    found = []
+    not_ready = sum(not node.ready for node in view.nodes.values())
+    if not_ready >= max(LEAST_NOT_READY, settings.not_ready_nodes * len(view.nodes)):
+        found.append((CLUSTER, Cause.NOT_READY, f"{not_ready} of {len(view.nodes)} nodes are not Ready"))
+    if len(brakes.errors) >= settings.failed_writes:
+        found.append((CLUSTER, Cause.API_ERRORS, f"{len(brakes.errors)} moves failed by errors of the API server"))
+    deployments = [workload for workload in view.workloads.values() if workload.kind == "Deployment"]
+    rolling = sum(workload.rolling_out for workload in deployments)
+    if rolling >= max(LEAST_ROLLOUTS, settings.rollouts * len(deployments)):
+        found.append((CLUSTER, Cause.ROLLOUTS, f"{rolling} of {len(deployments)} Deployments are rolling out"))
+    return found
