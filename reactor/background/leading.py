@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import structlog
@@ -13,6 +13,7 @@ import structlog
 from reactor.background.active_settings import ActiveSettings
 from reactor.clock import Clock
 from reactor.cluster.backoff import Backoff
+from reactor.decision.brakes import Brakes
 from reactor.decision.cooldowns import Cooldowns, DecisionMemory
 from reactor.decision.saved_cooldowns import (
     BRAKE_DOCUMENT,
@@ -103,14 +104,21 @@ class Leading:
         if self.acting.journal_problem:
             return
         self._put()
+        await self._flush()
+
+    async def _flush(self) -> None:
         try:
             await self.documents.flush()
         except JournalError as error:
             log.warning("state not saved", error=str(error))
 
     async def pause(self, pause: Pause | None) -> None:
-        """None resumes. Raises JournalError when it could not be saved; it is in force nevertheless."""
+        """None resumes, and releases the brakes. Raises JournalError when it could not be saved; it is in force
+        nevertheless."""
         self.acting.pause = pause
+        if pause is None:
+            self.memory.cooldowns = replace(self.memory.cooldowns, brakes=Brakes())
+            self._put()
         self.wake()
         await self.documents.save(PAUSE, None if pause is None else msgspec.json.encode(pause).decode())
 
@@ -148,8 +156,12 @@ class Leading:
         self.settings.announce_refused()
 
     async def _note_changes(self) -> None:
+        """A new brake is saved at once: a crash must not release it."""
         while True:
+            held = () if self._saved is None else self._saved.brakes.held
             self._put()
+            if {brake.key for brake in self.memory.cooldowns.brakes.held} - {brake.key for brake in held}:
+                await self._flush()
             await self.clock.sleep(_SAVE_SECONDS)
 
     async def _look_for_strays(self) -> None:

@@ -41,6 +41,10 @@ class Brake:
     since: float
     until: float
 
+    @property
+    def key(self) -> tuple[str, Cause]:
+        return self.scope, self.cause
+
     def __str__(self) -> str:
         where = f"namespace {self.scope}" if self.scope else "the cluster"
         return f"{where} is braked ({self.cause}): {self.text}"
@@ -67,10 +71,6 @@ class Brakes:
         holding = [brake for brake in self.held if now < brake.until and brake.scope in (CLUSTER, namespace)]
         return max(holding, key=lambda brake: brake.until, default=None)
 
-    def released(self) -> Brakes:
-        """By a user. What is still wrong brakes again."""
-        return Brakes()
-
     def after_moves(self, moves: Iterable[Move]) -> Brakes:
         """Counts the moves that failed by an error of the API server."""
         errors = tuple(move.ended for move in moves if _failed_by_error(move) and move.ended is not None)
@@ -88,8 +88,8 @@ class Brakes:
             tuple(at for at in self.errors if now - at < ERRORS_WITHIN),
         )
         found = (*_without_effect(kept.misses, settings), *_late(late), *_cluster_causes(kept, view, settings))
-        since = {(brake.scope, brake.cause): brake for brake in self.held}
-        held = {(brake.scope, brake.cause): brake for brake in kept.held}
+        since = {brake.key: brake for brake in self.held}
+        held = {brake.key: brake for brake in kept.held}
         for scope, cause, text in found:
             known = since.get((scope, cause))
             if known is None or known.text != text or cause in _SEEN:

@@ -15,7 +15,10 @@ from reactor.background.active_settings import ActiveSettings
 from reactor.background.leading import Leading
 from reactor.background.requests import Requests
 from reactor.cluster.requests import Action, RequestObjects, RequestSpec
+from reactor.decision.brakes import Brake, Brakes, Cause, Miss
 from reactor.decision.cooldowns import Backoff, Cooldowns, DecisionMemory, Lineage
+from reactor.decision.effects import Effects, Failure, Trial
+from reactor.decision.limits import RecentMoves, StartedMove
 from reactor.decision.saved_cooldowns import from_document, to_document
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.acting import Acting
@@ -233,16 +236,41 @@ async def test_an_unreadable_state_stops_acting_and_is_left_alone(api: InProcess
     assert again.saved["pause"] == "{nonsense"
 
 
-async def test_a_brake_of_a_later_version_is_kept(api: InProcessApi, clock: VirtualClock) -> None:
+async def test_a_document_of_a_later_version_is_kept(api: InProcessApi, clock: VirtualClock) -> None:
     first = Process(api, clock)
     async with first.running():
-        await first.documents.save("brake", '{"set": true}')
+        await first.documents.save("later", '{"set": true}')
     again = Process(api, clock, "b")
     async with again.running():
         again.memory.cooldowns = Cooldowns(relieved={"n1": NOW})
         await clock.advance(12)
-        assert again.documents.get("brake") == '{"set": true}'
-    assert again.saved["brake"] == '{"set": true}'
+        assert again.documents.get("later") == '{"set": true}'
+    assert again.saved["later"] == '{"set": true}'
+
+
+async def test_a_brake_is_saved_at_once_survives_a_crash_and_is_released_by_resume(
+    api: InProcessApi, clock: VirtualClock
+) -> None:
+    brake = Brake("shop", Cause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 1800)
+    effects = Effects({"u1": Trial("shop", "Deployment/shop/web", NOW + 300)}, {"w n1": Failure(1.0, NOW)})
+    recent = RecentMoves((StartedMove("m1", NOW, "shop", "Deployment/shop/web"),))
+    first = Process(api, clock)
+    async with first.running():
+        await clock.advance(2)
+        first.memory.cooldowns = Cooldowns(
+            recent=recent, effects=effects, brakes=Brakes((brake,), (Miss(NOW, "shop"),))
+        )
+        await clock.advance(2)
+        saved = first.saved["brake"]
+    assert "3 moves in shop did not help" in saved
+    again = Process(api, clock, "b")
+    async with again.running():
+        assert again.memory.cooldowns.brakes.on("shop", NOW) == brake
+        assert again.memory.cooldowns.effects == effects
+        assert again.memory.cooldowns.recent == recent
+        await again.ask(RequestSpec(Action.RESUME))
+        assert again.memory.cooldowns.brakes == Brakes()
+    assert "did not help" not in again.saved["brake"]
 
 
 async def test_the_settings_of_the_last_run_are_in_force_where_the_config_map_is_bad(
