@@ -103,19 +103,19 @@ WEIGHTS: dict[FaultKind, float] = {
     FaultKind.HANGING_ANSWER: 2,
     FaultKind.SLOW: 4,
     FaultKind.CUT_WATCH: 5,
-    FaultKind.KILL_BEFORE: 2,
-    FaultKind.KILL_PASSED: 3,
-    FaultKind.KILL_ANSWERED: 2,
-    FaultKind.PAUSE: 1.5,
-    FaultKind.PARTITION: 1.5,
+    FaultKind.KILL_BEFORE: 1.2,
+    FaultKind.KILL_PASSED: 1.8,
+    FaultKind.KILL_ANSWERED: 1.2,
+    FaultKind.PAUSE: 1,
+    FaultKind.PARTITION: 1,
     FaultKind.STORE_FULL: 1,
-    FaultKind.API_RESTART: 0.7,
-    FaultKind.ETCD_RESTART: 0.7,
+    FaultKind.API_RESTART: 0.5,
+    FaultKind.ETCD_RESTART: 0.5,
     FaultKind.NODE_DOWN: 1.5,
     FaultKind.NODE_DELETED: 0.7,
     FaultKind.POD_DELETED: 4,
     FaultKind.OWNER_SCALED: 3,
-    FaultKind.OWNER_DELETED: 1,
+    FaultKind.OWNER_DELETED: 0.8,
     FaultKind.OWNER_ROLLED_OUT: 2,
     FaultKind.PDB_ADDED: 2,
     FaultKind.QUOTA: 1,
@@ -139,11 +139,11 @@ class Fault:
     at: float
     seed: int
     steps: frozenset[Step] = frozenset()
-    """Of faults at requests: any of these. After `PATIENCE` seconds those of `INSTEAD` will do, too."""
+    """Of faults at requests: any of these. After a while those of `INSTEAD` will do, too."""
 
 
 PATIENCE = 3.0
-INSTEAD = MOVING | {Step.JOURNAL, Step.BIND}
+INSTEAD: dict[Step, float] = dict.fromkeys(MOVING | {Step.JOURNAL}, PATIENCE) | {Step.BIND: 3 * PATIENCE}
 """A step that does not occur is not waited for longer: which steps there are depends on the strategy. Not the lease: it
 comes by all the time, and a leader that cannot hold it moves nothing."""
 _OFTEN = {Step.LEASE: 1, Step.STATE: 1, Step.BIND: 2, Step.HINT: 2, Step.POD_DELETE: 2}

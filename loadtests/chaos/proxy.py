@@ -18,7 +18,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from loadtests.chaos.faults import AT_REQUESTS, IN_WATCHES, INSTEAD, KILLS, PATIENCE, REFUSALS, Fault, FaultKind
+from loadtests.chaos.faults import AT_REQUESTS, IN_WATCHES, INSTEAD, KILLS, REFUSALS, Fault, FaultKind
 from loadtests.chaos.requests import WRITES, Step, step_of
 from reactor.clock import Clock
 
@@ -68,7 +68,7 @@ class _Armed:
         waited = now - self.since
         if step in self.fault.steps or not self.fault.steps & WRITES:
             return step in self.fault.steps
-        return waited > PATIENCE and step in INSTEAD
+        return waited > INSTEAD.get(step, float("inf"))
 
 
 class ArmedFaults:

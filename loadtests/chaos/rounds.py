@@ -32,7 +32,7 @@ _TAKES_API = frozenset({FaultKind.API_RESTART, FaultKind.ETCD_RESTART})
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     seed: int
-    faults: int = 50
+    faults: int = 60
     seconds: float = 70.0
     only: frozenset[FaultKind] = frozenset()
 

@@ -39,9 +39,9 @@ SETTINGS: Json = {
     "managed": {"namespaces": [NAMESPACE], "anySchedulerNamespaces": [NAMESPACE]},
     "triggers": {"evaluationInterval": "1s", "rematchInterval": "1s"},
     "decision": {"cooldown": "0s", "settle": "0s"},
-    "planner": {"name": "balance", "inertia": 0, "maxMoves": 8, "maxMovesPerWorkload": 1},
+    "planner": {"name": "balance", "inertia": 0, "maxMoves": 12, "maxMovesPerWorkload": 1},
     "execution": {
-        "maxMovesInFlight": 8,
+        "maxMovesInFlight": 12,
         "readyDeadline": "15s",
         "reservation": "10s",
         "evictSingleReplicas": True,
