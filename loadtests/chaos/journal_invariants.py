@@ -75,14 +75,25 @@ def unannounced(writes: Sequence[Write], known: Sequence[Entry]) -> Iterator[Wri
 
     A write that was held back may arrive after its move was finished by others: it names a UID or a version.
     """
-    uids = {entry.uid for entry in known}
-    workloads = {entry.workload for entry in known}
+    pods = _first_times((entry.uid, entry.began) for entry in known)
+    workloads = _first_times((entry.workload, entry.began) for entry in known)
     for write in writes:
         if write.ours and write.accepted:
-            takes_away = write.step in (Step.EVICT, Step.POD_DELETE) and uid_of(write) not in uids
-            scales = write.step is Step.OWNER and write.name not in workloads
-            if takes_away or scales:
+            if write.step in (Step.EVICT, Step.POD_DELETE):
+                announced = pods.get(uid_of(write), float("inf"))
+            elif write.step is Step.OWNER:
+                announced = workloads.get(write.name, float("inf"))
+            else:
+                continue
+            if announced > write.began:
                 yield write
+
+
+def _first_times(times: Iterable[tuple[str, float]]) -> dict[str, float]:
+    first: dict[str, float] = {}
+    for name, at in times:
+        first[name] = min(at, first.get(name, at))
+    return first
 
 
 def uid_of(write: Write) -> str:

@@ -46,7 +46,7 @@ SETTINGS: Json = {
         "reservation": "10s",
         "evictSingleReplicas": True,
     },
-    "history": {"keep": "2m"},
+    "history": {"maxBytes": 16 * 2**20},
     "metrics": {"freshness": "20s", "peakWindow": "3s", "metricsApi": {"interval": "1s", "timeout": "5s"}},
 }
 """Moves all the time: nothing is left to cool down, and what pods use drifts."""

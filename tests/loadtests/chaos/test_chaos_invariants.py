@@ -9,9 +9,12 @@ import pytest
 
 from loadtests.chaos.audit import ACCOUNT, Write, parse
 from loadtests.chaos.controllers import Incarnation
+from loadtests.chaos.faults import Fault, FaultKind
 from loadtests.chaos.history import PodHistory
-from loadtests.chaos.invariants import Evidence, Stretch, check_all
+from loadtests.chaos.injection import Injected
+from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all
 from loadtests.chaos.requests import Step
+from loadtests.chaos.rounds import forgiven
 from loadtests.chaos.workloads import OURS, Owner, Workload
 from loadtests.chaos.world import Wish
 
@@ -133,6 +136,7 @@ def test_a_write_that_no_entry_announced_is_found() -> None:
     five = (*THREE, pod("web-5"))
     assert found(eviction("web-5"), pods=five) == ["not announced"]
     assert found(journaled("web-5"), eviction("web-5"), pods=five) == []
+    assert found(eviction("web-5"), journaled("web-5", at=T + 1), pods=five) == ["not announced"]
     body = {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 4}}
     other = write(Step.OWNER, "db", request=body, response=body, resource="deployments")
     assert found(other) == ["not announced"]
@@ -199,3 +203,15 @@ def test_the_log_of_a_real_api_server_is_read() -> None:
     (read,) = parse(msgspec.json.encode(line) + b"\n")
     assert (read.step, read.name, read.credential, read.accepted) == (Step.EVICT, "web-1", "JTI=1", True)
     assert read.ended - read.began == pytest.approx(0.25)
+
+
+def test_what_nobody_can_know_is_forgiven() -> None:
+    """Somebody deleted the entry of a move, and another process leads since."""
+    left = Violation("orphan left", "web-7d9-abc")
+    deleted = Injected(Fault(FaultKind.JOURNAL_DELETED, 0.0, 0), T, T, "m1 of web")
+    same_leader = Evidence([lease("a", T - 60)], (), {}, ())
+    another = Evidence([lease("a", T - 60), lease("b", T + 3)], (), {}, ())
+    assert forgiven(left, [deleted], another)
+    assert not forgiven(left, [deleted], same_leader)
+    assert not forgiven(left, [], another)
+    assert not forgiven(Violation("orphan left", "db-1"), [deleted], another)
