@@ -66,9 +66,9 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
     ended = world.clock.now()
     evidence = _evidence(world, injector.injected, began)
     ours = [write for write in evidence.ours if write.accepted]
-    left = [each for each in left if not forgiven(each, injector.injected, evidence)]
     if left:
         await repair(world)
+    left = [each for each in left if not forgiven(each, injector.injected, evidence)]
     return RoundResult(
         plan=plan,
         injected=Counter(each.fault.kind for each in injector.injected),

@@ -34,6 +34,7 @@ from reactor.errors import Conflict
 
 Json = dict[str, Any]
 NODES: Mapping[str, float] = {f"node-{number}": 8.0 for number in range(1, 6)}
+_NO_LIMIT = {"per10Minutes": 10**6, "perDay": 10**6}
 SETTINGS: Json = {
     "mode": "act",
     "managed": {"namespaces": [NAMESPACE], "anySchedulerNamespaces": [NAMESPACE]},
@@ -42,8 +43,13 @@ SETTINGS: Json = {
     "planner": {"name": "balance", "inertia": 0, "maxMoves": 12, "maxMovesPerWorkload": 1},
     "execution": {
         "maxMovesInFlight": 12,
+        "maxMovesInFlightPerNamespace": 12,
+        "limits": {each: _NO_LIMIT for each in ("cluster", "namespace", "workload")},
+        "brake": {"duration": "1s", "movesWithoutEffect": 10**6, "failedWrites": 10**6, "notReadyNodes": 1},
+        "maxPlanAge": "20s",
         "readyDeadline": "15s",
         "reservation": "10s",
+        "drainDelay": "1s",
         "evictSingleReplicas": True,
     },
     "history": {"maxBytes": 16 * 2**20},

@@ -144,12 +144,14 @@ class ClusterJournal:
                     change = spec | {"move": _replacing(entry.document, document)}
                     written = await self._moves.patch(entry.meta, {"spec": change})
                 self._entries[move.id] = _Entry(written.metadata, document)
-            except (Conflict, Unreachable) as error:
+            except (Conflict, NotFound, Unreachable) as error:
+                if entry is None and isinstance(error, NotFound):
+                    raise self._explained(error) from error
                 cause, before = error, entry
                 entry = await self._ours(move.id, error)
                 if entry is None and before is not None:
-                    raise JournalError(f"the entry of move {move.id} of {move.pod.key} is gone") from error
-                if entry is not None and _decoded(entry.document) == move:
+                    await self._our_state(error)  # somebody deleted it: it is written again while we lead
+                elif entry is not None and _decoded(entry.document) == move:
                     self._entries[move.id] = entry
                     return
             except ClusterError as error:

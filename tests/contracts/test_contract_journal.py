@@ -67,6 +67,20 @@ async def test_an_ended_move_leaves_nothing(api: PlainClient, connect: Connect) 
     assert (await api.get(api.here("moves", group=GROUP))).names == []
 
 
+async def test_an_entry_that_somebody_deleted_is_written_again(api: PlainClient, connect: Connect) -> None:
+    """Else its move would be stuck half-way, and forgotten by the next leader."""
+    past, present = [ClusterJournal(await connect(), api.namespace, name) for name in ("a", "b")]
+    await past.load()
+    await past.write(_move())
+    await api.delete(api.here("moves", _move().id, group=GROUP))
+    evicted = replace(_move(), state=MoveState.EVICTED)
+    await past.write(evicted)
+    assert (await present.load()).moves == (evicted,)
+    await api.delete(api.here("moves", _move().id, group=GROUP))
+    with pytest.raises(JournalError, match="taken over by another leader"):
+        await past.write(evicted)
+
+
 async def test_a_past_leader_can_write_and_remove_nothing(api: PlainClient, connect: Connect) -> None:
     past, present = [ClusterJournal(await connect(), api.namespace, name) for name in ("a", "b")]
     await past.load()

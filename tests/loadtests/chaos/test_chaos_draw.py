@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from loadtests.chaos.faults import AT_REQUESTS, FaultKind, draw_faults
+from loadtests.chaos.world import SETTINGS
+from reactor.settings.model import Mode, Settings
 
 
 def test_a_seed_always_gives_the_same_faults() -> None:
@@ -31,3 +33,7 @@ def test_a_whole_run_has_every_kind_often_enough() -> None:
 def test_faults_at_requests_say_at_which() -> None:
     for fault in draw_faults(1, 300, 30.0):
         assert bool(fault.steps) is (fault.kind in AT_REQUESTS)
+
+
+def test_the_settings_of_a_run_are_valid() -> None:
+    assert Settings.model_validate(SETTINGS).mode is Mode.ACT
