@@ -44,7 +44,7 @@ SETTINGS: Json = {
     "execution": {
         "maxMovesInFlight": 12,
         "maxMovesInFlightPerNamespace": 12,
-        "limits": {each: _NO_LIMIT for each in ("cluster", "namespace", "workload")},
+        "limits": dict.fromkeys(("cluster", "namespace", "workload"), _NO_LIMIT),
         "brake": {"duration": "1s", "movesWithoutEffect": 10**6, "failedWrites": 10**6, "notReadyNodes": 1},
         "maxPlanAge": "20s",
         "readyDeadline": "15s",
