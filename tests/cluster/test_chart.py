@@ -32,6 +32,7 @@ EVERYTHING = (
     "--set=rbac.namespaces={shop,web}",
     "--set=monitoring.serviceMonitor.enabled=true",
     "--set=monitoring.rules.enabled=true",
+    "--set=monitoring.dashboard.enabled=true",
     "--set=dashboard.expose=true",
     "--set=dashboard.allowedHosts={rematch.example.com}",
     "--set=policies.events=true",

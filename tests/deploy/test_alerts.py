@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -29,12 +30,31 @@ def alerts() -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
 
 
+def panels() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((CHART / "files" / "dashboard.json").read_text())["panels"]
+    return found
+
+
+def used_by(query: str) -> set[str]:
+    return set(re.findall(r"\brematch_\w+", query))
+
+
+@pytest.fixture(scope="module")
+def exposed() -> set[str]:
+    return {f"{family.name}{suffix}" for family in Instruments().registry.collect() for suffix in _SUFFIXES}
+
+
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: str(alert["alert"]))
-def test_every_metric_of_the_rules_exists(alert: dict[str, Any]) -> None:
-    exposed = {f"{family.name}{suffix}" for family in Instruments().registry.collect() for suffix in _SUFFIXES}
-    used = set(re.findall(r"\brematch_\w+", alert["expr"]))
-    assert used
-    assert used <= exposed
+def test_every_metric_of_the_rules_exists(alert: dict[str, Any], exposed: set[str]) -> None:
+    assert used_by(alert["expr"])
+    assert used_by(alert["expr"]) <= exposed
+
+
+@pytest.mark.parametrize("panel", panels(), ids=lambda panel: str(panel["title"]))
+def test_every_metric_of_the_dashboard_exists(panel: dict[str, Any], exposed: set[str]) -> None:
+    for target in panel["targets"]:
+        assert used_by(target["expr"])
+        assert used_by(target["expr"]) <= exposed
 
 
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: str(alert["alert"]))

@@ -136,7 +136,7 @@ def _names(values: Json, before: str = "") -> set[str]:
     found = set()
     for name, value in values.items():
         found.add(f"{before}{name}")
-        if isinstance(value, dict) and name not in ("settings", "resources"):
+        if isinstance(value, dict) and name not in ("settings", "resources", "labels"):
             found |= _names(value, f"{before}{name}.")
     return found
 
