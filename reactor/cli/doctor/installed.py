@@ -238,7 +238,7 @@ _WANTED = {
     "rematch_storage_ok": "its store takes no writes, so nothing is evicted",
 }
 _UNWANTED = {
-    "rematch_halted": "the brake is on: no move is started",
+    "rematch_halted": "a brake holds moves in the cluster or in a namespace",
     "rematch_paused": "it is paused: no pod is evicted (rematch resume)",
     "rematch_settings_refused": "it refuses the newest settings",
 }

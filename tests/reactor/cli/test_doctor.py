@@ -212,7 +212,7 @@ async def test_before_anything_is_installed_one_command_installs_it() -> None:
             METRICS.replace("halted 0", "halted 1"),
             "running",
             State.FAILED,
-            "the brake is on",
+            "a brake holds moves",
             "rematch status",
         ),
         (f"{OWN}/pods/rematch-1:{PROBE_PORT}/proxy/metrics", 503, "running", State.UNKNOWN, "refused with 503", ""),
