@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from loadtests.chaos.audit import AuditLog, audit_flags, log_path
 from loadtests.chaos.controllers import ControllerProcess
@@ -100,7 +99,7 @@ class World:
 
     async def write_settings(self, text: str = "") -> None:
         """Those in force, or another text in their place."""
-        text = text or yaml.safe_dump(self._settings)
+        text = text or settings_text(self._settings)
         await insist(lambda: self.api.patch(_CONFIG, {"data": {"settings.yaml": text}}))
 
     async def deploy(self, workload: Workload) -> None:
@@ -159,8 +158,13 @@ async def open_world(folder: Path, replicas: int, clock: Clock | None = None) ->
         yield world
 
 
+def settings_text(settings: Json) -> str:
+    """JSON is YAML without the anchors that a YAML writer makes of equal parts, and that settings refuse."""
+    return json.dumps(settings)
+
+
 def _settled(item: Json) -> Json:
-    return {**item, "data": {"settings.yaml": yaml.safe_dump(SETTINGS)}} if item["kind"] == "ConfigMap" else item
+    return {**item, "data": {"settings.yaml": settings_text(SETTINGS)}} if item["kind"] == "ConfigMap" else item
 
 
 @asynccontextmanager
