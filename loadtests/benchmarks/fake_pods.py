@@ -21,6 +21,8 @@ CORES = 10
 MEMORY = 32 * 2**30
 CROWDED, ROOMY = 0.82, 0.30
 SCHEDULER = "rematch"
+_AGE = 3600.0
+"""Seconds: probes of younger pods could not have failed as often as the reported Events say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,10 @@ class FakePodCluster:
             },
             "spec": _template(labels)["spec"] | {"nodeName": _node_name(number // self.size.pods_per_node)},
         }
+        born = timestamp(self._clock.now() - _AGE)
         created = self.cluster.api.create(PODS, pod, namespace="default")
-        self._run(created)
+        aged = changed(created, metadata={**created["metadata"], "creationTimestamp": born})
+        self._run(self.cluster.store.replace(PODS, aged).obj)
 
     def _run(self, pod: Json) -> None:
         self.cluster.api.update_status(PODS, changed(pod, status=_running(self._clock.now())))

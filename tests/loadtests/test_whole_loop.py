@@ -35,7 +35,7 @@ async def running(paper: FakePodCluster, folder: Path, mode: str) -> AsyncIterat
     async with open_controller(options) as live:
         job = asyncio.create_task(live.run())
         try:
-            await until(lambda: measured(live.controller))
+            await until(lambda: measured(live.controller) and not live.controller.acting.hindrance)
             yield live.controller
         finally:
             job.cancel()
