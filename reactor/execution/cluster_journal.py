@@ -197,6 +197,9 @@ class ClusterJournal:
                 self._state = await self._our_state(error)
                 if self._state.data == data:
                     return
+            except NotFound as error:
+                cause = error
+                self._state = await self._made_again(error)
             except ClusterError as error:
                 raise self._explained(error) from error
             else:
@@ -210,6 +213,15 @@ class ClusterJournal:
         metadata = {"name": STATE_OBJECT, "namespace": self._namespace, "labels": labels}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_HEADER: self._header()}}
         return await self._states.create(body)
+
+    async def _made_again(self, cause: ClusterError) -> _StateObject:
+        """Somebody deleted the state object; another leader may have made its own."""
+        try:
+            return await self._take_state(None)
+        except Conflict:
+            return await self._our_state(cause)
+        except ClusterError as error:
+            raise self._explained(error) from error
 
     async def _take_move(self, found: _MoveObject) -> _Entry:
         taken = await self._moves.patch(found.metadata, {"spec": {"epoch": self._epoch}})

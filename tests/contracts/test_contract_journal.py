@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from loadtests.embedded.plain_client import PlainClient
-from reactor.execution.cluster_journal import MAX_MOVE_BYTES, MAX_STATE_BYTES, ClusterJournal
+from reactor.execution.cluster_journal import MAX_MOVE_BYTES, MAX_STATE_BYTES, STATE_OBJECT, ClusterJournal
 from reactor.execution.journal import JournalError, SavedState
 from reactor.state.moves import Move, MoveState
 from tests.contracts.conftest import Connect
@@ -79,6 +79,17 @@ async def test_an_entry_that_somebody_deleted_is_written_again(api: PlainClient,
     await api.delete(api.here("moves", _move().id, group=GROUP))
     with pytest.raises(JournalError, match="taken over by another leader"):
         await past.write(evicted)
+
+
+async def test_a_state_that_somebody_deleted_is_written_again(api: PlainClient, connect: Connect) -> None:
+    past, present = [ClusterJournal(await connect(), api.namespace, name) for name in ("a", "b")]
+    await past.load()
+    await past.write_state(SavedState({"brake": "{}"}))
+    await api.delete(api.here("configmaps", STATE_OBJECT))
+    await past.write_state(SavedState({"brake": "1"}))
+    assert (await present.load()).state.documents == {"brake": "1"}
+    with pytest.raises(JournalError, match="taken over by another leader"):
+        await past.write_state(SavedState({"brake": "2"}))
 
 
 async def test_a_past_leader_can_write_and_remove_nothing(api: PlainClient, connect: Connect) -> None:
