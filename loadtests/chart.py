@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from loadtests.tools.catalogue import program
 from loadtests.tools.processes import run
 from loadtests.tools.programs import ensure
 from reactor.cluster.rights import RULES, Rule, Scope
@@ -40,12 +41,13 @@ async def rendered() -> str:
 
 async def template(*options: str) -> str:
     """As text: the settings in the ConfigMap keep their layout."""
-    return await helm("template", "rematch", str(CHART), "--namespace", NAMESPACE, "--include-crds", *options)
+    where = ("--namespace", NAMESPACE, "--kube-version", program("kube-apiserver").version)
+    return await helm("template", "rematch", str(CHART), *where, *options)
 
 
 async def helm(*arguments: str, deadline: float = _SECONDS) -> str:
-    program = (await ensure(["helm"]))["helm"]
-    return await run([str(program), *arguments], deadline=deadline)
+    path = (await ensure(["helm"]))["helm"]
+    return await run([str(path), *arguments], deadline=deadline)
 
 
 def recorded_digest() -> str:

@@ -161,7 +161,7 @@ CATALOGUE: tuple[Program, ...] = (
     Program("helm", _HELM,
             GoBuild(GoModule("helm", "helm.sh/helm/v4", _HELM), "helm.sh/helm/v4/cmd/helm", 220,
                     (f"helm.sh/helm/v4/internal/version.version=v{_HELM}",)),
-            frozenset({Group.CLUSTER}), ("3.18", "5"), ("version", "--short")),
+            frozenset({Group.CLUSTER}), ("4", "5"), ("version", "--short")),
     Program("prometheus-operator-crds.yaml", _PROMETHEUS_OPERATOR,
             ModuleFiles(GoModule("prometheus-operator", "github.com/prometheus-operator/prometheus-operator",
                                  _PROMETHEUS_OPERATOR), ("example/prometheus-operator-crd",)),
