@@ -79,6 +79,7 @@ class ClusterJournal:
         self._moves = _moves(connection, namespace)
         self._states = _states(connection, namespace)
         self._entries: dict[str, _Entry] = {}
+        self._creating: set[str] = set()
         self._state: _StateObject | None = None
         self._epoch = 0
 
@@ -109,18 +110,34 @@ class ClusterJournal:
         return SavedState() if state is None else SavedState(_documents(state))
 
     async def take_strays(self) -> tuple[Move, ...]:
-        """Entries that a past leader created after we took over. Raises JournalError."""
+        """Entries that a past leader created after we took over. Raises JournalError.
+
+        One of ours that we do not know was held back on its way and came after its move had ended: it is removed.
+        """
         try:
-            unknown = [found for found in await self._moves.list_all() if found.metadata.name not in self._entries]
+            unknown = [found for found in await self._moves.list_all() if not self._knows(found.metadata.name)]
             strays = [found for found in unknown if _spec_of(found).epoch < self._epoch]
             moves = tuple(_move_in(_spec_of(found), found) for found in strays)
             for move, found in zip(moves, strays, strict=True):
                 self._entries[move.id] = await self._take_move(found)
+            for found in unknown:
+                if _spec_of(found).epoch == self._epoch:
+                    await self._moves.delete(found.metadata)
         except ClusterError as error:
             raise self._explained(error) from error
         return moves
 
+    def _knows(self, move_id: str) -> bool:
+        return move_id in self._entries or move_id in self._creating
+
     async def write(self, move: Move) -> None:
+        self._creating.add(move.id)
+        try:
+            await self._write(move)
+        finally:
+            self._creating.discard(move.id)
+
+    async def _write(self, move: Move) -> None:
         if self._state is None:
             raise JournalError("the journal was not loaded")
         document = _document(move)

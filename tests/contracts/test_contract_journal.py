@@ -213,3 +213,17 @@ async def test_an_entry_that_a_past_leader_creates_late_is_found(api: PlainClien
         await past.write(_move("late", state="evicted"))
     await present.remove(_move("late").id)
     assert (await api.get(api.here("moves", group=GROUP))).names == [_move("ours").id]
+
+
+async def test_an_entry_of_ours_that_comes_after_its_end_is_removed(api: PlainClient, connect: Connect) -> None:
+    """Its request was held back on its way and repeated; nobody else would ever remove it."""
+    journal = ClusterJournal(await connect(), api.namespace, "a")
+    await journal.load()
+    await journal.write(_move())
+    late = await _object(api, _move())
+    await journal.remove(_move().id)
+    fresh = {"name": late["metadata"]["name"], "namespace": api.namespace}
+    await api.post(api.here("moves", group=GROUP), {**late, "metadata": fresh})
+    await journal.write(_move("other"))
+    assert await journal.take_strays() == ()
+    assert (await api.get(api.here("moves", group=GROUP))).names == [_move("other").id]
