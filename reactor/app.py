@@ -151,7 +151,7 @@ def wire(borders: Borders) -> Controller:
         return acting.limited(borders.settings())
 
     instruments = Instruments()
-    instruments.watch_acting(acting, settings)
+    instruments.watch_acting(acting, borders.settings)
     failures = Failures(clock, instruments)
     events = EventQueue(borders.event_writer, clock, instruments.events_lost.inc, lambda: acting.leadership.may_bind)
     work_queue = WorkQueue(clock)

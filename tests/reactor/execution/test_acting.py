@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from reactor.app import Borders, wire
 from reactor.execution.acting import Acting, Pause
-from reactor.record.metrics import Instruments
 from reactor.settings.model import Mode
 from tests.support.clock import VirtualClock
 from tests.support.cluster import make_settings
+from tests.support.rows import RowsKept
+from tests.support.writer import FakeWriter
 
 
 @dataclass
@@ -47,18 +49,20 @@ def test_a_pause_ends_by_itself() -> None:
     assert acting.hindrance == ""
 
 
-def test_the_metrics_say_who_leads_and_who_acts() -> None:
-    clock, instruments, leader = VirtualClock(), Instruments(), Leader()
+def test_the_metrics_say_what_the_settings_want_and_what_keeps_from_it() -> None:
+    """The alert RematchNotActing compares them: the first must stay 1 in a pause."""
+    clock, leader = VirtualClock(), Leader()
     acting = Acting(clock, leader, "")
-    instruments.watch_acting(acting, lambda: acting.limited(make_settings(mode="act")))
+    settings = make_settings(mode="act")
+    controller = wire(Borders(clock, FakeWriter().writer, RowsKept().store, lambda: settings, acting=acting))
     names = ("rematch_acting", "rematch_leader", "rematch_paused", "rematch_journal_ok")
 
     def values() -> list[float | None]:
-        return [instruments.registry.get_sample_value(name) for name in names]
+        return [controller.instruments.registry.get_sample_value(name) for name in names]
 
     assert values() == [1, 1, 0, 1]
     acting.pause = Pause(clock.now())
-    assert values() == [0, 1, 1, 1]
+    assert values() == [1, 1, 1, 1]
     leader.leads = False
     acting.journal_problem = "gone"
-    assert values() == [0, 0, 1, 0]
+    assert values() == [1, 0, 1, 0]
