@@ -7,8 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from reactor.cluster.api import ApiRequest, Body, Connection, checked
-from reactor.errors import Unreachable
+from reactor.cluster.api import ApiRequest, Body, Connection, checked, decoded
 
 _DEADLINE = 5.0
 _TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -41,16 +40,20 @@ class _AccessReview(Struct, gc=False):
     status: _AccessStatus = _AccessStatus()
 
 
+_TOKEN = msgspec.json.Decoder(_TokenReview)
+_ACCESS = msgspec.json.Decoder(_AccessReview)
+
+
 class AccessReview:
     """Who may `get services/proxy` of the Service `rematch` could reach the dashboard through the API server, too."""
 
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection = connection
-        self._namespace = namespace
+        self.namespace = namespace
 
     async def user_of(self, token: str) -> User | None:
         """None for a token that the API server does not know. Raises a ClusterError where that cannot be found out."""
-        review = await self._ask(_TOKEN_REVIEWS, {"spec": {"token": token}}, _TokenReview)
+        review = await self._ask(_TOKEN_REVIEWS, {"spec": {"token": token}}, _TOKEN)
         return review.status.user if review.status.authenticated and review.status.user.username else None
 
     async def may_look(self, user: User) -> bool:
@@ -59,7 +62,7 @@ class AccessReview:
             "group": "",
             "resource": "services",
             "subresource": "proxy",
-            "namespace": self._namespace,
+            "namespace": self.namespace,
             "name": SERVICE,
         }
         spec = {
@@ -69,12 +72,9 @@ class AccessReview:
             "extra": user.extra,
             "resourceAttributes": asked,
         }
-        review = await self._ask(_ACCESS_REVIEWS, {"spec": spec}, _AccessReview)
+        review = await self._ask(_ACCESS_REVIEWS, {"spec": spec}, _ACCESS)
         return review.status.allowed
 
-    async def _ask(self, path: str, body: Body, answer: type[T]) -> T:
+    async def _ask(self, path: str, body: Body, answer: msgspec.json.Decoder[T]) -> T:
         response = await self._connection.send(ApiRequest("POST", path, body=body, deadline=_DEADLINE))
-        try:
-            return msgspec.json.decode(checked(response, f"POST {path}"), type=answer)
-        except msgspec.DecodeError as error:
-            raise Unreachable(f"POST {path}: not what the API specifies: {error}") from error
+        return decoded(answer, checked(response, f"POST {path}"), f"POST {path}")

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from reactor.errors import ClusterError, Conflict, Expired, Forbidden, NotFound, Refused, Throttled, Unreachable
 
+T = TypeVar("T")
 Query = Mapping[str, str]
 Body = Mapping[str, object]
 
@@ -135,3 +136,11 @@ def checked(response: ApiResponse, what: str) -> bytes:
     if 200 <= response.code < 300:
         return response.body
     raise error_of(status_of(response), what)
+
+
+def decoded(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
+    """Raises Unreachable for what the API does not specify: a proxy may have answered."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreachable(f"{what}: not what the API specifies: {error}") from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from reactor.clock import Clock
-from reactor.cluster.access_review import AccessReview
+from reactor.cluster.access_review import SERVICE, AccessReview
 from reactor.web.middleware import Handler, error_response
 
 _ALLOWED_FOR = 30.0
@@ -41,9 +41,12 @@ class TokenAccess:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         token = token.strip()
         if kind.lower() != "bearer" or not token or len(token) > _LONGEST:
-            return _refused(request, 401)
+            return _unknown(request)
         status = await self._status(token)
-        return await handler(request) if status == 200 else _refused(request, status)
+        if status == 403:
+            service = f"{self._review.namespace}/{SERVICE}"
+            return error_response(request, 403, f"you may not `get services/proxy` of the Service {service}")
+        return await handler(request) if status == 200 else _unknown(request)
 
     async def _status(self, token: str) -> int:
         key = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
@@ -70,9 +73,7 @@ class TokenAccess:
         self._verdicts[key] = verdict
 
 
-def _refused(request: web.Request, status: int) -> web.Response:
-    if status == 403:
-        return error_response(request, 403, "you may not `get services/proxy` of the Service rematch")
+def _unknown(request: web.Request) -> web.Response:
     response = error_response(request, 401, "send a bearer token of this cluster, such as of `kubectl create token`")
     response.headers["WWW-Authenticate"] = "Bearer"
     return response

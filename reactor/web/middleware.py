@@ -128,12 +128,14 @@ async def read_only(request: web.Request, handler: Handler) -> web.StreamRespons
 def only_names(names: Collection[str]) -> Middleware:
     """Against DNS rebinding: a page of another site whose name resolves to 127.0.0.1 sends that name as Host."""
 
+    served = ", ".join(sorted(names))
+
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         host = request.headers.get("Host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if name.lower() in names:
             return await handler(request)
-        return error_response(request, 421, f"not served under the name {name[:200]!r}; use 127.0.0.1 or localhost")
+        return error_response(request, 421, f"not served under the name {name[:200]!r}; use one of {served}")
 
     return check

@@ -78,7 +78,7 @@ async def serve(live: LiveController, host: str, port: int, exposure: Exposure |
     exposure = exposure or Exposure()
     view, controller = live_view(live), live.controller
     registry, clock = controller.instruments.registry, controller.clock
-    access = TokenAccess(AccessReview(live.connection, live.options.namespace), clock)
+    access = TokenAccess(AccessReview(live.connection, live.namespace), clock)
     app = build_app(
         view,
         view,

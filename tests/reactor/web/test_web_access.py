@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry
 
+from reactor.app import Options, open_controller
 from reactor.cluster.access_review import AccessReview
 from reactor.cluster.api import ApiRequest, ApiResponse
+from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError, Unreachable
 from reactor.web.access import TokenAccess
 from reactor.web.middleware import LOOPBACK_NAMES
-from reactor.web.server import Auth, Exposure, build_app
+from reactor.web.server import Auth, Exposure, build_app, serve
 from tests.reactor.web.small_view import Client, HandClock, SmallHealth, SmallSource
+from tests.support.shop import open_shop
 
 PATHS = ["/", "/api/v1/overview", "/api/v1/stream", "/api/v1/openapi.json", "/static/app.js", "/metrics", "/nowhere"]
 
@@ -123,3 +128,39 @@ def test_open_to_others_without_a_token_must_be_said_with_the_name_of_the_proxy(
         Exposure(Auth.NONE).wants_token("0.0.0.0")
     assert Exposure(Auth.NONE, ("Rematch.example",)).names("0.0.0.0") == LOOPBACK_NAMES | {"rematch.example"}
     assert Exposure().names("127.0.0.1") == LOOPBACK_NAMES
+
+
+async def test_the_right_is_asked_for_in_the_namespace_of_the_controller(
+    reviews: Reviews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty namespace would ask for the right in all of them."""
+    async with open_shop() as shop:
+        kubeconfig = str(shop.cluster.kubeconfig(tmp_path / "kubeconfig"))
+        options = Options(tmp_path / "rematch.db", kubeconfig, config_map=ObjectName("ops", "rematch"))
+        async with open_controller(options) as live, serve(live, "127.0.0.1", 0, Exposure(Auth.TOKEN)) as url:
+            monkeypatch.setattr(live.connection, "send", reviews.send)
+            async with ClientSession() as session:
+                answer = await session.get(f"{url}/healthz", headers=bearer("poor"))
+                assert answer.status == 403
+                assert "Service ops/rematch" in await answer.text()
+    assert reviews.asked[1]["resourceAttributes"]["namespace"] == "ops"
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"[]", b'{"status": {"user": {"groups": 1}}}'])
+async def test_an_answer_that_cannot_be_read_lets_nobody_in(
+    guarded: Client, reviews: Reviews, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    async def send(_request: ApiRequest) -> ApiResponse:
+        return ApiResponse(201, body)
+
+    monkeypatch.setattr(reviews, "send", send)
+    assert (await guarded.get("/api/v1/overview", headers=bearer("good"))).status == 503
+
+
+async def test_another_name_is_told_the_names_that_are_served(clock: HandClock) -> None:
+    names = Exposure(Auth.NONE, ("rematch.example",)).names("0.0.0.0")
+    app = build_app(SmallSource(), SmallHealth(), CollectorRegistry(), clock, names=names)
+    async with TestClient(TestServer(app, host="127.0.0.1")) as client:
+        answer = await client.get("/", headers={"Host": "evil.example"})
+        assert answer.status == 421
+        assert "rematch.example" in await answer.text()
