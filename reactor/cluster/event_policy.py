@@ -7,9 +7,9 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from reactor.cluster.api import ApiRequest, Connection, checked
+from reactor.cluster.api import ApiRequest, Connection, checked, decoded
 from reactor.cluster.decoding.common import Time, seconds
-from reactor.errors import NotFound, Unreachable
+from reactor.errors import NotFound
 
 POLICY = "rematch-events"
 EVENTS_KEPT = 3600.0
@@ -43,10 +43,14 @@ class _Binding(Struct, gc=False):
     spec: _BindingSpec = _BindingSpec()
 
 
+_POLICY = msgspec.json.Decoder(_Policy)
+_BINDING = msgspec.json.Decoder(_Binding)
+
+
 async def events_authentic(connection: Connection, now: float) -> bool:
     """Raises a ClusterError where it is not known."""
-    policy = await _read(connection, "validatingadmissionpolicies", _Policy)
-    binding = await _read(connection, "validatingadmissionpolicybindings", _Binding)
+    policy = await _read(connection, "validatingadmissionpolicies", _POLICY)
+    binding = await _read(connection, "validatingadmissionpolicybindings", _BINDING)
     if policy is None or binding is None:
         return False
     installed = max(seconds(each.metadata.creation_timestamp) or now for each in (policy, binding))
@@ -59,12 +63,10 @@ async def events_authentic(connection: Connection, now: float) -> bool:
     return in_force and now - installed > EVENTS_KEPT
 
 
-async def _read(connection: Connection, kind: str, answer: type[T]) -> T | None:
+async def _read(connection: Connection, kind: str, answer: msgspec.json.Decoder[T]) -> T | None:
     path = f"{_PATH}/{kind}/{POLICY}"
     response = await connection.send(ApiRequest("GET", path, deadline=_DEADLINE))
     try:
-        return msgspec.json.decode(checked(response, f"GET {path}"), type=answer)
+        return decoded(answer, checked(response, f"GET {path}"), f"GET {path}")
     except NotFound:
         return None
-    except msgspec.DecodeError as error:
-        raise Unreachable(f"GET {path}: not what the API specifies: {error}") from error

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from reactor.cluster.api import MERGE_PATCH, ApiRequest, Body, Connection, checked
-from reactor.errors import NotFound, Unreachable
+from reactor.cluster.api import MERGE_PATCH, ApiRequest, Body, Connection, checked, decoded
+from reactor.errors import NotFound
 
 DEADLINE = 5.0
 """Seconds for one call."""
@@ -61,10 +61,7 @@ class Collection(Generic[T]):
         while token is not None:
             query = {"limit": str(PAGE_SIZE)} | ({"continue": token} if token else {})
             body = await self._send("GET", self.path, query=query)
-            try:
-                page = self._many.decode(body)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise Unreachable(f"GET {self.path}: not a list: {error}") from error
+            page = decoded(self._many, body, f"GET {self.path}")
             found += page.items
             token = page.metadata.token or None
         return found
@@ -100,7 +97,4 @@ class Collection(Generic[T]):
         return checked(await self._connection.send(request), f"{method} {path}")
 
     def _decode(self, body: bytes) -> T:
-        try:
-            return self._one.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Unreachable(f"{self.path}: not such an object: {error}") from error
+        return decoded(self._one, body, self.path)

@@ -10,14 +10,13 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 import msgspec
 import structlog
 from msgspec import Struct
 
 from reactor.clock import Clock
-from reactor.cluster.api import JSON, MERGE_PATCH, ApiRequest, Connection, checked
+from reactor.cluster.api import JSON, MERGE_PATCH, ApiRequest, Connection, checked, decoded
 from reactor.cluster.hints import MOVE_LABEL, Hint, Hints, HintWriter
 from reactor.cluster.kinds import Kind
 from reactor.errors import ClusterError, NotFound, Unreachable
@@ -39,7 +38,6 @@ _DEADLINE = 10.0
 _CANARY_SECONDS = 20.0
 _CLEANUP_SECONDS = 15.0
 _POLL = 0.2
-T = TypeVar("T")
 
 _NOT_SERVED = (
     "this API server does not serve MutatingAdmissionPolicy: use Kubernetes 1.36 or later, or on 1.34 and 1.35 start it"
@@ -84,6 +82,11 @@ class _Object(Struct, gc=False):
 
 class _List(Struct, gc=False):
     items: list[_Object] = []
+
+
+_OBJECT = msgspec.json.Decoder(_Object)
+_LIST = msgspec.json.Decoder(_List)
+_RESOURCES = msgspec.json.Decoder(_ResourceList)
 
 
 class Discovery(Struct, frozen=True, gc=False):
@@ -140,7 +143,7 @@ class SteeringPolicy:
     async def _canary(self, move: str) -> AsyncIterator[_Object]:
         """A ReplicaSet with one replica and a hint for it."""
         created = await self._send("POST", self._replica_sets, _replica_set(move))
-        canary = _decoded(created, _Object, self._replica_sets)
+        canary = decoded(_OBJECT, created, f"POST {self._replica_sets}")
         try:
             uid = canary.metadata.uid
             await self._hints.change(lambda _: {uid: Hint(move, CANARY)})
@@ -204,13 +207,13 @@ class SteeringPolicy:
             body = await self._send("GET", path)
         except NotFound:
             return False
-        return any(each.name == resource for each in _decoded(body, _ResourceList, path).resources)
+        return any(each.name == resource for each in decoded(_RESOURCES, body, f"GET {path}").resources)
 
     async def _get(self, path: str) -> _Object:
-        return _decoded(await self._send("GET", path), _Object, path)
+        return decoded(_OBJECT, await self._send("GET", path), f"GET {path}")
 
     async def _list(self, path: str, query: Mapping[str, str]) -> _List:
-        return _decoded(await self._send("GET", path, query=query), _List, path)
+        return decoded(_LIST, await self._send("GET", path, query=query), f"GET {path}")
 
     async def _send(
         self, method: str, path: str, body: Mapping[str, object] | None = None, query: Mapping[str, str] | None = None
@@ -218,13 +221,6 @@ class SteeringPolicy:
         content = MERGE_PATCH if method == "PATCH" else JSON
         request = ApiRequest(method, path, query, body, content, deadline=_DEADLINE)
         return checked(await self._connection.send(request), f"{method} {path}")
-
-
-def _decoded(body: bytes, expected: type[T], path: str) -> T:
-    try:
-        return msgspec.json.decode(body, type=expected)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreachable(f"{path}: not what the API specifies: {error}") from error
 
 
 def _canaries_removed(hints: Hints) -> dict[str, Hint | None]:

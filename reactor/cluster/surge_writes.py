@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from reactor.clock import Clock
-from reactor.cluster.api import MERGE_PATCH, ApiRequest, ApiResponse, Connection, checked, error_of, status_of
+from reactor.cluster.api import MERGE_PATCH, ApiRequest, ApiResponse, Connection, checked, decoded, error_of, status_of
 from reactor.cluster.kinds import BY_OBJECT_KIND, Kind
 from reactor.cluster.records import Owner, Pod
 from reactor.errors import ClusterError, Conflict, Forbidden, NotFound, Refused, Throttled, Unreachable
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 LOWEST_COST = "-2147483647"
-_T = TypeVar("_T")
 _DEADLINE = 15.0
 _ATTEMPTS = 3
 _PAUSE = 0.5
@@ -167,7 +165,7 @@ class SurgeWriter:
         response = await self._send(ApiRequest("GET", path, deadline=_DEADLINE))
         if response.code == 404:
             return None
-        found = _decoded(_OBJECT, checked(response, f"GET {path}"), path)
+        found = decoded(_OBJECT, checked(response, f"GET {path}"), f"GET {path}")
         if found.metadata.uid != owner.uid or found.metadata.deletion_timestamp is not None:
             return None
         return _owner_now(found)
@@ -236,7 +234,7 @@ class SurgeWriter:
     async def services_of(self, pod: Pod) -> ServedBy:
         """The Services that select the pod by its labels, and whether it is a ready endpoint of each."""
         path = f"/api/v1/namespaces/{pod.namespace}/services"
-        services = _decoded(_SERVICES, await self._get(path), path).items or []
+        services = decoded(_SERVICES, await self._get(path), f"GET {path}").items or []
         selecting = [
             each for each in services if each.spec.selector and each.spec.selector.items() <= pod.labels.items()
         ]
@@ -248,7 +246,7 @@ class SurgeWriter:
     async def _serves(self, pod: Pod, service: str) -> bool:
         path = f"/apis/discovery.k8s.io/v1/namespaces/{pod.namespace}/endpointslices"
         body = await self._get(path, {"labelSelector": f"kubernetes.io/service-name={service}"})
-        endpoints = [each for one in _decoded(_SLICES, body, path).items or () for each in one.endpoints or ()]
+        endpoints = [each for one in decoded(_SLICES, body, f"GET {path}").items or () for each in one.endpoints or ()]
         return any(
             each.target_ref is not None and each.target_ref.uid == pod.uid and each.conditions.ready is not False
             for each in endpoints
@@ -270,7 +268,7 @@ class SurgeWriter:
             response = await self._send(ApiRequest("GET", path, deadline=_DEADLINE))
             if response.code == 404:
                 return CallAnswer(Answer.GONE, str(error))
-            found = _decoded(_OBJECT, checked(response, f"GET {path}"), path)
+            found = decoded(_OBJECT, checked(response, f"GET {path}"), f"GET {path}")
         except ClusterError as unread:
             return CallAnswer(Answer.LATER, str(unread))
         if found.metadata.uid != pod.uid:
@@ -317,10 +315,3 @@ def _answer_of(error: ClusterError) -> CallAnswer:
         return CallAnswer(Answer.GONE, str(error))
     outcome = Answer.REFUSED if isinstance(error, (Forbidden, Refused)) else Answer.LATER
     return CallAnswer(outcome, str(error))
-
-
-def _decoded(decoder: msgspec.json.Decoder[_T], body: bytes, path: str) -> _T:
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreachable(f"GET {path}: not what the API specifies: {error}") from error

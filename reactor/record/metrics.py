@@ -114,7 +114,7 @@ class Instruments:
     def _process(self) -> None:
         build = Info("rematch_build", "Version of the controller.", registry=self.registry)
         build.info({"version": version("rematch")})
-        self.acting = self._gauge("rematch_acting", "1 when the settings say mode act, whether or not this process may.")
+        self.acting = self._gauge("rematch_acting", "1 when the settings say mode act, also in a pause.")
         self.leader = self._gauge("rematch_leader", "1 when this process holds the Lease.")
         self.paused = self._gauge("rematch_paused", "1 while `rematch pause` stops evictions.")
         self.journal_ok = self._gauge("rematch_journal_ok", "1 when the leader's journal is loaded and can be written.")

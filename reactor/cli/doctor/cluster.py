@@ -10,10 +10,10 @@ from typing import TypeVar
 import msgspec
 
 from reactor.clock import Clock
-from reactor.cluster.api import ApiRequest, Connection, Query, checked
+from reactor.cluster.api import ApiRequest, Connection, Query, checked, decoded
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.view import ClusterView
-from reactor.errors import ClusterError, NotFound
+from reactor.errors import NotFound
 from reactor.settings.model import Settings
 from reactor.state.steering import SteeringStatus
 
@@ -31,7 +31,7 @@ class ApiServer:
 
     async def get(self, path: str, answer: type[T], query: Query | None = None) -> T:
         """Raises a ClusterError."""
-        return _decoded(await self._send(ApiRequest("GET", path, query, deadline=DEADLINE)), answer, path)
+        return await self._ask(ApiRequest("GET", path, query, deadline=DEADLINE), answer)
 
     async def find(self, path: str, answer: type[T]) -> T | None:
         """None where there is no such object or API."""
@@ -45,20 +45,15 @@ class ApiServer:
 
     async def review(self, path: str, spec: Mapping[str, object], answer: type[T]) -> T:
         """Create one of the objects that are only questions, such as a SubjectAccessReview."""
-        return _decoded(
-            await self._send(ApiRequest("POST", path, body={"spec": spec}, deadline=DEADLINE)), answer, path
-        )
+        return await self._ask(ApiRequest("POST", path, body={"spec": spec}, deadline=DEADLINE), answer)
+
+    async def _ask(self, request: ApiRequest, answer: type[T]) -> T:
+        body = await self._send(request)
+        return decoded(msgspec.json.Decoder(answer), body, f"{request.method} {request.path}")
 
     async def _send(self, request: ApiRequest) -> bytes:
         async with self._slots:
             return checked(await self._connection.send(request), f"{request.method} {request.path}")
-
-
-def _decoded(body: bytes, answer: type[T], path: str) -> T:
-    try:
-        return msgspec.json.decode(body, type=answer)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ClusterError(f"GET {path}: not what the API specifies: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
