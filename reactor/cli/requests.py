@@ -17,6 +17,7 @@ from reactor.cluster.api import Connection
 from reactor.cluster.connection import DEFAULT_NAMESPACE, open_connection
 from reactor.cluster.lease import LeaseObject
 from reactor.cluster.requests import Action, Request, RequestedMove, RequestObjects, RequestSpec, RequestState
+from reactor.cluster.rights import INSTALL
 from reactor.errors import ClusterError, InputError, NotFound
 from reactor.execution.leader import LeaseTiming
 from reactor.settings.duration import parse_duration
@@ -107,7 +108,7 @@ async def ask(connection: Connection, namespace: str, spec: RequestSpec, clock: 
         request = await objects.create(spec)
     except NotFound as error:
         text = "the CRD requests.rematch.io or the namespace is missing; is Rematch installed in"
-        raise ClusterError(f"{text} namespace {namespace}? kubectl apply -f deploy/rematch.yaml ({error})") from error
+        raise ClusterError(f"{text} namespace {namespace}? mend it with: {INSTALL} ({error})") from error
     name = request.metadata.name
     created = clock.monotonic()
     while not request.ended:

@@ -11,6 +11,9 @@ from enum import StrEnum
 
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 
+INSTALL = "kubectl apply --server-side -f deploy/rematch.yaml -l app.kubernetes.io/component!=settings"
+"""Brings rights, CRDs and policies where Helm is not used, and leaves the settings as they are."""
+
 
 class Scope(StrEnum):
     CLUSTER = "cluster"
@@ -96,7 +99,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Scope.PODS, "discovery.k8s.io", ("endpointslices",), ("list",), "surges: is the replacement an endpoint"),
     Rule(Scope.PODS, "", ("pods/binding",), ("create",), "pods whose schedulerName is ours get a node"),
     Rule(Scope.PODS, "", ("pods/status",), ("patch",), "pods of ours that fit nowhere are marked for node autoscalers"),
-    Rule(Scope.PODS, "", ("events",), ("create", "patch"), "Events on pods say what was done and why"),
+    Rule(Scope.PODS, "", ("events",), ("create", "patch"), "Events say what was done and why"),
     Rule(Scope.OWN, "", ("configmaps",), ("list", "watch"), "the settings", ("rematch",)),
     Rule(Scope.OWN, "", ("configmaps",), ("create",), "journal: the state object"),
     Rule(Scope.OWN, "", ("configmaps",), ("get", "patch", "delete"), "journal: the state object", ("rematch-state",)),

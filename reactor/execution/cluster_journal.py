@@ -18,6 +18,7 @@ from msgspec import Raw, Struct
 from reactor.cluster.api import Connection
 from reactor.cluster.kinds import Kind
 from reactor.cluster.objects import Collection, ObjectMeta
+from reactor.cluster.rights import INSTALL
 from reactor.errors import ClusterError, Conflict, Forbidden, NotFound, NotLeader, Unreachable
 from reactor.execution.journal import JournalContents, JournalError, SavedState
 from reactor.state.moves import Move
@@ -288,12 +289,11 @@ class ClusterJournal:
         if isinstance(error, NotLeader):
             return JournalError(str(error))
         if isinstance(error, Forbidden):
-            return JournalError(f"{error}; mend it with: kubectl apply -f deploy/rematch.yaml")
+            return JournalError(f"{error}; mend it with: {INSTALL}")
         if isinstance(error, NotFound) and "namespaces" in str(error).partition("404")[2]:
             return JournalError(f"{error}; mend it with: kubectl create namespace {self._namespace}")
         if isinstance(error, NotFound) and self._moves.path in str(error) and 'moves.rematch.io "' not in str(error):
-            command = "kubectl apply -f deploy/rematch.yaml"
-            return JournalError(f"the CRD moves.rematch.io is missing; mend it with: {command} ({error})")
+            return JournalError(f"the CRD moves.rematch.io is missing; mend it with: {INSTALL} ({error})")
         return JournalError(str(error))
 
 

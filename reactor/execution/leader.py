@@ -20,6 +20,7 @@ from reactor.clock import Clock
 from reactor.cluster.api import ApiRequest, Connection
 from reactor.cluster.fence import is_binding
 from reactor.cluster.lease import Lease, LeaseObject
+from reactor.cluster.rights import INSTALL
 from reactor.errors import ClusterError, Conflict, Forbidden, InputError, NotFound
 
 log = structlog.get_logger(__name__)
@@ -176,7 +177,7 @@ class LeaderElection:
             self._held, self.problem = None, "another process has written the Lease"
         except (Forbidden, NotFound) as error:
             self._held, self._without_rights = None, True
-            command = "kubectl apply -f deploy/rematch.yaml"
+            command = INSTALL
             if isinstance(error, NotFound):
                 command = f"kubectl create namespace {self._namespace}"
             self.problem = f"the Lease cannot be used: {error}; mend it with: {command}"

@@ -107,6 +107,31 @@ async def test_values_that_cannot_work_are_refused(values: tuple[str, ...], said
         await template(*values)
 
 
+async def test_with_rights_in_some_namespaces_refused_settings_are_still_an_event_on_the_config_map() -> None:
+    objects = [item for item in yaml.safe_load_all(await template("--set=rbac.namespaces={shop}")) if item]
+    (own,) = (each for each in objects if each["kind"] == "Role" and each["metadata"]["namespace"] == "rematch")
+    assert [rule["verbs"] for rule in own["rules"] if "events" in rule["resources"]] == [["create", "patch"]]
+
+
+async def test_names_that_yaml_reads_as_something_else_stay_text() -> None:
+    values = (
+        "--namespace=123",
+        "--set-string=rbac.namespaces={on,1e3}",
+        "--set-string=serviceAccount.name=0x1f,store.storageClass=1,priorityClass.name=2,image.pullSecrets={3}",
+        "--set-string=podLabels.app\\.kubernetes\\.io/name=other,podLabels.team=ops",
+    )
+    objects = [item for item in yaml.safe_load_all(await template(*values)) if item]
+    spaces = {item["metadata"]["namespace"] for item in objects if "namespace" in item["metadata"]}
+    assert spaces == {"123", "on", "1e3"}
+    (pod,) = (item["spec"]["template"] for item in objects if item["kind"] == "Deployment")
+    assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "rematch", "the selector needs it"
+    assert pod["metadata"]["labels"]["team"] == "ops"
+    assert (pod["spec"]["serviceAccountName"], pod["spec"]["priorityClassName"]) == ("0x1f", "2")
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "3"}]
+    (claim,) = (item["spec"] for item in objects if item["kind"] == "PersistentVolumeClaim")
+    assert claim["storageClassName"] == "1"
+
+
 async def test_every_pod_starts_with_options_that_exist() -> None:
     """The controller with a dashboard that is exposed, and the Job before `helm uninstall`."""
     objects = [item for item in yaml.safe_load_all(await template(*EVERYTHING)) if item]

@@ -10,6 +10,7 @@ from reactor.cli.doctor.examination import examine
 from reactor.cli.doctor.findings import Finding, State
 from reactor.clock import SystemClock
 from reactor.cluster.connection import open_connection
+from reactor.cluster.rights import INSTALL
 from tests.support.account import Account
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
@@ -39,4 +40,4 @@ async def test_a_missing_right_is_named_with_what_it_is_for(account: Account) ->
     assert found.state is State.FAILED
     assert "lacks 1 of" in found.text
     assert "create pods/eviction (moves: the pod leaves its node)" in found.text
-    assert found.mend == "kubectl apply --server-side -f deploy/rematch.yaml"
+    assert found.mend == INSTALL

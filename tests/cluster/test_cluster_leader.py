@@ -14,6 +14,7 @@ from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.connection import open_connection
 from reactor.cluster.kinds import ObjectName
 from reactor.cluster.requests import Action, Request, RequestedMove, RequestObjects, RequestSpec
+from reactor.cluster.rights import INSTALL
 from reactor.errors import NotFound
 from reactor.execution.leader import LeaseTiming
 from reactor.web.query import OverviewQuery
@@ -140,7 +141,7 @@ async def test_without_the_definition_of_moves_pods_are_bound_and_nothing_is_evi
             while await _there(account, path):
                 await asyncio.sleep(0.05)
         async with replica(account, "first") as (live, _):
-            await _binds_but_evicts_nothing(live, shop, "mend it with: kubectl apply -f deploy/rematch.yaml")
+            await _binds_but_evicts_nothing(live, shop, f"mend it with: {INSTALL}")
             await install_crds(account.api)
             await eventually(lambda: shop.where("web") == ["n2"] and shop.ready("web"), 40)
     finally:

@@ -16,7 +16,7 @@ from loadtests.chart import CHART, RIGHTS, digest, recorded_digest, rights_file
 from loadtests.images.build import CONTROLLER_IMAGE
 from reactor.cli.commands import run
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
-from reactor.cluster.rights import rights
+from reactor.cluster.rights import INSTALL, rights
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode, Settings
 from storage.size import volume_bytes
@@ -78,6 +78,13 @@ def test_our_account_has_our_roles_and_no_other() -> None:
     own = {(item["kind"], item["metadata"]["name"]) for item in _all() if item["kind"] in ("Role", "ClusterRole")}
     assert {(item["roleRef"]["kind"], item["roleRef"]["name"]) for item in bindings} == own
     assert all([subject["name"] for subject in item["subjects"]] == ["rematch"] for item in bindings)
+
+
+def test_rights_and_policies_can_be_mended_without_touching_the_settings() -> None:
+    """The file has `mode: observe`: whoever follows our advice must not stop binding by it."""
+    label, _, value = INSTALL.rpartition(" ")[2].partition("!=")
+    left_out = [item["kind"] for item in _all() if item["metadata"].get("labels", {}).get(label) == value]
+    assert left_out == ["ConfigMap"]
 
 
 def test_the_settings_are_valid_and_only_observe(objects: dict[str, Json]) -> None:

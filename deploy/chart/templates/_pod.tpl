@@ -1,15 +1,15 @@
 {{/* What all our pods share: account, place, priority and limits of what they may do. */}}
 {{- define "rematch.podspec" -}}
-serviceAccountName: {{ include "rematch.account" . }}
+serviceAccountName: {{ include "rematch.account" . | quote }}
 {{- if .Values.priorityClass.create }}
 priorityClassName: rematch
 {{- else if .Values.priorityClass.name }}
-priorityClassName: {{ .Values.priorityClass.name }}
+priorityClassName: {{ .Values.priorityClass.name | quote }}
 {{- end }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 securityContext: {runAsNonRoot: true, runAsUser: 65532, fsGroup: 65532, seccompProfile: {type: RuntimeDefault}}
@@ -22,7 +22,7 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 
 {{- define "rematch.container" -}}
-image: {{ include "rematch.image" . }}
+image: {{ include "rematch.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 resources: {{- toYaml .Values.resources | nindent 2 }}
 securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
@@ -32,10 +32,7 @@ securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true,
 {{- define "rematch.pod" -}}
 metadata:
   labels:
-    {{- include "rematch.labels" . | nindent 4 }}
-    {{- with .Values.podLabels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- merge (include "rematch.labels" . | fromYaml) (.Values.podLabels | default dict) | toYaml | nindent 4 }}
   {{- with .Values.podAnnotations }}
   annotations: {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -56,7 +53,7 @@ spec:
         - --bind=0.0.0.0
         - --auth=token
         {{- range .Values.dashboard.allowedHosts }}
-        - --allowed-host={{ . }}
+        - {{ printf "--allowed-host=%s" . | quote }}
         {{- end }}
         {{- end }}
         {{- range .Values.extraArgs }}

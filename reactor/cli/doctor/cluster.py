@@ -12,6 +12,7 @@ import msgspec
 from reactor.clock import Clock
 from reactor.cluster.api import ApiRequest, Connection, Query, checked, decoded
 from reactor.cluster.reads import ClusterReader
+from reactor.cluster.rights import INSTALL
 from reactor.cluster.view import ClusterView
 from reactor.errors import NotFound
 from reactor.settings.model import Settings
@@ -71,7 +72,7 @@ class Installation:
         if self.release:
             return f"helm upgrade {self.release} {_CHART} -n {self.namespace} --reset-then-reuse-values{sets}"
         if self.found and not values:
-            return "kubectl apply --server-side -f deploy/rematch.yaml"
+            return INSTALL
         return f"helm upgrade --install rematch {_CHART} -n {self.namespace} --create-namespace{sets}"
 
 

@@ -15,6 +15,7 @@ from reactor.background.active_settings import ActiveSettings
 from reactor.background.leading import Leading
 from reactor.background.requests import Requests
 from reactor.cluster.requests import Action, RequestObjects, RequestSpec
+from reactor.cluster.rights import INSTALL
 from reactor.decision.brakes import Brake, Brakes, Cause, Miss
 from reactor.decision.cooldowns import Backoff, Cooldowns, DecisionMemory, Lineage
 from reactor.decision.effects import Effects, Failure, Trial
@@ -217,7 +218,7 @@ async def test_without_the_right_to_the_journal_the_reason_names_the_command(
     process.api.refuse = lambda request: "moves" in request.path
     async with process.running():
         await clock.advance(11)
-        assert "kubectl apply -f deploy/rematch.yaml" in process.acting.hindrance
+        assert INSTALL in process.acting.hindrance
         assert process.taken == []
         process.api.refuse = lambda _request: False
         await clock.advance(5)

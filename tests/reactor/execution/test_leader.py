@@ -11,6 +11,7 @@ import pytest
 from loadtests.embedded.resources import LEASES
 from reactor.cluster.api import ApiRequest
 from reactor.cluster.fence import FencedConnection
+from reactor.cluster.rights import INSTALL
 from reactor.errors import InputError, NotLeader
 from reactor.execution.leader import LeaderElection, LeaseTiming
 from tests.support.api import InProcessApi
@@ -176,7 +177,7 @@ async def test_without_the_right_to_the_lease_pods_are_bound_and_nothing_is_evic
     async with running(a):
         await clock.advance(5)
         assert (a.election.leads, a.election.may_bind) == (False, True)
-        assert "kubectl apply -f deploy/rematch.yaml" in a.election.problem
+        assert INSTALL in a.election.problem
         assert (await fenced.send(BIND)).code == 404
         with pytest.raises(NotLeader):
             await fenced.send(EVICT)
