@@ -164,8 +164,6 @@ class OurSide:
 
 def _settings(draw: Draw, planner: str, nodes: Sequence[str]) -> Settings:
     parameters = random_parameters(draw, planner, [{"name": name} for name in nodes])
-    if planner == "function":
-        parameters = {"path": f"{__name__}:{send_away.__name__}"}
     document = {
         "planner": {
             "name": planner,
@@ -179,7 +177,7 @@ def _settings(draw: Draw, planner: str, nodes: Sequence[str]) -> Settings:
         "decision": {"minimumFailures": 0, "nodePressure": 0.4},
         "execution": {"allowLocalData": draw.chance(0.3)},
     }
-    return parse_settings(json.dumps(document), "settings")
+    return parse_settings(json.dumps(document), "settings", f"{__name__}:{send_away.__name__}")
 
 
 def send_away(pods: Sequence[Any], nodes: Sequence[Any]) -> dict[str, str]:

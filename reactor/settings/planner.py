@@ -91,16 +91,15 @@ def planner_errors(settings: Settings) -> list[FieldError]:
 
 def with_function(settings: Settings, function: str | None) -> Settings:
     """Settings of the planner `function`, with the function that the process was started with; None leaves it open."""
-    if settings.planner.parameters:
-        path = f"planner.parameters.{next(iter(settings.planner.parameters))}"
+    if "path" in settings.planner.parameters:
         what = "names code, which settings may not; start the process with --planner-function package.module:function"
-        raise SettingsError([FieldError(path, what)])
+        raise SettingsError([FieldError("planner.parameters.path", what)])
     if function is None:
         return settings
     if not function:
         what = "needs a function; start the process with --planner-function package.module:function"
         raise SettingsError([FieldError("planner.name", f"{FUNCTION} {what}")])
-    planner = settings.planner.model_copy(update={"parameters": {"path": function}})
+    planner = settings.planner.model_copy(update={"parameters": {**settings.planner.parameters, "path": function}})
     found = settings.model_copy(update={"planner": planner})
     if problems := planner_errors(found):
         raise SettingsError(problems)
