@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -43,7 +44,7 @@ class LeaseObject:
     async def take(self, before: Lease | None, holder: str, duration: float, now: float) -> Lease:
         """Acquire or renew it, from what was read before. Conflict when somebody else was faster."""
         stamp = _micro_time(now)
-        seconds = max(1, round(duration))
+        seconds = math.ceil(duration)  # rounded down, others could follow before we stop
         spec: dict[str, object] = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": stamp}
         if before is None or before.holder != holder:
             past = before.spec.lease_transitions or 0 if before is not None else 0

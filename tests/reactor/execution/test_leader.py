@@ -11,6 +11,7 @@ import pytest
 from loadtests.embedded.resources import LEASES
 from reactor.cluster.api import ApiRequest
 from reactor.cluster.fence import FencedConnection
+from reactor.cluster.lease import LeaseObject
 from reactor.cluster.rights import INSTALL
 from reactor.errors import InputError, NotLeader
 from reactor.execution.leader import LeaderElection, LeaseTiming
@@ -83,6 +84,13 @@ async def test_a_dead_leader_is_followed_within_the_lease_and_5_s(
             await clock.advance(0.1)
             assert clock.monotonic() - died < 20
     assert clock.monotonic() - died >= 9
+
+
+async def test_the_lease_never_says_less_than_its_holder_counts_on(clock: VirtualClock) -> None:
+    """The API has whole seconds."""
+    api = InProcessApi(clock)
+    lease = await LeaseObject(api, "rematch", 5.0).take(None, "a", 10.4, clock.now())
+    assert lease.spec.lease_duration_seconds == 11
 
 
 async def test_a_released_lease_is_free_at_once(clock: VirtualClock, make: Callable[[str], Candidate]) -> None:
