@@ -166,11 +166,10 @@ def run(**options: Any) -> None:
 @click.option(
     "--apply",
     is_flag=True,
-    help="Carry out the plan on the live cluster; asks first. Refuses beside a controller in mode act that runs as a"
-    " pod or uses the same store; another one outside of the cluster is not noticed.",
+    help="Carry out the plan on the live cluster; asks first. Where a controller leads, it does it on request.",
 )
 @click.option("--yes", is_flag=True, help="With --apply: do not ask.")
-@click.option("--force", is_flag=True, help="With --apply: also while a controller in mode act is running.")
+@click.option("--force", is_flag=True, help="With --apply: also beside a controller in mode act that does not lead.")
 @click.option(
     "--store",
     type=click.Path(path_type=Path),
@@ -309,10 +308,10 @@ def pause(duration: str, reason: str, namespace: str, kubeconfig: str | None, co
     requests.pause(requests.Target(kubeconfig, context, namespace), duration, reason)
 
 
-@click.command(short_help="End a pause.")
+@click.command(short_help="End a pause, and release the brakes.")
 @_request_options
 def resume(reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
-    """End a pause: moves may start again."""
+    """End a pause and release the brakes: moves may start again. What is still wrong brakes again."""
     from reactor.cli import requests
 
     requests.resume(requests.Target(kubeconfig, context, namespace), reason)

@@ -320,7 +320,8 @@ class Execution(_Section):
     """Moves of a plan that have not started after this time are dropped."""
     brake: Brake = Brake()
     ready_deadline: PositiveSeconds = 180.0
-    """A replacement that is not Ready after this time stops all further moves until it is Ready or gone."""
+    """A replacement that is not Ready after this time brakes its namespace until it is Ready or gone; a surge is taken
+    back."""
     reservation: PositiveSeconds = 120.0
     """How long the planned node is reserved for the replacement."""
     drain_delay: Seconds = 5.0
@@ -438,7 +439,8 @@ class Settings(_Section):
     """`observe` plans, records and writes Events, and evicts and binds nothing. `bind` also binds pending pods, and
     evicts nothing: the emergency stop. `act` carries the plans out."""
     scheduler_name: str = "rematch"
-    """Rematch binds pods with this spec.schedulerName, and for now moves only them."""
+    """Rematch binds pods with this spec.schedulerName, and moves them; for others see
+    `managed.anySchedulerNamespaces`."""
     managed: Managed = Managed()
     placement: Placement = Placement()
     happiness: Happiness = Happiness()

@@ -254,4 +254,4 @@ async def _state_of(examined: Examined, path: str, name: str) -> Finding:
     problems += [words for metric, words in _UNWANTED.items() if values.get(metric) == 1]
     if problems:
         return Finding("running", State.FAILED, f"{name}: {'; '.join(problems)}", "rematch status")
-    return Finding("running", State.OK, f"{name}: synced, store writable, brake off")
+    return Finding("running", State.OK, f"{name}: synced, store writable, no brake")
