@@ -77,18 +77,19 @@ class Requests:
                 await self.clock.sleep(POLL_SECONDS)
 
     async def _listed(self) -> list[Request]:
-        """Those that have not ended; old ones that have are deleted."""
+        """Those that have not ended; old ones that have are deleted. One that cannot be deleted holds up none."""
+        found: list[Request] = []
+        problem = ""
         try:
             found = await self.objects.list_all()
             for request in found:
                 if request.ended and self._age(request) > KEPT_SECONDS:
                     await self.objects.delete(request)
         except ClusterError as error:
-            if self.problem != str(error):
-                log.warning("requests could not be read", error=str(error))
-            self.problem = str(error)
-            return []
-        self.problem = ""
+            problem = str(error)
+            if self.problem != problem:
+                log.warning("requests could not be read or deleted", error=problem)
+        self.problem = problem
         return [request for request in found if not request.ended]
 
     async def _handled(self, request: Request, carry: Callable[[Request], Awaitable[RequestStatus]]) -> None:

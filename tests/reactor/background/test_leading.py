@@ -211,6 +211,19 @@ async def test_ended_requests_are_deleted_after_an_hour(api: InProcessApi, clock
         assert process.answers == []
 
 
+async def test_a_request_that_cannot_be_deleted_does_not_hold_up_the_emergency_stop(
+    api: InProcessApi, clock: VirtualClock
+) -> None:
+    process = Process(api, clock)
+    process.api.refuse = lambda request: request.method == "DELETE"
+    async with process.running():
+        await process.ask(RequestSpec(Action.RESUME))
+        await clock.advance(3700)
+        await process.ask(RequestSpec(Action.PAUSE))
+        assert process.acting.paused is not None
+        assert len(process.answers) == 2
+
+
 async def test_without_the_right_to_the_journal_the_reason_names_the_command(
     api: InProcessApi, clock: VirtualClock
 ) -> None:
