@@ -96,7 +96,7 @@ class Instruments:
         )
         self.halted = self._gauge("rematch_halted", "1 while a brake holds moves in the cluster or in a namespace.")
         self.brakes = self._gauge(
-            "rematch_brake", "1 while it holds; without a namespace in the cluster.", "namespace", "cause"
+            "rematch_brake", "1 while it holds moves there; namespace * is the whole cluster.", "namespace", "cause"
         )
         self.effects = self._counter(
             "rematch_move_effects",

@@ -147,7 +147,7 @@ class Recorder:
         instruments.halted.set(1 if brakes.held else 0)
         instruments.brakes.clear()
         for brake in brakes.held:
-            instruments.brakes.labels(brake.scope, brake.cause).set(1)
+            instruments.brakes.labels(brake.scope or "*", brake.cause).set(1)
             if brake.since == now:
                 log.warning("brake", text=str(brake), until=rfc3339(brake.until))
 

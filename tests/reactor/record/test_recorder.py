@@ -170,9 +170,11 @@ def test_brakes_and_effects_show_as_metrics(record: Record) -> None:
     brake = Brake("shop", BrakeCause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 60)
     verdict = Verdict(Trial("shop", "Deployment/shop/web", NOW), "n2", False, NOW)
 
-    record.rig.recorder.record_effects([verdict], Brakes((brake,)), NOW)
+    cluster = Brake("", BrakeCause.NOT_READY, "2 of 3 nodes are not Ready", NOW, NOW + 60)
+    record.rig.recorder.record_effects([verdict], Brakes((brake, cluster)), NOW)
     assert record.value("rematch_halted") == 1
     assert record.value("rematch_brake", namespace="shop", cause="movesWithoutEffect") == 1
+    assert record.value("rematch_brake", namespace="*", cause="nodesNotReady") == 1
     assert record.value("rematch_move_effects_total", effect="did not help") == 1
     record.rig.recorder.record_effects([], Brakes(), NOW)
     assert record.value("rematch_halted") == 0
