@@ -35,6 +35,7 @@ ANSWER_DEADLINE = 10.0
 """Seconds for one answer of the API server."""
 LEASE_POLL = 0.1
 CATCH_UP = 1.0
+_NOT_CARRIED_OUT = frozenset({MoveState.FAILED, MoveState.SKIPPED, MoveState.LATE})
 """Seconds for the watches to read what happened while the question was open."""
 
 
@@ -135,16 +136,16 @@ async def apply_plan(
     binding_parts = replace(controller.binding_parts, settings=settings)
     failed = 0
     try:
-        while rematch is not None or executor.busy:
+        while rematch is not None or executor.under_way:
             trigger = Trigger.FINISH if rematch is None else Trigger.DEMAND
             placement = await bind_pending(binding_parts)
             outcome = await run_cycle(parts, trigger, rematch)
             rematch = None if outcome.rematch is not None else rematch
             for line in _progress(placement, outcome):
                 click.echo(line, err=to_stderr)
-            failed += sum(move.state in (MoveState.FAILED, MoveState.SKIPPED) for move in outcome.moves)
+            failed += sum(move.state in _NOT_CARRIED_OUT for move in outcome.moves)
             _refuse_to_go_on(controller, outcome)
-            if rematch is not None or executor.busy:
+            if rematch is not None or executor.under_way:
                 await controller.work_queue.next(1.0)
     finally:
         await _leave(controller)

@@ -83,7 +83,7 @@ async def _end_them_here(live: LiveController) -> None:
         await controller.state.until_synced()
         while controller.acting.journal_problem:
             await controller.clock.sleep(_POLL_SECONDS)
-        await carry_out(controller.parts, None, controller.clock, _show)
+        await carry_out(controller.parts, None, controller.clock, _show, wait_for_late=True)
         await controller.executor.forget_finished()
     finally:
         for task in tasks:

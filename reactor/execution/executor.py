@@ -95,6 +95,11 @@ class Executor:
     def busy(self) -> bool:
         return bool(self._moves)
 
+    @property
+    def under_way(self) -> bool:
+        """Without the late ones, which may never end."""
+        return any(move.state is not MoveState.LATE for move in self._moves.values())
+
     def drop_all(self) -> None:
         """This process does not lead any more: the moves are another one's now."""
         for kept in (self._moves, self._pods, self._siblings, self._announced, self._repeated, self._finished):
