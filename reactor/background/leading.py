@@ -141,8 +141,9 @@ class Leading:
 
     def _restore(self, contents: JournalContents) -> None:
         documents = contents.state.documents
+        now = self.clock.now()
         try:
-            saved = from_document(documents[COOLDOWNS], self.clock.now()) if COOLDOWNS in documents else Cooldowns()
+            saved = from_document(documents[COOLDOWNS], now) if COOLDOWNS in documents else Cooldowns()
             pause = msgspec.json.decode(documents[PAUSE], type=Pause) if PAUSE in documents else None
         except ValueError as error:
             text = "kubectl delete configmap rematch-state makes a new one and releases pause, brake and cooldowns"
@@ -150,7 +151,7 @@ class Leading:
         self.documents.restore(contents.state)
         self.memory.cooldowns = merged(saved, self.memory.cooldowns)
         if BRAKE_DOCUMENT in documents:
-            self.memory.cooldowns = with_brakes(self.memory.cooldowns, documents[BRAKE_DOCUMENT])
+            self.memory.cooldowns = with_brakes(self.memory.cooldowns, documents[BRAKE_DOCUMENT], now)
         self.acting.pause = pause
         self._saved = None
         self.settings.announce_refused()
@@ -173,7 +174,7 @@ class Leading:
                 log.warning("the journal could not be read again", error=str(error))
 
     def _put(self) -> None:
-        if self.memory.cooldowns is not self._saved:
+        if self.memory.cooldowns != self._saved:
             self._saved = self.memory.cooldowns
             text, dropped = to_document(self._saved, self.clock.now())
             if dropped:

@@ -19,7 +19,7 @@ DOCUMENT = "cooldowns"
 MAX_BYTES = 24_000
 """Of the 64 KiB of the state object."""
 BRAKE_DOCUMENT = "brake"
-MOST_MOVES = 120
+MAX_BRAKE_BYTES = 22_000
 _LONGEST_TEXT = 200
 _REASONS = frozenset(Reason)
 T = TypeVar("T")
@@ -101,18 +101,35 @@ class _BrakeDocument(Struct):
     effects: Effects = Effects()
 
 
-def brake_document(cooldowns: Cooldowns, now: float) -> str:
-    """Brakes, limits and effects. Of the moves of the last day the newest are kept: more than any limit by default."""
-    recent = RecentMoves(cooldowns.recent.started[-MOST_MOVES:])
-    document = _BrakeDocument(now, cooldowns.brakes, recent, cooldowns.effects)
-    return msgspec.json.encode(document).decode()
+def brake_document(cooldowns: Cooldowns, now: float, limit: int = MAX_BRAKE_BYTES) -> str:
+    """Brakes, limits and effects. Where that would be too large, the newest of each are kept."""
+    effects, brakes, most = cooldowns.effects, cooldowns.brakes, 1024
+    while True:
+        document = _BrakeDocument(
+            now,
+            Brakes(brakes.held[:most], brakes.misses[-most:], brakes.errors[-most:]),
+            RecentMoves(cooldowns.recent.started[-most:]),
+            Effects(
+                dict(_newest(effects.trials, {uid: trial.judged_at for uid, trial in effects.trials.items()})[:most]),
+                dict(_newest(effects.failures, {key: one.at for key, one in effects.failures.items()})[:most]),
+            ),
+        )
+        text = msgspec.json.encode(document)
+        if len(text) <= limit or most == 0:
+            return text.decode()
+        most = int(most * min(0.9, limit / len(text)))
 
 
-def with_brakes(cooldowns: Cooldowns, text: str) -> Cooldowns:
-    """Raises ValueError."""
+def with_brakes(cooldowns: Cooldowns, text: str, now: float) -> Cooldowns:
+    """Raises ValueError. A clock that has been set back since does not prolong a brake."""
     saved = msgspec.json.decode(text, type=_BrakeDocument)
-    recent = saved.recent.after(cooldowns.recent.started)
-    return replace(cooldowns, brakes=saved.brakes, recent=recent, effects=saved.effects)
+    back = max(0.0, saved.at - now)
+    held = tuple(replace(brake, since=brake.since - back, until=brake.until - back) for brake in saved.brakes.held)
+    misses = tuple(replace(miss, at=miss.at - back) for miss in saved.brakes.misses)
+    brakes = Brakes(held, misses, tuple(at - back for at in saved.brakes.errors))
+    earlier = RecentMoves(tuple(replace(move, at=move.at - back) for move in saved.recent.started))
+    recent = earlier.after(cooldowns.recent.started)
+    return replace(cooldowns, brakes=brakes, recent=recent, effects=saved.effects)
 
 
 def _newer(line: Lineage, other: Lineage | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import structlog
 
 from reactor.clock import Clock
@@ -22,6 +24,7 @@ class StateDocuments:
         self._documents: dict[str, str] = {}
         self._changed = False
         self._written = float("-inf")
+        self._writing = asyncio.Lock()
         self.problem = ""
 
     def restore(self, state: SavedState) -> None:
@@ -46,15 +49,18 @@ class StateDocuments:
         await self.flush()
 
     async def flush(self) -> None:
-        if not self._changed:
-            return
-        self._changed = False
-        try:
-            await self._journal.write_state(SavedState(dict(self._documents)))
-        except JournalError as error:
-            self._changed, self.problem = True, str(error)
-            raise
-        self._written, self.problem = self._clock.monotonic(), ""
+        """One at a time: a write that loses against a later one is sent again, and would undo it."""
+        async with self._writing:
+            if not self._changed:
+                return
+            self._changed = False
+            try:
+                await self._journal.write_state(SavedState(dict(self._documents)))
+            except BaseException as error:
+                self._changed = True
+                self.problem = str(error) if isinstance(error, JournalError) else self.problem
+                raise
+            self._written, self.problem = self._clock.monotonic(), ""
 
     async def run(self) -> None:
         """Until cancelled."""

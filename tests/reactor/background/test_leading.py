@@ -14,22 +14,24 @@ from loadtests.embedded.resources import CONFIGMAPS, REQUESTS
 from reactor.background.active_settings import ActiveSettings
 from reactor.background.leading import Leading
 from reactor.background.requests import Requests
-from reactor.cluster.requests import Action, RequestObjects, RequestSpec
+from reactor.cluster.requests import Action, RequestedMove, RequestObjects, RequestSpec
 from reactor.cluster.rights import INSTALL
 from reactor.decision.brakes import Brake, Brakes, Cause, Miss
 from reactor.decision.cooldowns import Backoff, Cooldowns, DecisionMemory, Lineage
 from reactor.decision.effects import Effects, Failure, Trial
 from reactor.decision.limits import RecentMoves, StartedMove
-from reactor.decision.saved_cooldowns import from_document, to_document
+from reactor.decision.saved_cooldowns import brake_document, from_document, to_document, with_brakes
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.acting import Acting
 from reactor.execution.cluster_journal import ClusterJournal
-from reactor.execution.journal import JournalContents
+from reactor.execution.journal import JournalContents, MemoryJournal, SavedState
 from reactor.execution.leader import AlwaysLeader
 from reactor.execution.state_documents import StateDocuments
 from reactor.settings.model import Mode
 from tests.support.api import InProcessApi
 from tests.support.clock import NOW, VirtualClock
+from tests.support.cluster import make_node, make_pending, make_pod
+from tests.support.moves import make_move
 from tests.support.rig import Rig
 
 
@@ -56,14 +58,14 @@ class Process:
             take_over=self._take_over,
             drop=lambda: None,
         )
-        rig = Rig(clock=clock)
+        self.rig = Rig(clock=clock)
         self.objects = RequestObjects(self.api, "rematch")
         self.requests = Requests(
             self.objects,
             name,
             self.leading,
             self.acting,
-            rig.controller.parts,
+            self.rig.controller.parts,
             self.settings.get,
             asyncio.Lock(),
             clock,
@@ -141,6 +143,41 @@ async def test_the_state_is_written_at_most_every_10_s(api: InProcessApi, clock:
         assert 5 <= len(process.api.writes) - begun <= 7
 
 
+async def test_what_has_not_changed_is_not_written_again(api: InProcessApi, clock: VirtualClock) -> None:
+    """A cycle makes a new value also when nothing happens."""
+    process = Process(api, clock)
+    process.memory.cooldowns = Cooldowns(relieved={"n1": NOW})
+    async with process.running():
+        await clock.advance(15)
+        begun = len(process.api.writes)
+        for _ in range(60):
+            process.memory.cooldowns = Cooldowns(relieved={"n1": NOW})
+            await clock.advance(1)
+        assert len(process.api.writes) == begun
+
+
+async def test_a_slow_batch_does_not_undo_what_was_saved_at_once(clock: VirtualClock) -> None:
+    """A write that lost against a later one is sent again, so only one may be under way."""
+    journal, answered = MemoryJournal(), asyncio.Event()
+    write = journal.write_state
+
+    async def slow_at_first(state: SavedState) -> None:
+        if "pause" not in state.documents:
+            await answered.wait()
+        await write(state)
+
+    journal.write_state = slow_at_first  # type: ignore[method-assign]
+    documents = StateDocuments(journal, clock)
+    documents.put("cooldowns", "old")
+    batch = asyncio.create_task(documents.flush())
+    await asyncio.sleep(0)
+    pause = asyncio.create_task(documents.save("pause", "now"))
+    await asyncio.sleep(0)
+    answered.set()
+    await asyncio.gather(batch, pause)
+    assert journal.state.documents == {"cooldowns": "old", "pause": "now"}
+
+
 async def test_a_pause_survives_a_restart_and_ends_in_time(api: InProcessApi, clock: VirtualClock) -> None:
     first = Process(api, clock)
     async with first.running():
@@ -199,6 +236,18 @@ async def test_moves_that_nobody_took_or_another_leader_began_are_not_made_again
     assert any("nobody took it within 600 s" in message for message in messages)
     assert any("the leader changed meanwhile" in message for message in messages)
     assert old.metadata.name != begun.metadata.name
+
+
+async def test_a_replacement_that_is_late_holds_up_no_request(api: InProcessApi, clock: VirtualClock) -> None:
+    process = Process(api, clock)
+    old, waiting = make_pod("web-1"), make_pending("web-2")
+    process.rig.sync(waiting, make_node("n1"), make_node("n2"))
+    late = make_move(old, "n2", "late", began=NOW - 600, evicted=NOW - 600, replacement=waiting.uid)
+    await process.rig.executor.resume([late])
+    async with process.running():
+        await process.ask(RequestSpec(Action.MOVE, moves=(RequestedMove("shop/db-1", "n1"),)))
+        await clock.advance(10)
+        assert process.answers == [("failed", "there is no pod shop/db-1")]
 
 
 async def test_ended_requests_are_deleted_after_an_hour(api: InProcessApi, clock: VirtualClock) -> None:
@@ -336,3 +385,24 @@ def test_reasons_of_a_later_version_are_kept_as_backoffs() -> None:
     document = {"at": NOW, "backoffs": {"u": {"until": NOW + 5, "reason": "novelty", "text": "t"}}, "novelty": 1}
     restored = from_document(msgspec.json.encode(document).decode(), NOW)
     assert restored.backoffs["u"].until == NOW + 5
+
+
+def test_brakes_and_recent_moves_never_fill_the_state_object() -> None:
+    name = "Deployment/" + "n" * 200
+    started = tuple(StartedMove(f"m{number}", NOW + number, "n" * 60, name) for number in range(300))
+    failures = {f"{name} node-{number}": Failure(1.0, NOW + number) for number in range(300)}
+    brake = Brake("shop", Cause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 1800)
+    known = Cooldowns(recent=RecentMoves(started), effects=Effects({}, failures), brakes=Brakes((brake,)))
+    text = brake_document(known, NOW, 20_000)
+    assert len(text.encode()) <= 20_000
+    kept = with_brakes(Cooldowns(), text, NOW)
+    assert kept.brakes.held == (brake,)
+    assert kept.recent.started == started[-len(kept.recent.started) :]
+    assert f"{name} node-299" in kept.effects.failures
+
+
+def test_a_clock_set_back_over_a_restart_prolongs_no_brake() -> None:
+    brake = Brake("shop", Cause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 1800)
+    text = brake_document(Cooldowns(brakes=Brakes((brake,))), NOW)
+    (restored,) = with_brakes(Cooldowns(), text, NOW - 86400).brakes.held
+    assert restored.until == NOW - 86400 + 1800
