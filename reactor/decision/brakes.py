@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -31,6 +31,9 @@ class Cause(StrEnum):
 
 _SEEN = frozenset({Cause.LATE, Cause.NOT_READY, Cause.ROLLOUTS})
 """What the cluster shows by itself: the brake ends as soon as it does not any more."""
+
+_Found = tuple[str, Cause, str, float]
+"""Scope, cause, text, and when what sets the brake happened last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +90,13 @@ class Brakes:
             tuple(miss for miss in misses if now - miss.at < settings.duration),
             tuple(at for at in self.errors if now - at < ERRORS_WITHIN),
         )
-        found = (*_without_effect(kept.misses, settings), *_late(late), *_cluster_causes(kept, view, settings))
-        since = {brake.key: brake for brake in self.held}
+        found = (*_without_effect(kept.misses, settings), *_late(late, now), *_cluster_causes(kept, view, settings))
+        since = {brake.key: brake.since for brake in self.held}
         held = {brake.key: brake for brake in kept.held}
-        for scope, cause, text in found:
-            known = since.get((scope, cause))
-            if known is None or known.text != text or cause in _SEEN:
-                began = now if known is None else known.since
-                held[scope, cause] = Brake(scope, cause, text, began, now + settings.duration)
+        for scope, cause, text, latest in found:
+            known, until = held.get((scope, cause)), latest + settings.duration
+            if now < until and (known is None or known.until < until):
+                held[scope, cause] = Brake(scope, cause, text, since.get((scope, cause), now), until)
         return replace(kept, held=tuple(held.values()))
 
 
@@ -102,18 +104,20 @@ def _failed_by_error(move: Move) -> bool:
     return move.state is MoveState.FAILED and move.answer in WRITE_ERRORS
 
 
-def _without_effect(misses: Iterable[Miss], settings: BrakeSettings) -> list[tuple[str, Cause, str]]:
+def _without_effect(misses: Sequence[Miss], settings: BrakeSettings) -> list[_Found]:
     counts = Counter(miss.namespace for miss in misses)
     most = settings.moves_without_effect
     braked = [namespace for namespace, count in sorted(counts.items()) if count >= most]
-    found = [(name, Cause.NO_EFFECT, f"{counts[name]} moves in {name} did not help") for name in braked]
+    latest = {miss.namespace: miss.at for miss in sorted(misses, key=lambda miss: miss.at)}
+    found = [(name, Cause.NO_EFFECT, f"{counts[name]} moves in {name} did not help", latest[name]) for name in braked]
     if len(braked) >= most:
-        found.append((CLUSTER, Cause.NO_EFFECT, f"moves did not help in {len(braked)} namespaces"))
+        text = f"moves did not help in {len(braked)} namespaces"
+        found.append((CLUSTER, Cause.NO_EFFECT, text, max(latest[name] for name in braked)))
     return found
 
 
-def _late(moves: Iterable[Move]) -> list[tuple[str, Cause, str]]:
-    return [(move.pod.namespace, Cause.LATE, _late_text(move)) for move in moves if move.state is MoveState.LATE]
+def _late(moves: Iterable[Move], now: float) -> list[_Found]:
+    return [(move.pod.namespace, Cause.LATE, _late_text(move), now) for move in moves if move.state is MoveState.LATE]
 
 
 def _late_text(move: Move) -> str:
@@ -121,15 +125,16 @@ def _late_text(move: Move) -> str:
     return f"{waiting} is not Ready by its deadline; moves go on when it is Ready or gone"
 
 
-def _cluster_causes(brakes: Brakes, view: ClusterView, settings: BrakeSettings) -> list[tuple[str, Cause, str]]:
+def _cluster_causes(brakes: Brakes, view: ClusterView, settings: BrakeSettings) -> list[_Found]:
     found = []
     not_ready = sum(not node.ready for node in view.nodes.values())
     if not_ready >= max(LEAST_NOT_READY, settings.not_ready_nodes * len(view.nodes)):
-        found.append((CLUSTER, Cause.NOT_READY, f"{not_ready} of {len(view.nodes)} nodes are not Ready"))
+        found.append((CLUSTER, Cause.NOT_READY, f"{not_ready} of {len(view.nodes)} nodes are not Ready", view.at))
     if len(brakes.errors) >= settings.failed_writes:
-        found.append((CLUSTER, Cause.API_ERRORS, f"{len(brakes.errors)} moves failed by errors of the API server"))
+        text = f"{len(brakes.errors)} moves failed by errors of the API server"
+        found.append((CLUSTER, Cause.API_ERRORS, text, max(brakes.errors)))
     deployments = [workload for workload in view.workloads.values() if workload.kind == "Deployment"]
     rolling = sum(workload.rolling_out for workload in deployments)
     if rolling >= max(LEAST_ROLLOUTS, settings.rollouts * len(deployments)):
-        found.append((CLUSTER, Cause.ROLLOUTS, f"{rolling} of {len(deployments)} Deployments are rolling out"))
+        found.append((CLUSTER, Cause.ROLLOUTS, f"{rolling} of {len(deployments)} Deployments are rolling out", view.at))
     return found

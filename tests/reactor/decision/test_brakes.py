@@ -60,6 +60,18 @@ def test_the_same_misses_do_not_prolong_a_brake_but_a_further_one_does() -> None
     assert (again.since, again.until) == (NOW, soon.at + SETTINGS.duration)
 
 
+def test_a_brake_is_not_prolonged_when_the_first_of_many_misses_expire() -> None:
+    brakes = Brakes()
+    for minute in range(5):
+        at = NOW + 60 * minute
+        brakes = brakes.after(replace(QUIET, at=at), [], [replace(verdicts("shop", 1)[0], at=at)], SETTINGS)
+    end = NOW + 240 + SETTINGS.duration
+    assert [brake.until for brake in brakes.held] == [end]
+    for minute in range(4):
+        brakes = brakes.after(replace(QUIET, at=NOW + SETTINGS.duration + 60 * minute), [], [], SETTINGS)
+    assert [brake.until for brake in brakes.held] == [end]
+
+
 def test_a_late_replacement_brakes_its_namespace_until_it_is_ready_or_gone() -> None:
     late = make_move(make_pod("web-1"), "n2", "late", replacement="uid-3", replacement_key="shop/web-3")
     brakes = Brakes().after(QUIET, [late], [], SETTINGS)
