@@ -143,7 +143,7 @@ def _started(moves: Iterable[Move]) -> Iterable[StartedMove]:
 
 
 def _backoff_after(move: Move, now: float, settings: Settings) -> Backoff | None:
-    if move.state is MoveState.FAILED and move.answer is not None and move.evicted is None:
+    if move.state is MoveState.FAILED and move.evicted is None:
         refused_by_pdb = move.answer in (Eviction.PDB, Eviction.SEVERAL_PDBS)
         reason = Reason.PDB if refused_by_pdb else Reason.EVICTION_FAILED
         return Backoff(now + max(move.retry_after or 0.0, settings.decision.cooldown), reason, move.outcome)

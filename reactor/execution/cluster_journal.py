@@ -185,17 +185,15 @@ class ClusterJournal:
         for _ in range(_ATTEMPTS):
             try:
                 await self._moves.delete(entry.meta)
-                del self._entries[move_id]
             except (Conflict, Unreachable) as error:
                 found = await self._ours(move_id, error)
-                if found is None:
-                    del self._entries[move_id]
-                    return
-                entry = found
+                if found is not None:
+                    entry = found
+                    continue
             except ClusterError as error:
                 raise self._explained(error) from error
-            else:
-                return
+            self._entries.pop(move_id, None)  # they may have been loaded again meanwhile
+            return
         raise JournalError(f"the entry of move {move_id} could not be removed from {self._moves.path}")
 
     async def write_state(self, state: SavedState) -> None:

@@ -211,7 +211,7 @@ class Executor:
             except (ClusterError, JournalError) as error:
                 log.warning("journal entry not removed", move=move.id, error=str(error))
             else:
-                del self._finished[move.id]
+                self._finished.pop(move.id, None)  # it may have been dropped meanwhile
 
     async def _start(self, move: Move, eligibility: Eligibility, changed: Callable[[Move], None]) -> None:
         """The result is kept at once: a failure of another call must not lose it."""
@@ -299,7 +299,7 @@ class Executor:
         if waiting and move.strategy is Strategy.RELEASE_SURGE and old is not None:
             served = await surges.services_of(_labelled(old, dict(move.detached)))
             seen = replace(seen, old_served=served)
-        pinned = may_pin(old, view, settings, self._steering.status)
+        pinned = move.came_back and may_pin(old, view, settings, self._steering.status)
         return replace(seen, may_pin=pinned)
 
     async def _creation_failure(self, move: Move, seen: Seen) -> str:
@@ -341,15 +341,18 @@ class Executor:
 
     async def _call(self, call: Call, move: Move, seen: Seen, now: float) -> Move:
         repeated = move.id in self._repeated
+        self._repeated.add(move.id)  # until it is answered
         if call is Call.EVICT:
             assert seen.old is not None
             evicted = await self._writer.evict(seen.old)
+            if not repeated:
+                self._repeated.discard(move.id)
             log.info("eviction", pod=move.pod.key, node=move.source, target=move.target, answer=evicted.outcome)
             return after_eviction(move, evicted, now, repeated=repeated)
         answer = await self._answer(call, move, seen)
         log.info("call of a move", move=move.id, pod=move.pod.key, call=call, answer=answer.outcome)
-        if answer.outcome is Answer.LATER and call is not Call.HINT:
-            self._repeated.add(move.id)
+        if not repeated and (answer.outcome is not Answer.LATER or call is Call.HINT):
+            self._repeated.discard(move.id)
         return after_answer(move, call, answer.outcome, answer.message, now, repeated=repeated)
 
     async def _answer(self, call: Call, move: Move, seen: Seen) -> CallAnswer:

@@ -380,9 +380,12 @@ def _retiring_released(move: Move, seen: Seen) -> Step:
         return Step(move, Call.DETACH) if ready else _wait_or_undo(move, seen, _why_not_available(move, seen))
     if seen.new is None or not seen.new.ready:
         return _undo(move, seen, f"the replacement {move.replacement_key} is not Ready any more")
-    if move.drained is None or seen.now < move.drained + seen.settings.drain_delay:
-        return Step(move)
-    return Step(move, Call.REMOVE)
+    delay, since = seen.settings.drain_delay, move.ready if move.drained is None else move.drained
+    if since is not None and seen.now >= since + delay + move.min_ready + seen.settings.ready_deadline:
+        why = "is still an endpoint" if move.drained is None else "could not be evicted"
+        return _undo(move, seen, f"the old pod {why} until the deadline")
+    drained = move.drained is not None and seen.now >= move.drained + delay
+    return Step(move, Call.REMOVE) if drained else Step(move)
 
 
 def _retired(move: Move, seen: Seen) -> Step:
@@ -437,7 +440,14 @@ def _planned_again(move: Move) -> Move:
     kept = Move(
         move.id, move.plan_id, move.pod, move.owner, move.template_hash, move.workload, move.source, move.target
     )
-    return replace(kept, strategy=move.strategy, reasons=move.reasons, hard=True)
+    return replace(
+        kept,
+        strategy=move.strategy,
+        reasons=move.reasons,
+        planned=move.planned if move.planned is not None else move.began,
+        unhappy=move.unhappy,
+        hard=True,
+    )
 
 
 TABLE: Mapping[MoveState, Callable[[Move, Seen], Step]] = {

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import replace
 
 import pytest
 
+from matching.problem import Strategy
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Eviction, EvictionAnswer
 from reactor.decision.cooldowns import Cooldowns, Lineage
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.executor import Executor
+from reactor.execution.journal import MemoryJournal
 from reactor.record.history import lineage_from
 from reactor.state.moves import Move, MoveState
 from reactor.state.snapshot import Snapshot
@@ -25,7 +29,7 @@ from tests.support.cluster import (
     make_snapshot,
     make_workload,
 )
-from tests.support.moves import make_plan, plan_move
+from tests.support.moves import make_move, make_plan, plan_move
 from tests.support.writer import FakeWriter
 
 NODES = [make_node("n1"), make_node("n2")]
@@ -97,6 +101,49 @@ async def test_a_refused_eviction_ends_the_move_and_the_pod_backs_off(
     assert (backoff.reason, backoff.until) == (reason, NOW + seconds)
     assert answer.outcome in backoff.text
     assert answer.message in backoff.text
+
+
+def test_a_surge_that_was_taken_back_is_not_tried_again_at_once() -> None:
+    undone = make_move(WEB, "n2", "failed", strategy=Strategy.SCALE_SURGE, ended=NOW, outcome="not Ready in time")
+    backoff = Cooldowns().after_moves([undone], SETTINGS).backoffs[WEB.uid]
+    assert (backoff.until, backoff.text) == (NOW + SETTINGS.decision.cooldown, "not Ready in time")
+
+
+async def test_an_eviction_that_was_cut_off_is_followed_when_its_repetition_finds_no_pod() -> None:
+    writer = FakeWriter()
+    executor = Executor(writer.writer)
+    executor.adopt(make_plan(plan_move(WEB, "n2")), "plan-1", seen(executor, WEB))
+    answer = writer.evict
+
+    async def cut_off(pod: Pod) -> EvictionAnswer:
+        raise asyncio.CancelledError
+
+    writer.evict = cut_off  # type: ignore[method-assign]
+    with contextlib.suppress(asyncio.CancelledError):
+        await start(executor, WEB)
+    writer.evict = answer  # type: ignore[method-assign]
+    writer.evictions["web-1"] = EvictionAnswer(Eviction.GONE)
+    changed: list[Move] = []
+    await executor.proceed(seen(executor, WEB).cluster, NOW, SETTINGS, changed.append, stopping=False)
+    assert [move.state for move in changed] == [MoveState.EVICTED]
+
+
+async def test_moves_that_are_dropped_while_they_are_forgotten_are_no_error() -> None:
+    writer, journal = FakeWriter(), MemoryJournal()
+    writer.evictions["web-1"] = EvictionAnswer(Eviction.PDB)
+    executor = Executor(writer.writer, journal=journal)
+    executor.adopt(make_plan(plan_move(WEB, "n2")), "plan-1", seen(executor, WEB))
+    await start(executor, WEB)
+    removed: list[str] = []
+
+    async def remove(move_id: str) -> None:
+        executor.drop_all()
+        removed.append(move_id)
+
+    journal.remove = remove  # type: ignore[method-assign]
+    await executor.forget_finished()
+    assert len(removed) == 1
+    assert executor.due_at(NOW) is None
 
 
 async def test_a_plan_is_adopted_without_its_bindings_and_without_pods_that_are_gone() -> None:

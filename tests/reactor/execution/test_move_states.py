@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_fields
 
+from matching.problem import Strategy
 from reactor.cluster.records import Pod
-from reactor.execution.move_states import Seen, hint_is_due_to_go, replacement, siblings
+from reactor.execution.move_states import Seen, hint_is_due_to_go, next_step, replacement, siblings
 from reactor.execution.move_states import followed as follow
 from reactor.settings.model import Execution
-from reactor.state.moves import Move, MoveState
+from reactor.state.moves import Call, Move, MoveState
 from tests.support.clock import NOW
 from tests.support.cluster import make_node, make_owner, make_pending, make_pod, make_view, make_workload
 from tests.support.moves import make_move
@@ -184,3 +186,46 @@ def test_a_reservation_lasts_from_the_eviction_until_bound_or_expired() -> None:
     assert evicted().reserves(NOW + 119, EXECUTION)
     assert not evicted().reserves(NOW + 120, EXECUTION)
     assert not evicted(bound=NOW + 1).reserves(NOW + 2, EXECUTION)
+
+
+def test_a_second_try_is_as_old_as_its_plan_and_for_the_same_reason() -> None:
+    """Else a limit or a brake could hold it for a day, and every other plan with it."""
+    undone = make_move(
+        OLD,
+        "n2",
+        "undone",
+        strategy=Strategy.SCALE_SURGE,
+        planned=NOW - 60,
+        began=NOW - 50,
+        unhappy=True,
+        came_back=True,
+    )
+    seen = Seen(NOW, make_view([OLD], []), EXECUTION, OLD, None, may_pin=True)
+    again = next_step(undone, seen).move
+    assert (again.state, again.hard, again.planned, again.unhappy) == (MoveState.PLANNED, True, NOW - 60, True)
+
+
+@pytest.mark.parametrize("drained", [None, NOW])
+def test_an_old_pod_that_cannot_be_ended_is_taken_back(drained: float | None) -> None:
+    """A PDB that selects every pod, or an endpoint that stays: no other plan would be made as long as it lasts."""
+    assert OLD.owner is not None
+    scaled = make_owner("web", "Deployment")
+    released, new = replace_fields(OLD, owner=None), make_pod("web-3", node="n2")
+    move = make_move(
+        OLD,
+        "n2",
+        "retiring",
+        strategy=Strategy.RELEASE_SURGE,
+        scaled=scaled,
+        replicas=2,
+        replacement=new.uid,
+        acknowledged=(Call.DETACH,),
+        began=NOW - 60,
+        ready=NOW,
+        drained=drained,
+    )
+    view = make_view([released, SIBLING, new], [], workloads=[make_workload(OLD.owner), make_workload(scaled)])
+    now = NOW + EXECUTION.drain_delay + EXECUTION.ready_deadline
+    waits = next_step(move, Seen(now - 1, view, EXECUTION, released, new, wanted=2))
+    assert waits.move.state is MoveState.RETIRING
+    assert next_step(move, Seen(now, view, EXECUTION, released, new, wanted=2)).move.state is MoveState.UNDOING
