@@ -111,6 +111,8 @@ class BindingLoop:
         state, now = self._parts.state, self._clock.now()
         if not state.pending:
             return False
+        if self._placed_at < self._retry_at:  # the last pass failed
+            return True
         backoffs = self._parts.binder.backoffs.values()
         if any(self._placed_at < until <= now for until in backoffs):
             return True

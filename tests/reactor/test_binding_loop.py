@@ -300,6 +300,25 @@ async def test_an_error_in_a_pass_is_reported_and_tried_again(monkeypatch: pytes
     assert rig.instruments.registry.get_sample_value("rematch_cycle_failures_total", {"stage": "place"}) == 3
 
 
+async def test_a_pass_that_failed_is_repeated_without_a_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    rig.sync(make_node("n1"), make_pending("web-1"))
+    check, tries = pending_pods, list[float]()
+
+    def broken(*arguments: object) -> object:
+        tries.append(rig.clock.now())
+        if len(tries) < 3:
+            raise KeyError("a bug")
+        return check(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("reactor.binding.pending_pods", broken)
+    async with both_loops(rig):
+        for _ in range(30):
+            await rig.clock.advance(0.2)
+        await eventually(lambda: rig.writer.bound)
+    assert tries[2] <= NOW + 6
+
+
 async def test_a_pod_that_fits_and_is_not_bound_in_time_is_named() -> None:
     rig = Rig()
     rig.sync(make_node("n1"), make_pending("web-1"), make_pending("big-1", requests={"cpu": 99.0, "memory": GIB}))
