@@ -77,11 +77,13 @@ class Effects:
             _count(failures, verdict)
         return Effects(trials, failures), tuple(verdicts)
 
-    def useless(self, workload: str, now: float) -> tuple[str, ...]:
-        """The nodes that did not help this workload, and are not tried again until that has faded."""
-        prefix = _key(workload, "")
-        found = (key for key, failure in self.failures.items() if failure.now(now) >= AVOIDED)
-        return tuple(sorted(key.removeprefix(prefix) for key in found if key.startswith(prefix)))
+    def useless(self, now: float) -> dict[str, tuple[str, ...]]:
+        """By workload: the nodes that did not help it, and are not tried again until that has faded."""
+        found: dict[str, tuple[str, ...]] = {}
+        for key in sorted(key for key, failure in self.failures.items() if failure.now(now) >= AVOIDED):
+            workload, _, node = key.rpartition(" ")
+            found[workload] = (*found.get(workload, ()), node)
+        return found
 
 
 def _key(workload: str, node: str) -> str:

@@ -22,6 +22,7 @@ from reactor.cluster.pod_constraints import bound_pvs, unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.brakes import CLUSTER
 from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.limits import Exceeded
 from reactor.decision.strategies import Strategies
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.duration import parse_duration
@@ -145,6 +146,17 @@ class Eligibility:
         """Whether moves wait until they can help and until earlier moves have settled. A planner such as
         `stable-paper`, which follows a source without either, waives it."""
         return Promise.RESTRAINT not in waived_by(self.settings.planner.name)
+
+    @cached_property
+    def _exceeded(self) -> dict[str, Exceeded | None]:
+        return {}
+
+    def exceeded_limit(self, namespace: str, workload: str) -> Exceeded | None:
+        """Worked out once per workload: very many pods are asked about."""
+        if workload not in self._exceeded:
+            limits = self.settings.execution.limits
+            self._exceeded[workload] = self.cooldowns.recent.exceeds(namespace, workload, self.snapshot.at, limits)
+        return self._exceeded[workload]
 
     @cached_property
     def windows(self) -> tuple[Window, ...]:
@@ -312,22 +324,20 @@ def _maybe_braked(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
 
 
 def _limited(pod: Pod, context: Eligibility) -> Ineligible | None:
-    recent = context.cooldowns.recent
-    if not recent.started:
+    if not context.cooldowns.recent.started:
         return None
-    limits, workload = context.settings.execution.limits, context.snapshot.cluster.workload_name(pod)
-    exceeded = recent.exceeds(pod.namespace, workload, context.snapshot.at, limits)
+    exceeded = context.exceeded_limit(pod.namespace, context.snapshot.cluster.workload_name(pod))
     return None if exceeded is None else Ineligible(Reason.LIMIT, exceeded.text, exceeded.until)
 
 
 def _maybe_limited(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    """Only namespaces that had moves lately, unless the cluster's own limit is reached."""
-    recent, now = context.cooldowns.recent, context.snapshot.at
-    if not recent.started:
+    """Only namespaces in which a limit is reached, unless the cluster's own one is."""
+    started = context.cooldowns.recent.started
+    if not started:
         return ()
-    if recent.exceeds("", "", now, context.settings.execution.limits) is not None:
+    if context.exceeded_limit("", "") is not None:
         return range(len(pods))
-    namespaces = {move.namespace for move in recent.started}
+    namespaces = {move.namespace for move in started if context.exceeded_limit(move.namespace, move.workload)}
     return [at for at, pod in enumerate(pods) if pod.namespace in namespaces]
 
 

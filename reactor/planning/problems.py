@@ -82,11 +82,11 @@ def _bound_pods(snapshot: Snapshot) -> list[Pod]:
 def _avoided(pods: Iterable[Pod], eligibility: Eligibility) -> dict[str, tuple[str, ...]]:
     """The nodes that did not help the pod's workload lately, by the UID of the pod."""
     effects, snapshot = eligibility.cooldowns.effects, eligibility.snapshot
-    if not effects.failures or not eligibility.restrained:
+    useless = effects.useless(snapshot.at) if eligibility.restrained else {}
+    if not useless:
         return {}
-    named = ((pod.uid, snapshot.cluster.workload_name(pod)) for pod in pods)
-    found = {uid: effects.useless(workload, snapshot.at) for uid, workload in named}
-    return {uid: nodes for uid, nodes in found.items() if nodes}
+    found = ((pod.uid, useless.get(snapshot.cluster.workload_name(pod), ())) for pod in pods)
+    return {uid: nodes for uid, nodes in found if nodes}
 
 
 def _options(settings: Settings, scope: Scope) -> Options:

@@ -36,13 +36,12 @@ def test_a_replacement_that_stays_happy_was_helped() -> None:
 def test_a_replacement_that_is_unhappy_again_was_not_helped_and_its_node_is_avoided() -> None:
     effects, (verdict,) = Effects().after_moves([moved()], WAITS).judge(seen(NOW + 30, failures=20.0))
     assert not verdict.helped
-    assert effects.useless(moved().workload, NOW + 30) == ("n2",)
-    assert effects.useless("shop/other", NOW + 30) == ()
+    assert effects.useless(NOW + 30) == {moved().workload: ("n2",)}
 
 
 def test_what_did_not_help_fades() -> None:
     effects, _ = Effects().after_moves([moved()], WAITS).judge(seen(NOW, failures=20.0))
-    assert effects.useless(moved().workload, NOW + HALF_LIFE * 1.01) == ()
+    assert effects.useless(NOW + HALF_LIFE * 1.01) == {}
     forgotten, _ = effects.judge(seen(NOW + 3 * HALF_LIFE))
     assert forgotten == Effects()
 
