@@ -130,15 +130,15 @@ async def _execute(
         if waiting and not await parts.recorder.store_planned_moves(cycle, executed, snapshot.at):
             return
         with parts.recorder.timed("execute"):
-            await executor.start(_with_bindings(parts, eligibility), executed.append)
+            now = _as_it_is_now(parts, eligibility) if waiting else eligibility
+            await executor.start(now, executed.append)
     finally:
         parts.memory.cooldowns = parts.memory.cooldowns.after_moves(executed, settings)
 
 
-def _with_bindings(parts: CycleParts, eligibility: Eligibility) -> Eligibility:
-    """Pods that were bound since the snapshot have taken room that the moves must not count on."""
-    if parts.state.bindings == eligibility.snapshot.bindings:
-        return eligibility
+def _as_it_is_now(parts: CycleParts, eligibility: Eligibility) -> Eligibility:
+    """A plan may take a minute. Since the snapshot pods were bound, replicas may have failed, and a user may have
+    protected a pod."""
     snapshot = parts.state.freeze(parts.executor.active_moves())
     return Eligibility(snapshot, eligibility.cooldowns, eligibility.settings)
 

@@ -76,8 +76,6 @@ class State:
         self._pending: set[str] = set()
         self.room_changes = 0
         """Grows when a pod that fits nowhere may fit now: with every change of a node and every pod that ends."""
-        self.bindings = 0
-        """Bindings that were decided so far."""
         self.events_authentic = False
         """See `Snapshot`. Set by `EventPolicyCheck`."""
         self.version = 0
@@ -128,7 +126,6 @@ class State:
     def assume_bound(self, pod: Pod, node: str) -> None:
         """From the decision on, so that neither the pod nor the room is planned twice. Until the watch shows the
         binding, or the API server's answer was passed to `confirm_binding` or `release_binding`."""
-        self.bindings += 1
         self._assumed[pod.uid] = _AssumedBinding(node, float("inf"))
 
     def confirm_binding(self, pod: Pod, answer: Binding) -> None:
@@ -176,7 +173,6 @@ class State:
             moves,
             needs,
             self._steering(),
-            self.bindings,
             self.events_authentic,
         )
 
@@ -221,7 +217,8 @@ class State:
             self._config_map_changed(cast("ConfigMap | None", new))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        self.room_changes += 1
+        heartbeat = old is not None and new is not None and _same_but_version(old, new)
+        self.room_changes += not heartbeat
         if new is not None:
             self.usage.observe_node(new.name, new.addresses)
         elif old is not None:
@@ -260,3 +257,7 @@ class State:
     def _happiness(self, pod: Pod, now: float) -> PodHappiness:
         namespace = cast("Namespace | None", self.mirror.records(Kind.NAMESPACES).get(pod.namespace))
         return PodHappiness.of(pod, namespace, self.probes.counts(pod.uid, now), self._settings().happiness)
+
+
+def _same_but_version(old: Node, new: Node) -> bool:
+    return msgspec.structs.replace(old, resource_version=new.resource_version) == new

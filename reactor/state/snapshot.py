@@ -34,8 +34,6 @@ class Snapshot:
     moves: ActiveMoves
     needs: Needs = Needs.METRICS
     steering: SteeringStatus = field(default_factory=SteeringStatus)
-    bindings: int = 0
-    """`State.bindings` when it was taken: a higher number there means that pods were bound since."""
     events_authentic: bool = False
     """A policy of the API server lets only kubelets write Events about probes."""
 

@@ -195,6 +195,31 @@ async def test_room_that_a_binding_takes_while_a_plan_is_made_is_not_used_twice(
     assert [move.outcome for move in outcome.executed if move.ended] == ["n2 has no room for it now"]
 
 
+async def test_a_pod_that_is_protected_while_a_plan_is_made_is_not_moved(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = rig.recorder.store_planned_moves
+
+    async def meanwhile(*arguments: object) -> bool:
+        rig.put(replace(WEB, resource_version="2", annotations={"rematch.io/do-not-move": "true"}))
+        return await store(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rig.recorder, "store_planned_moves", meanwhile)
+    outcome = await rig.run_cycle()
+    assert rig.writer.evicted == []
+    assert [move.state for move in outcome.executed if move.ended] == ["skipped"]
+
+
+async def test_a_heartbeat_of_a_node_is_no_reason_to_place_pods_again() -> None:
+    rig = Rig()
+    rig.sync(make_node("n1", resource_version="1"))
+    before = rig.state.room_changes
+    rig.put(make_node("n1", resource_version="2"))
+    assert rig.state.room_changes == before
+    rig.put(make_node("n1", resource_version="3", unschedulable=True))
+    assert rig.state.room_changes == before + 1
+
+
 async def test_the_room_of_a_binding_that_failed_is_free_again() -> None:
     rig = Rig()
     rig.sync(make_node("n1"), make_pending("web-1", requests=BIG))
