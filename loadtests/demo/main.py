@@ -14,7 +14,7 @@ import click
 
 from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, run_arm, running_arm
 from loadtests.demo.cluster import demo_cluster
-from loadtests.demo.progress import report_progress
+from loadtests.demo.progress import BUSY, busy_machine, report_progress
 from loadtests.demo.scenario import stable_scenario
 from loadtests.tools.ports import free_port
 from loadtests.tools.state_folder import claimed
@@ -82,7 +82,10 @@ async def _headless(options: DemoOptions) -> None:
         click.echo(f"arm {name}: {duration:g} s of load ...", err=True)
         scenario = stable_scenario(options.seed, duration)
         spec = ArmSpec(scenario, mode, options.threshold, options.state, free_port(), options.k6())
-        arms[name] = arm_document(await run_arm(spec, SystemClock()))
+        result = await run_arm(spec, SystemClock())
+        if result.lateness > BUSY:
+            click.echo(f"arm {name}: {busy_machine(result.lateness)}", err=True)
+        arms[name] = arm_document(result)
     click.echo(json.dumps(arms, indent=2) if options.output == "json" else _table(arms))
 
 

@@ -14,12 +14,16 @@ from reactor.web.view import Overview
 
 LOOK_EVERY = 1.0
 SUMMARY_EVERY = 10
+BUSY = 0.5
+"""Seconds late from which the machine, and not the demo's nodes, makes probes and requests fail."""
 
 
 async def report_progress(arm: Arm, out: TextIO) -> None:
     """Until cancelled. A controller that does not answer is reported."""
     shown = 0
     looks = 0
+    late = 0.0
+    now = asyncio.get_running_loop().time
     while True:
         try:
             for decision in reversed(await arm.controller.decisions()):
@@ -28,10 +32,19 @@ async def report_progress(arm: Arm, out: TextIO) -> None:
                     _say(out, _line(decision))
             if looks % SUMMARY_EVERY == 0:
                 _say(out, _summary(await arm.controller.overview(), arm))
+                if late > BUSY:
+                    _say(out, busy_machine(late))
+                late = 0.0
         except (aiohttp.ClientError, TimeoutError) as error:
             _say(out, f"the controller does not answer: {error or type(error).__name__}")
         looks += 1
+        due = now() + LOOK_EVERY
         await asyncio.sleep(LOOK_EVERY)
+        late = max(late, now() - due)
+
+
+def busy_machine(late: float) -> str:
+    return f"this machine is busy: the demo ran {late:.1f} s late, so probes and requests of healthy pods fail, too"
 
 
 def _say(out: TextIO, text: str) -> None:

@@ -132,7 +132,7 @@ class Requests:
         until = None if not request.spec.duration else now + _seconds(request.spec.duration)
         pause = Pause(now, until, request.spec.reason)
         await self.leading.pause(pause)
-        return RequestStatus(RequestState.DONE, f"{pause.describe()}; pods are still bound, nothing is evicted")
+        return RequestStatus(RequestState.DONE, f"{pause.describe()}; pods are still bound, no move starts")
 
     async def _move(self, request: Request) -> RequestStatus:
         """In any mode: somebody with the right to it asks for it. Not in a pause."""
@@ -172,7 +172,7 @@ class Requests:
             wanted[asked.pod] = asked.to
         if not wanted:
             raise InputError("spec.moves: names no pod")
-        eligibility = Eligibility(snapshot, self.parts.memory.cooldowns, settings)
+        eligibility = Eligibility(snapshot, self.parts.memory.cooldowns.without_opinions(), settings)
         problem = rematch_problem(eligibility, decide(eligibility, Trigger.DEMAND))
         plan = requested_plan(problem, wanted, f"request {request.metadata.name}")
         return plan, Rematch(secrets.token_hex(6), plan, problem)

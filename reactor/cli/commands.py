@@ -295,11 +295,11 @@ def _request_options(command: F) -> F:
     )(command)
 
 
-@click.command(short_help="Stop evictions; pods are still bound. The controller does it, by a Request.")
+@click.command(short_help="Stop moves; pods are still bound. The controller does it, by a Request.")
 @click.option("--for", "duration", default="", help="How long, such as 30m or 2h. Default: until `rematch resume`.")
 @_request_options
 def pause(duration: str, reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
-    """Stop evictions: the emergency stop. Pending pods are still bound, and moves in flight are finished or undone.
+    """Stop moves: the emergency stop. Pending pods are still bound, and moves in flight are finished or undone.
 
     The pause survives restarts of the controller. It needs the right to create requests.rematch.io.
     """

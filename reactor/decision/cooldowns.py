@@ -119,6 +119,14 @@ class Cooldowns:
                 backoffs[uid] = Backoff(until, Reason.OBSERVED, text)
         return replace(self, backoffs=backoffs)
 
+    def without_opinions(self) -> Cooldowns:
+        """For a move that somebody asks for by name: what earlier plans of ours thought of the pod does not count, what
+        the API server refused does."""
+        refused = {
+            uid: each for uid, each in self.backoffs.items() if each.reason in (Reason.PDB, Reason.EVICTION_FAILED)
+        }
+        return replace(self, backoffs=refused)
+
     def without_expired(self, cluster: ClusterView, now: float, moving: Collection[str]) -> Cooldowns:
         """Drops backoffs that are over and everything about pods and nodes that are gone. The lineage of pods that
         are `moving` (by UID) is kept for their replacements."""

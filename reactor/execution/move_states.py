@@ -745,8 +745,10 @@ def _moved(move: Move, seen: Seen) -> Move:
         text = f"the old pod is gone, and so is its replacement {move.replacement_key}"
         return ended(move, MoveState.FAILED, seen.now, text)
     where = "as planned" if new.node == move.target else f"but planned for {move.target}: its scheduler chose otherwise"
-    ready = "Ready" if new.ready else "not Ready any more"
-    return ended(move, MoveState.DONE, seen.now, f"{new.key} is {ready} on {new.node}, {where}")
+    text = f"{new.key} is Ready on {new.node}, {where}"
+    if not new.ready:
+        text = f"{new.key} was Ready on {new.node}, {where}, and is not any more"
+    return ended(move, MoveState.DONE, seen.now, text)
 
 
 def _without_replacement(move: Move, seen: Seen) -> Move:

@@ -317,3 +317,13 @@ def test_pods_on_a_node_that_an_autoscaler_removes_are_left_to_it(taint: str) ->
     assert found.veto is Veto.NODE_REMOVED
     assert taint in found.evidence
     assert eligibility.why_not_all(pods) == [found, None]
+
+
+@pytest.mark.parametrize(
+    ("reason", "counts"),
+    [(Reason.NO_BETTER_NODE, False), (Reason.OBSERVED, False), (Reason.PDB, True), (Reason.EVICTION_FAILED, True)],
+)
+def test_what_an_earlier_plan_thought_refuses_no_request(reason: Reason, counts: bool) -> None:
+    cooldowns = Cooldowns(backoffs={"uid-web-1": Backoff(NOW + 60, reason, "keeps it where it is")})
+    found = why_not(make_pod("web-1"), cooldowns=cooldowns.without_opinions())
+    assert (found is not None) == counts
