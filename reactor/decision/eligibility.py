@@ -29,7 +29,7 @@ from reactor.settings.duration import parse_duration
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner import waived_by
 from reactor.settings.selector import parse_selector
-from reactor.settings.windows import Window, closed_until, parse_window
+from reactor.settings.windows import Window, annotated_closed_until, closed_until
 from reactor.state.snapshot import Needs, Snapshot
 
 NOT_MANAGED = "not managed"
@@ -294,7 +294,7 @@ def _outside_window(pod: Pod, context: Eligibility) -> Ineligible | None:
         if text is None:
             continue
         try:
-            opens = closed_until((parse_window(text),), now)
+            opens = annotated_closed_until(text, now)
         except ValueError as error:
             return Ineligible(Reason.WINDOW, f"annotation {WINDOW} of its {name}: {error}")
         if opens is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -65,6 +66,13 @@ def parse_window(text: str) -> Window:
     if not isinstance(duration, float) or duration <= 0:
         raise ValueError(f"{fields[1]!r} is not a duration; write e.g. 4h")
     return Window(schedule, duration, zone)
+
+
+@lru_cache(maxsize=1024)
+def annotated_closed_until(text: str, now: float) -> float | None:
+    """`closed_until` of the window in an annotation. Cached, because all pods of a namespace may share it, and some
+    schedules take milliseconds. Raises ValueError."""
+    return closed_until((parse_window(text),), now)
 
 
 def closed_until(windows: Iterable[Window], now: float) -> float | None:
