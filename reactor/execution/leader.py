@@ -146,17 +146,6 @@ class LeaderElection:
         except ClusterError as error:
             log.info("the lease was not released and ends by itself", error=str(error))
 
-    async def acquire(self) -> None:
-        """Once, for a command. Raises Conflict when somebody else holds it, else the error of the API."""
-        deadline = self._clock.monotonic() + self._timing.duration + self._timing.renew_deadline
-        while not self.leads:
-            await self._try()
-            if self.leads:
-                return
-            if self._clock.monotonic() >= deadline:
-                raise Conflict(self.problem)
-            await self._clock.sleep(self._timing.retry)
-
     async def _pause(self, work: asyncio.Task[None] | None) -> None:
         """Until the next attempt; a leader wakes when its time is up, and the others when they can follow it."""
         ends = self._held_until if work is not None else self._seen_ends

@@ -45,8 +45,6 @@ _EXPECTED = {
 """What a parameter must be, by pydantic's type of error."""
 
 PLACES_PENDING = "stable"
-FOREIGN = frozenset({"function"})
-"""Planners of ours that call a function of the user's."""
 
 
 def make_planner(name: str, parameters: Mapping[str, object]) -> Planner:
@@ -59,7 +57,7 @@ def placing_planner(settings: Settings, make: Callable[[str, Mapping[str, object
     """The planner that places pending pods: that of the settings if it is ours, else the default one. Nobody else's
     code can keep pods from being bound."""
     wanted = settings.planner
-    if wanted.name in FOREIGN or not _planner_class(wanted.name).__module__.startswith("matching."):
+    if wanted.name == FUNCTION or not _planner_class(wanted.name).__module__.startswith("matching."):
         return make(PLACES_PENDING, {})
     return make(wanted.name, wanted.parameters)
 
