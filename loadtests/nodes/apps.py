@@ -50,6 +50,10 @@ class LabApp:
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Of the pods."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
+    grace_seconds: int = 2
+    """From SIGTERM, or the start of the preStop hook, to SIGKILL."""
+    pre_stop_seconds: int = 0
+    """How long a preStop hook holds SIGTERM back; 0: it has none."""
     only_on: str = ""
     """The one node that it may run on."""
 
@@ -72,7 +76,7 @@ def deployment(app: LabApp, namespace: str, scheduler: str = "rematch") -> Json:
 
 
 def _pod(app: LabApp, scheduler: str) -> Json:
-    container = {
+    container: Json = {
         "name": "web",
         "image": APP_IMAGE,
         "imagePullPolicy": "Never",
@@ -84,9 +88,11 @@ def _pod(app: LabApp, scheduler: str) -> Json:
         "readinessProbe": _probe("/readyz", app.probe),
         "securityContext": {"runAsNonRoot": True, "allowPrivilegeEscalation": False},
     }
+    if app.pre_stop_seconds:
+        container["lifecycle"] = {"preStop": {"sleep": {"seconds": app.pre_stop_seconds}}}
     return {
         "schedulerName": scheduler,
-        "terminationGracePeriodSeconds": 2,
+        "terminationGracePeriodSeconds": app.grace_seconds,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "tolerations": [dict(each) for each in app.tolerations],

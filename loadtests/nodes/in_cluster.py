@@ -25,6 +25,9 @@ _READY_SECONDS = 120.0
 _CLONE = Path(__file__).parents[2]
 MANIFESTS = _CLONE / "deploy" / "rematch.yaml"
 RIGHTS = frozenset({"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
+_POLICIES = frozenset(
+    {f"{kind}AdmissionPolicy{rest}" for kind in ("Mutating", "Validating") for rest in ("", "Binding")}
+)
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 COLLECTIONS = {
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -68,6 +71,11 @@ async def create(api: LabApi, documents: Iterable[Json]) -> None:
 async def grant_rights(api: LabApi) -> None:
     """The service account and its rules, for a controller that runs beside the cluster."""
     await create(api, [document for document in manifests() if document["kind"] in RIGHTS])
+
+
+async def install_policies(api: LabApi) -> None:
+    """Those of the manifests: hints for pods of other schedulers, and the limits of the controller's own rights."""
+    await create(api, [document for document in manifests() if document["kind"] in _POLICIES])
 
 
 async def deploy_controller(lab: Lab, node: str, settings: Mapping[str, Any]) -> Path:

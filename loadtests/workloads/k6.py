@@ -97,7 +97,12 @@ def script_input(load: Load) -> Json:
         **_users(load.rate, load.timeout),
     }
     scenarios = {app: {**scenario, "env": {"APP": app}} for app in load.urls}
-    return {"scenarios": scenarios, "urls": dict(load.urls), "timeoutMs": round(load.timeout * 1000)}
+    return {
+        "scenarios": scenarios,
+        "urls": dict(load.urls),
+        "timeoutMs": round(load.timeout * 1000),
+        "keepAlive": load.keep_alive,
+    }
 
 
 def pods_input(plan: LoadPlan, pods: PodSource) -> Json:

@@ -32,6 +32,8 @@ class Load:
     timeout: float
     network: str
     """The range that the run itself made; requests go nowhere else."""
+    keep_alive: bool = False
+    """Whether connections are used again. Without, every request goes where the routes of the moment lead."""
 
     def __post_init__(self) -> None:
         allowed = ipaddress.ip_network(self.network)

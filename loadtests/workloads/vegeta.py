@@ -23,6 +23,8 @@ _ERRORS = (
     ("no route to host", RequestOutcome.REFUSED),
     ("EOF", RequestOutcome.CLOSED),
     ("reset by peer", RequestOutcome.CLOSED),
+    ("server closed idle connection", RequestOutcome.CLOSED),
+    ("broken pipe", RequestOutcome.CLOSED),
 )
 
 
@@ -60,11 +62,12 @@ class Vegeta:
         return parse_results(text, load)
 
     def _command(self, load: Load, targets: Path, results: Path) -> list[str]:
-        """The rate as so many in 1000 s, since Vegeta takes whole numbers; no kept connections: routes change."""
+        """The rate as so many in 1000 s, since Vegeta takes whole numbers."""
         total = round(load.rate * len(load.urls) * 1000)
         return [
             *(str(self.program), "attack", f"-targets={targets}", f"-output={results}", f"-rate={total}/1000s"),
-            *(f"-duration={load.seconds:g}s", f"-timeout={load.timeout:g}s", "-keepalive=false", "-max-body=0"),
+            *(f"-duration={load.seconds:g}s", f"-timeout={load.timeout:g}s", "-max-body=0"),
+            f"-keepalive={str(load.keep_alive).lower()}",
         ]
 
 

@@ -83,6 +83,8 @@ class Pod(Struct, frozen=True, gc=False):
     mirror: bool = False
     group: str = ""
     """The PodGroup it belongs to: its members are scheduled, and make progress, only together."""
+    pre_stop: bool = False
+    """Every container has a preStop hook, so routes have time to leave the pod out before it is asked to end."""
 
     @property
     def key(self) -> str:

@@ -42,7 +42,7 @@ from reactor.execution.move_states import (
     siblings,
 )
 from reactor.execution.steering import MOVE_LABEL, NoSteering, Steering
-from reactor.execution.strategies import may_pin, scaled_object, why_no_surge
+from reactor.execution.strategies import DRAINED_FIRST, may_be_released, may_pin, scaled_object, why_no_surge
 from reactor.settings.model import Settings
 from reactor.state.moves import ANNOUNCING, ActiveMoves, Call, Move, MoveState, dumping
 from reactor.state.snapshot import Snapshot
@@ -217,7 +217,7 @@ class Executor:
         """The result is kept at once: a failure of another call must not lose it."""
         snapshot, settings = eligibility.snapshot, eligibility.settings
         pod = snapshot.cluster.pods[move.pod.uid]
-        first, hindrance = await self._begin(move, pod, snapshot, settings)
+        first, hindrance = await self._begin(move, pod, eligibility)
         if first is None:
             changed(self._update(ended(move, MoveState.SKIPPED, snapshot.at, hindrance)))
             return
@@ -230,17 +230,19 @@ class Executor:
         self._update(first)
         await self._proceed(first, snapshot.cluster, snapshot.at, settings, changed, stopping=False)
 
-    async def _begin(self, move: Move, pod: Pod, snapshot: Snapshot, settings: Settings) -> tuple[Move | None, str]:
+    async def _begin(self, move: Move, pod: Pod, eligibility: Eligibility) -> tuple[Move | None, str]:
         """The move in its first announcing state, or why it cannot start."""
-        view, now = snapshot.cluster, snapshot.at
-        move = replace(move, hinted=self._steers(pod, settings))
+        view, now = eligibility.snapshot.cluster, eligibility.snapshot.at
+        move = replace(move, hinted=self._steers(pod, eligibility.settings))
         scaled = scaled_object(pod, view)
         if not move.strategy.surges or scaled is None:
             return begun(replace(move, strategy=Strategy.EVICT), view, now, None, None), ""
         try:
             owner = await self._writer.surges.read_owner(reference(scaled), pod.namespace)
+            if may_be_released(move, pod, eligibility) and (await self._writer.surges.services_of(pod)).selectors:
+                move = replace(move, strategy=Strategy.RELEASE_SURGE, reasons=(*move.reasons, DRAINED_FIRST))
         except ClusterError as error:
-            return None, f"its owner could not be read: {error}"
+            return None, f"its owner or its Services could not be read: {error}"
         hindrance = why_no_surge(pod, view, owner)
         return (None, hindrance) if hindrance else (begun(move, view, now, scaled, owner), "")
 

@@ -62,8 +62,9 @@ async def test_a_controller_killed_in_mid_run_leaves_nothing_pending(ns: LabName
     everyone = ("hog", "starved", *CALM, *LATE)
     await ns.until(lambda: _all_ready(ns, everyone), "nobody is left Pending", 200)
     assert await ns.node_of("starved") != "node2"
-    moves = _rows(store, "moves")
-    assert "abandoned" in {row["outcome"] for row in moves}, [dict(row) for row in moves]
+    await ns.until(lambda: _all_ended(store), "the new controller carries the move to its end")
+    moves = [row for row in _rows(store, "moves") if "/starved-" in row["pod_key"]]
+    assert [row["outcome"] for row in moves] == ["done"], [dict(row) for row in moves]
     placed = {row["pod_key"] for row in _rows(store, "decisions") if row["kind"] == "place"}
     assert all(any(f"/{name}-" in key for key in placed) for name in (*CALM, *LATE)), "from before and after the kill"
 
@@ -112,6 +113,10 @@ async def _is_leaving(ns: LabNamespace, node: str) -> bool:
 
 async def _all_ready(ns: LabNamespace, names: tuple[str, ...]) -> bool:
     return all([await ns.is_ready(name) for name in names])
+
+
+async def _all_ended(store: Path) -> bool:
+    return all(row["ended"] is not None for row in _rows(store, "moves"))
 
 
 def _rows(store: Path, table: str) -> list[sqlite3.Row]:

@@ -9,7 +9,7 @@ let lookedUp = 0;
 
 export const options = {
   scenarios: load.scenarios,
-  noConnectionReuse: true,
+  noConnectionReuse: !load.keepAlive,
   discardResponseBodies: true,
   systemTags: [],
 };

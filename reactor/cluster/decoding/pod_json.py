@@ -25,12 +25,17 @@ class WireRestartRule(Struct, gc=False):
     action: str | None = None
 
 
+class WireLifecycle(Struct, rename="camel", gc=False):
+    pre_stop: Raw = Raw(b"")
+
+
 class WireContainer(Struct, rename="camel", gc=False):
     name: str
     resources: Raw = Raw(b"")
     liveness_probe: Raw = Raw(b"")
     readiness_probe: Raw = Raw(b"")
     ports: list[WirePort] | None = None
+    lifecycle: WireLifecycle | None = None
     restart_policy: str | None = None
     restart_policy_rules: list[WireRestartRule] | None = None
 

@@ -117,6 +117,7 @@ class PodDecoder:
             ready_since=seconds(ready.last_transition_time) if ready is not None and is_ready else None,
             mirror=MIRROR in annotations,
             group=_group(spec, labels, annotations),
+            pre_stop=all(each.lifecycle is not None and is_given(each.lifecycle.pre_stop) for each in spec.containers),
         )
 
     def _containers(self, spec: WirePodSpec, status: WirePodStatus) -> Iterator[Container]:

@@ -29,8 +29,9 @@ class ClientNetwork:
 
 
 @asynccontextmanager
-async def client_network(lab: Lab, kube_proxy: Path) -> AsyncIterator[ClientNetwork]:
-    """Ends with the block: a namespace goes with its last process, and its cable with it."""
+async def client_network(lab: Lab, kube_proxy: Path, proxy_delay: str = "0s") -> AsyncIterator[ClientNetwork]:
+    """Ends with the block: a namespace goes with its last process, and its cable with it. `proxy_delay` is the least
+    time between two updates of kube-proxy's rules, 1 s by default in clusters."""
     folder = lab.folder / "client"
     folder.mkdir()
     holder = ComponentProcess("the client network", ["unshare", "--net", "sleep", "infinity"], folder / "client.log")
@@ -41,7 +42,7 @@ async def client_network(lab: Lab, kube_proxy: Path) -> AsyncIterator[ClientNetw
         await _until_own_network(identity.pid)
         await connect(lab.addresses, len(lab.nodes) + 1, identity.pid, len(lab.nodes))
         network = ClientNetwork(identity.pid)
-        command = [*network.prefix, str(kube_proxy), f"--config={_proxy_config(lab, folder)}"]
+        command = [*network.prefix, str(kube_proxy), f"--config={_proxy_config(lab, folder, proxy_delay)}"]
         proxy = ComponentProcess("kube-proxy", command, folder / "kube-proxy.log")
         proxy.start()
         try:
@@ -66,7 +67,7 @@ def _network_of(process: int | str) -> str:
     return str(Path(f"/proc/{process}/ns/net").readlink())
 
 
-def _proxy_config(lab: Lab, folder: Path) -> Path:
+def _proxy_config(lab: Lab, folder: Path, delay: str) -> Path:
     config = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -77,7 +78,7 @@ def _proxy_config(lab: Lab, folder: Path) -> Path:
         "healthzBindAddress": "127.0.0.1:10256",
         "metricsBindAddress": "127.0.0.1:10249",
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
-        "iptables": {"syncPeriod": "10s", "minSyncPeriod": "0s"},
+        "iptables": {"syncPeriod": "10s", "minSyncPeriod": delay},
     }
     path = folder / "kube-proxy.yaml"
     path.write_text(yaml.safe_dump(config))

@@ -1,0 +1,82 @@
+"""The report: a table, CSV and JSON of it, and a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from loadtests.zero_loss.results import Row, as_csv, as_json
+from loadtests.zero_loss.run import Measured
+
+_HEAD = (
+    *("moved by", "app", "replicas", "moves"),
+    *("refused", "reset", "no endpoint", "timeout", "lost/move", "longest gap ms", "landed"),
+)
+
+
+def write_report(measured: Sequence[Measured], moves: int, rate: float, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [each for one in measured for each in one.rows]
+    problems = [text for one in measured for text in one.problems]
+    (folder / "zero-loss.csv").write_text(as_csv(rows))
+    (folder / "zero-loss.json").write_bytes(as_json(rows))
+    notes = [
+        f"{moves} moves of each pod, {rate:g} requests per second to each app from each of four load tools",
+        *problems,
+    ]
+    (folder / "zero-loss.txt").write_text("\n".join([text_table(rows), "", *notes, ""]))
+    (folder / "table.md").write_text(markdown_table(rows))
+    plot(rows, folder / "zero-loss.svg")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    landed = f"{row.as_planned} planned, {row.elsewhere} elsewhere, {row.back} back"
+    per_move = f"{row.lost / max(1, row.moves):.2f}"
+    way = row.way if row.way == row.strategies.rsplit(" ", 1)[0] else f"{row.way} ({row.strategies})"
+    return (
+        *(way, f"{row.app}: {row.ending}", str(row.replicas), str(row.moves)),
+        *(str(row.refused), str(row.reset), str(row.no_endpoint), str(row.timeout), per_move),
+        *(f"{row.longest_gap_ms:.0f}", landed),
+    )
+
+
+def text_table(rows: Sequence[Row]) -> str:
+    lines = [_HEAD, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEAD))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    lines = [_HEAD, tuple("---" for _ in _HEAD), *(_cells(row) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Requests lost per move, and the longest gap; matplotlib is needed for this only."""
+    from matplotlib.figure import Figure
+
+    from loadtests.benchmarks.plots import save
+
+    ways = list(dict.fromkeys(row.way for row in rows))
+    apps = list(dict.fromkeys(row.app for row in rows))
+    by_key = {(row.way, row.app): row for row in rows}
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    width = 0.8 / len(ways)
+    for number, way in enumerate(ways):
+        found = [(place, by_key[way, app]) for place, app in enumerate(apps) if (way, app) in by_key]
+        places = [place + number * width for place, _ in found]
+        for axes, heights in (
+            (left, [row.lost / max(1, row.moves) for _, row in found]),
+            (right, [row.longest_gap_ms for _, row in found]),
+        ):
+            bars = axes.bar(places, heights, width, label=way)
+            axes.bar_label(
+                bars, [f"{height:.0f}" if height >= 1 else f"{height:.2g}" for height in heights], fontsize=6
+            )
+    for axes, title in ((left, "requests lost per move"), (right, "longest time without a success, ms")):
+        axes.set_title(title)
+        axes.set_xticks([place + 0.4 - width / 2 for place in range(len(apps))], apps)
+        axes.grid(alpha=0.3, axis="y")
+    left.legend(frameon=False)
+    save(figure, path)
