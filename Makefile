@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
-.PHONY: help setup run demo test test-browser test-cluster test-nodes check format test-searches bench bench-against same-plans oracle chaos soak bench-cluster bench-nodes manifests lock clean
+.PHONY: help setup run demo test test-browser test-cluster test-nodes check format test-searches bench bench-against same-plans oracle chaos soak zero-loss bench-cluster bench-nodes manifests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -91,6 +91,12 @@ bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes
 	@test "$$(id -u)" = 0 || { echo "bench-nodes needs root for real nodes; without: $(BIN)/rematch lab experiment stable --no-real"; exit 1; }
 	$(BIN)/rematch lab tools nodes
 	$(BIN)/rematch lab experiment stable --copy-to docs/experiment-stable
+
+zero-loss: $(READY) ## requests lost while pods are moved, k6 and Vegeta on real nodes: make zero-loss [MOVES=20] (half an hour; root)
+	@test "$$(id -u)" = 0 || { echo "zero-loss needs root for real nodes: run it with sudo"; exit 1; }
+	$(BIN)/rematch lab tools nodes
+	$(BIN)/rematch lab tools load
+	$(BIN)/rematch lab zero-loss $(if $(MOVES),--moves $(MOVES)) --copy-to docs/zero-loss
 
 bench-cluster: $(READY) ## scale and descheduler side by side on a real control plane with KWOK's nodes (about half an hour; no root)
 	$(BIN)/rematch lab tools cluster

@@ -15,6 +15,7 @@ from loadtests.zero_loss.results import Landed
 from reactor.clock import Clock
 from reactor.cluster.connection import DEFAULT_NAMESPACE
 from reactor.cluster.requests import Action, Request, RequestedMove, RequestSpec
+from reactor.decision.wait_reasons import Reason
 from reactor.errors import ClusterError
 
 Json = dict[str, Any]
@@ -22,6 +23,8 @@ _REQUESTS = f"/apis/rematch.io/v1alpha1/namespaces/{DEFAULT_NAMESPACE}/requests"
 _MOVES = f"/apis/rematch.io/v1alpha1/namespaces/{DEFAULT_NAMESPACE}/moves"
 _POLL = 0.2
 _DEADLINE = 180.0
+_UNMEASURED = Reason.NO_FRESH_METRICS.value
+"""New pods wait until they are measured."""
 
 
 @dataclass(slots=True)
@@ -36,8 +39,9 @@ class Mover:
     problems: list[str] = field(default_factory=list)
     """Moves that were refused or failed, in words."""
 
-    async def round(self) -> None:
-        """Every pod once. Ends when the old pods are gone and all others Ready."""
+    async def round(self) -> bool:
+        """Every pod once; whether any was moved. Ends when the old pods are gone and all others Ready."""
+        known = len(self.landed)
         before = {moved.app.name: await self.pods(moved.app.name) for moved in self.apps}
         if self.way is Way.PLAIN:
             async with asyncio.TaskGroup() as tasks:
@@ -46,6 +50,7 @@ class Mover:
         else:
             await self._request(before)
         await self.until_complete()
+        return len(self.landed) > known
 
     async def until_complete(self) -> None:
         """As many pods as wanted, all Ready, none on its way out."""
@@ -99,7 +104,8 @@ class Mover:
         for result in request.status.moves:
             app, pod = self._find(result.pod, before)
             if result.state != "done" or not new[app]:
-                self.problems.append(f"{result.pod}: {result.state} {result.message}")
+                if _UNMEASURED not in result.message:
+                    self.problems.append(f"{result.pod}: {result.state} {result.message}")
                 continue
             node = _taken(new[app], result.to)
             first, last = spans.get(result.pod, (0.0, 0.0))

@@ -162,6 +162,16 @@ async def test_it_scales_by_one(lab: Lab) -> None:
     assert not await lab.refused("tenant", "PATCH", f"{SCALE}/scale", {"spec": {"replicas": 9}})
 
 
+async def test_it_may_scale_its_own_canary(lab: Lab) -> None:
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    for name in ("rematch-canary-1", "web"):
+        body = {**_deployment(), "kind": "ReplicaSet"}
+        await lab.admin.create(sets, {**body, "metadata": {"name": name}})
+    scaled = {"spec": {"replicas": 0}}
+    assert not await lab.refused("ours", "PATCH", f"{sets}/rematch-canary-1", scaled)
+    assert "does not change replicasets" in await lab.refused("ours", "PATCH", f"{sets}/web", scaled)
+
+
 def _all_rights(name: str, group: str) -> Json:
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}

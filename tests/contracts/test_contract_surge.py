@@ -100,8 +100,10 @@ class Lab:
                 patch = {"status": {**status, "conditions": [condition]}}
                 await self.api.patch(f"{path}/status", patch, STRATEGIC)
 
-    async def deploy(self, replicas: int, **spec: Any) -> None:
-        containers = [{"name": "c", "image": "lab/none:1"}]
+    async def deploy(self, replicas: int, *, pre_stop: bool = True, **spec: Any) -> None:
+        """With a preStop hook a scale surge stays one, as a Service selects the pods."""
+        lifecycle = {"lifecycle": {"preStop": {"exec": {"command": ["true"]}}}} if pre_stop else {}
+        containers = [{"name": "c", "image": "lab/none:1", **lifecycle}]
         template = {
             "metadata": {"labels": {"app": "web"}},
             "spec": {"containers": containers, "schedulerName": "nobody", "terminationGracePeriodSeconds": 1},
@@ -252,6 +254,18 @@ async def test_a_users_own_scale_in_mid_move_wins(lab: Lab) -> None:
 
     assert (failed.state, "scaled it to 5" in failed.outcome) == (MoveState.FAILED, True)
     await lab.is_clean(5)
+
+
+async def test_a_served_pod_without_hook_is_released_where_it_was_to_be_scaled_away(lab: Lab) -> None:
+    await lab.deploy(1, pre_stop=False)
+    await lab.begin(Strategy.SCALE_SURGE)
+    assert await lab.replicas() == 1
+    moved = await lab.finish()
+
+    assert (moved.state, moved.strategy) == (MoveState.DONE, Strategy.RELEASE_SURGE)
+    assert "no preStop hook" in moved.reasons[-1]
+    assert lab.least_ready == 1
+    await lab.is_clean(1)
 
 
 @pytest.mark.parametrize("strategy", SURGES)

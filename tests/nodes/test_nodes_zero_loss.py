@@ -1,0 +1,57 @@
+"""No request is lost to moves on real nodes, and a starved pair behind a disruption budget is cured."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadtests.nodes import Lab
+from loadtests.nodes.apps import LabApp, ProbeTimes
+from loadtests.nodes.in_cluster import install_policies
+from loadtests.zero_loss.design import APPS, Way
+from loadtests.zero_loss.run import Bench, measure
+from tests.nodes.namespace import LabNamespace, hog
+
+pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(400)]
+
+DEFAULT_PROBES = ProbeTimes(period=10, timeout=1, failures=3)
+CURED_SECONDS = 200.0
+
+
+async def test_no_request_is_lost_to_the_chosen_surges(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """`rematch lab zero-loss` is the long form. Pods of kube-scheduler, moved by requests, each once."""
+    folder = tmp_path_factory.mktemp("zero-loss")
+    async with Bench.open(lab, ("node1", "node2", "node3"), APPS, folder) as bench:
+        measured = await measure(bench, Way.CHOSEN, 1, 5.0, print)
+    assert measured.problems == []
+    assert {row.app: row.lost for row in measured.rows} == {moved.app.name: 0 for moved in APPS}
+    assert {row.app: row.moves for row in measured.rows} == {moved.app.name: moved.app.replicas for moved in APPS}
+    strategies = {row.app: row.strategies for row in measured.rows}
+    assert strategies["hook-1"] == "scaleSurge 1"
+    assert strategies["exits-2"] == "releaseSurge 2"
+
+
+async def test_a_starved_pair_behind_a_budget_that_allows_nothing_is_surged(ns: LabNamespace) -> None:
+    """Both replicas fail on one node, so the budget is spent and every eviction would be refused."""
+    await install_policies(ns.lab.api)
+    await ns.deploy(hog("150m"), "node2")
+    starved = LabApp(
+        "pair", cpu="5m", environment={"PROBE_ITERATIONS": "10000000"}, probe=DEFAULT_PROBES, replicas=2
+    )  # fmt: skip
+    await ns.deploy(starved, "node2", "node2")
+    budget = {"metadata": {"name": "pair"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "pair"}}}}
+    await ns.lab.api.create(f"/apis/policy/v1/namespaces/{ns.name}/poddisruptionbudgets", budget)
+    async with ns.controller():
+        await ns.control("hog", f"burn?threads=4&seconds={CURED_SECONDS:g}")
+        await ns.until(lambda: _allows_nothing(ns), "the budget is spent", CURED_SECONDS)
+        await ns.until(lambda: _is_cured(ns), "the pair is Ready, away from the hog", CURED_SECONDS)
+
+
+async def _allows_nothing(ns: LabNamespace) -> bool:
+    budget = await ns.lab.api.get(f"/apis/policy/v1/namespaces/{ns.name}/poddisruptionbudgets/pair")
+    return bool(budget["status"].get("disruptionsAllowed", 1) == 0)
+
+
+async def _is_cured(ns: LabNamespace) -> bool:
+    pods = await ns.pods("pair")
+    nodes = [pod["spec"].get("nodeName", "node2") for pod in pods]
+    return len(pods) == 2 and "node2" not in nodes and await ns.is_ready("pair")
