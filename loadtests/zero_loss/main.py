@@ -48,7 +48,7 @@ def _write(measured: Sequence[Measured], options: ZeroLossOptions) -> None:
     """After every way, so that an interrupted run leaves what it has measured."""
     for folder in (options.state, options.copy_to):
         if folder is not None:
-            write_report(measured, options.moves, options.rate, folder)
+            write_report(measured, options.rate, folder)
 
 
 def _tell(line: str) -> None:

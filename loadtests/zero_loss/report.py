@@ -5,28 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from loadtests.zero_loss.design import Way
 from loadtests.zero_loss.results import Row, as_csv, as_json
 from loadtests.zero_loss.run import Measured
 
+_JSON = "zero-loss.json"
+_ORDER = [way.value for way in Way]
 _HEAD = (
     *("moved by", "app", "replicas", "moves"),
     *("refused", "reset", "no endpoint", "timeout", "lost/move", "longest gap ms", "landed"),
 )
 
 
-def write_report(measured: Sequence[Measured], moves: int, rate: float, folder: Path) -> None:
+def write_report(measured: Sequence[Measured], rate: float, folder: Path) -> None:
+    """Ways that were measured by an earlier run only are kept."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [each for one in measured for each in one.rows]
+    new = [each for one in measured for each in one.rows]
+    kept = [each for each in _earlier(folder / _JSON) if each.way not in {row.way for row in new}]
+    rows = sorted([*new, *kept], key=lambda each: _ORDER.index(each.way))
     problems = [text for one in measured for text in one.problems]
     (folder / "zero-loss.csv").write_text(as_csv(rows))
-    (folder / "zero-loss.json").write_bytes(as_json(rows))
-    notes = [
-        f"{moves} moves of each pod, {rate:g} requests per second to each app from each of four load tools",
-        *problems,
-    ]
+    (folder / _JSON).write_bytes(as_json(rows))
+    notes = [f"{rate:g} requests per second to each app from each of four load tools", *problems]
     (folder / "zero-loss.txt").write_text("\n".join([text_table(rows), "", *notes, ""]))
     (folder / "table.md").write_text(markdown_table(rows))
     plot(rows, folder / "zero-loss.svg")
+
+
+def _earlier(path: Path) -> list[Row]:
+    return msgspec.json.decode(path.read_bytes(), type=list[Row]) if path.exists() else []
 
 
 def _cells(row: Row) -> tuple[str, ...]:
