@@ -81,6 +81,14 @@ def test_ready_needs_the_condition_and_no_deletion() -> None:
     assert deleting.deleting == START + 30
 
 
+def test_a_hook_before_the_end_counts_where_every_container_has_one() -> None:
+    hook = container("a", lifecycle={"preStop": {"sleep": {"seconds": 5}}})
+    started = container("b", lifecycle={"postStart": {"exec": {"command": ["true"]}}, "preStop": None})
+    assert decode(spec={"containers": [hook]}).pre_stop
+    assert not decode(spec={"containers": [hook, container("b")]}).pre_stop
+    assert not decode(spec={"containers": [hook, started]}).pre_stop
+
+
 def test_containers_and_sidecars_with_their_probes_and_restarts() -> None:
     running = {"running": {"startedAt": "2026-11-16T00:49:39Z"}}
     pod = decode(
