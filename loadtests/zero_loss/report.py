@@ -31,7 +31,7 @@ def write_report(measured: Sequence[Measured], rate: float, folder: Path) -> Non
     notes = [f"{rate:g} requests per second to each app from each of four load tools", *problems]
     (folder / "zero-loss.txt").write_text("\n".join([text_table(rows), "", *notes, ""]))
     (folder / "table.md").write_text(markdown_table(rows))
-    plot(rows, folder / "zero-loss.svg")
+    _plot(rows, folder / "zero-loss.svg")
 
 
 def _earlier(path: Path) -> list[Row]:
@@ -60,32 +60,11 @@ def markdown_table(rows: Sequence[Row]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Requests lost per move, and the longest gap; matplotlib is needed for this only."""
-    from matplotlib.figure import Figure
-
-    from loadtests.benchmarks.plots import save
-
-    ways = list(dict.fromkeys(row.way for row in rows))
-    apps = list(dict.fromkeys(row.app for row in rows))
-    by_key = {(row.way, row.app): row for row in rows}
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    width = 0.8 / len(ways)
-    for number, way in enumerate(ways):
-        found = [(place, by_key[way, app]) for place, app in enumerate(apps) if (way, app) in by_key]
-        places = [place + number * width for place, _ in found]
-        for axes, heights in (
-            (left, [row.lost / max(1, row.moves) for _, row in found]),
-            (right, [row.longest_gap_ms for _, row in found]),
-        ):
-            bars = axes.bar(places, heights, width, label=way)
-            axes.bar_label(
-                bars, [f"{height:.0f}" if height >= 1 else f"{height:.2g}" for height in heights], fontsize=6
-            )
-    for axes, title in ((left, "requests lost per move"), (right, "longest time without a success, ms")):
-        axes.set_title(title)
-        axes.set_xticks([place + 0.4 - width / 2 for place in range(len(apps))], apps)
-        axes.grid(alpha=0.3, axis="y")
-    left.legend(frameon=False)
-    save(figure, path)
+def _plot(rows: Sequence[Row], path: Path) -> None:
+    """Where matplotlib is: it comes with a clone, not with the lab."""
+    try:
+        from loadtests.benchmarks.plots import plot_zero_loss
+    except ImportError:
+        return
+    figures = {(row.way, row.app): (row.lost / max(1, row.moves), row.longest_gap_ms) for row in rows}
+    plot_zero_loss(figures, path)
