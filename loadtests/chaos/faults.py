@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from loadtests.chaos.requests import MOVING, WRITES, Step
+from loadtests.chaos.write_kinds import WriteKind
 
 
 class FaultKind(StrEnum):
@@ -103,14 +104,14 @@ WEIGHTS: dict[FaultKind, float] = {
     FaultKind.HANGING_ANSWER: 2,
     FaultKind.SLOW: 4,
     FaultKind.CUT_WATCH: 5,
-    FaultKind.KILL_BEFORE: 1.2,
-    FaultKind.KILL_PASSED: 1.8,
-    FaultKind.KILL_ANSWERED: 1.2,
-    FaultKind.PAUSE: 1,
-    FaultKind.PARTITION: 1,
+    FaultKind.KILL_BEFORE: 1.6,
+    FaultKind.KILL_PASSED: 1.6,
+    FaultKind.KILL_ANSWERED: 1.6,
+    FaultKind.PAUSE: 0.8,
+    FaultKind.PARTITION: 0.8,
     FaultKind.STORE_FULL: 1,
-    FaultKind.API_RESTART: 0.5,
-    FaultKind.ETCD_RESTART: 0.5,
+    FaultKind.API_RESTART: 0.7,
+    FaultKind.ETCD_RESTART: 0.7,
     FaultKind.NODE_DOWN: 1.5,
     FaultKind.NODE_DELETED: 0.7,
     FaultKind.POD_DELETED: 4,
@@ -140,6 +141,8 @@ class Fault:
     seed: int
     steps: frozenset[Step] = frozenset()
     """Of faults at requests: any of these. After a while those of `INSTEAD` will do, too."""
+    write: WriteKind | None = None
+    """Of a kill: at this write and no other. It waits for it to the end of the round."""
 
 
 PATIENCE = 3.0
@@ -150,15 +153,32 @@ _OFTEN = {Step.LEASE: 1, Step.STATE: 1, Step.BIND: 2, Step.HINT: 2, Step.POD_DEL
 """How often a step is drawn; the others three times."""
 
 
-def draw_faults(seed: int, count: int, seconds: float, only: Collection[FaultKind] = ()) -> tuple[Fault, ...]:
+_AIMS = tuple((write, kill) for kill in sorted(KILLS) for write in WriteKind)
+_KILLS_UNTIL = 0.8
+"""Share of the round within which kills are armed: some steps come by only now and then."""
+
+
+def draw_faults(seed: int, number: int, seconds: float, only: Collection[FaultKind] = ()) -> tuple[Fault, ...]:
     """The faults of one round in the order of their times; the same for the same arguments."""
     choice = random.Random(seed)
     kinds = [kind for kind in FaultKind if not only or kind in only]
-    drawn = choice.choices(kinds, [WEIGHTS[kind] for kind in kinds], k=count)
-    times = sorted(choice.uniform(0, seconds) for _ in drawn)
-    return tuple(
-        Fault(kind, at, choice.getrandbits(32), _steps(kind, choice)) for kind, at in zip(drawn, times, strict=True)
-    )
+    kills = [kind for kind in kinds if kind in KILLS]
+    others = [kind for kind in kinds if kind not in KILLS]
+    share = sum(map(WEIGHTS.__getitem__, kills)) / sum(map(WEIGHTS.__getitem__, kinds))
+    aims = _aims(seed, round(number * share), kills)
+    faults = [
+        Fault(kind, choice.uniform(0, seconds * _KILLS_UNTIL), choice.getrandbits(32), write=write)
+        for write, kind in aims
+    ]
+    drawn = choice.choices(others, [WEIGHTS[kind] for kind in others], k=number - len(faults)) if others else []
+    faults += [Fault(kind, choice.uniform(0, seconds), choice.getrandbits(32), _steps(kind, choice)) for kind in drawn]
+    return tuple(sorted(faults, key=lambda fault: fault.at))
+
+
+def _aims(seed: int, number: int, kills: Collection[FaultKind]) -> list[tuple[WriteKind, FaultKind]]:
+    """Goes on where the round of the seed before has ended, so that every step is hit equally often."""
+    possible = [aim for aim in _AIMS if aim[1] in kills]
+    return [possible[place % len(possible)] for place in range(seed * number, (seed + 1) * number)]
 
 
 def _steps(kind: FaultKind, choice: random.Random) -> frozenset[Step]:

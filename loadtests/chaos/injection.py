@@ -16,6 +16,7 @@ from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import HOME, Step
 from loadtests.chaos.workloads import NAMESPACE, PDBS, WORKLOADS, Owner, Workload, pdb
 from loadtests.chaos.world import World
+from loadtests.chaos.write_kinds import WriteKind
 from loadtests.controlplane import Component
 from reactor.errors import Conflict, NotFound
 
@@ -41,6 +42,7 @@ class Injected:
     target: str
     step: Step | None = None
     """Of a fault at a request."""
+    write: WriteKind | None = None
 
 
 class Injector:
@@ -79,7 +81,9 @@ class Injector:
                 while self._world.armed.waiting:
                     await self._world.clock.sleep(0.1)
         self._world.armed.disarm()
-        self.injected += [Injected(hit.fault, hit.at, hit.at, hit.request, hit.step) for hit in self._world.armed.hits]
+        self.injected += [
+            Injected(hit.fault, hit.at, hit.at, hit.request, hit.step, hit.write) for hit in self._world.armed.hits
+        ]
         self._world.armed.hits.clear()
 
     async def _at_its_time(self, fault: Fault) -> None:

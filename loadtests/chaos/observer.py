@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from loadtests.chaos.history import PodHistory
@@ -13,6 +13,8 @@ from loadtests.workloads.api import Changed, LabApi, Listed
 from reactor.clock import Clock
 
 Json = dict[str, Any]
+_MOST, _MOST_HUNGRY = 1.2, 3.0
+"""Cores that a pod uses at most."""
 
 
 class PodObserver:
@@ -61,11 +63,19 @@ class PodObserver:
 
 class DriftingUsage:
     """Implements the lab's MetricsProvider: what pods use changes at random every few seconds, so that other
-    placements are better all the time; constant while `calm`."""
+    placements are better all the time; constant while `calm`. Pods of `hungry` workloads use more than the others."""
 
-    def __init__(self, observer: PodObserver, nodes: Mapping[str, float], clock: Clock, epoch: float = 3.0) -> None:
+    def __init__(
+        self,
+        observer: PodObserver,
+        nodes: Mapping[str, float],
+        clock: Clock,
+        epoch: float = 3.0,
+        hungry: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
         self.calm = False
         self._observer, self._nodes, self._clock, self._epoch = observer, nodes, clock, epoch
+        self._hungry = hungry
 
     def node_usage(self) -> Iterable[NodeMetrics]:
         now = self._clock.now()
@@ -85,10 +95,12 @@ class DriftingUsage:
     def _running(self) -> list[tuple[Json, float]]:
         epoch = 0 if self.calm else int(self._clock.now() / self._epoch)
         placed = [pod for pod in self._observer.pods.values() if pod["spec"].get("nodeName")]
-        return [(pod, self._cores(pod["metadata"]["uid"], epoch)) for pod in placed]
+        hungry = self._hungry()
+        return [(pod, self._cores(pod["metadata"], epoch, hungry)) for pod in placed]
 
-    def _cores(self, uid: str, epoch: int) -> float:
+    def _cores(self, meta: Json, epoch: int, hungry: frozenset[str]) -> float:
         """By a checksum: `hash` differs from process to process."""
         if self.calm:
             return 0.2
-        return 0.05 + zlib.crc32(f"{uid}/{epoch}".encode()) % 1000 / 1000 * 1.2
+        most = _MOST_HUNGRY if meta.get("labels", {}).get("app") in hungry else _MOST
+        return 0.05 + zlib.crc32(f"{meta['uid']}/{epoch}".encode()) % 1000 / 1000 * most

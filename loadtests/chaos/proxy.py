@@ -20,6 +20,7 @@ from aiohttp import web
 
 from loadtests.chaos.faults import AT_REQUESTS, IN_WATCHES, INSTEAD, KILLS, REFUSALS, Fault, FaultKind
 from loadtests.chaos.requests import WRITES, Step, step_of
+from loadtests.chaos.write_kinds import WriteKind
 from reactor.clock import Clock
 
 LATE_SECONDS = 6.0
@@ -45,6 +46,7 @@ class Hit:
     step: Step
     request: str
     at: float
+    write: WriteKind | None = None
 
 
 @dataclass(slots=True)
@@ -64,7 +66,9 @@ class _Armed:
     fault: Fault
     since: float
 
-    def matches(self, step: Step, now: float) -> bool:
+    def matches(self, step: Step, write: WriteKind | None, now: float) -> bool:
+        if self.fault.write is not None:
+            return write is self.fault.write
         waited = now - self.since
         if step in self.fault.steps or not self.fault.steps & WRITES:
             return step in self.fault.steps
@@ -90,13 +94,20 @@ class ArmedFaults:
         """What did not happen so far never will."""
         self._armed.clear()
 
-    def take(self, step: Step, request: str, kinds: Collection[FaultKind]) -> Fault | None:
+    @property
+    def awaited(self) -> frozenset[WriteKind]:
+        """Writes that kills wait for."""
+        return frozenset(armed.fault.write for armed in self._armed if armed.fault.write is not None)
+
+    def take(
+        self, step: Step, request: str, kinds: Collection[FaultKind], write: WriteKind | None = None
+    ) -> Fault | None:
         """The first armed fault of these kinds for this step; from now on it has happened."""
         now = self._clock.monotonic()
         for armed in self._armed:
-            if armed.fault.kind in kinds and armed.matches(step, now):
+            if armed.fault.kind in kinds and armed.matches(step, write, now):
                 self._armed.remove(armed)
-                self.hits.append(Hit(armed.fault, step, request, self._clock.now()))
+                self.hits.append(Hit(armed.fault, step, request, self._clock.now(), write))
                 return armed.fault
         return None
 
@@ -106,6 +117,7 @@ class FaultProxy:
         self.traffic = Traffic()
         self.kill: Callable[[], None] = lambda: None
         """kill -9 of the controller behind this proxy."""
+        self.write_kind: Callable[[Step, str, bytes], WriteKind | None] = lambda _step, _path, _body: None
         self.last_write = float("-inf")
         """When the controller last wrote: the one with the latest is the leader."""
         self._clock = clock
@@ -157,7 +169,8 @@ class FaultProxy:
             self.last_write = self._clock.now()
         await self._connected.wait()
         request_line = f"{request.method} {request.path}"
-        fault = self._faults.take(step, request_line, AT_REQUESTS - IN_WATCHES if watch else AT_REQUESTS)
+        write = self.write_kind(step, request.path, body)
+        fault = self._faults.take(step, request_line, AT_REQUESTS - IN_WATCHES if watch else AT_REQUESTS, write)
         try:
             if fault is not None:
                 return await self._spoil(fault, request, step, body)

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from loadtests.chaos.faults import KILLS, MEANING, FaultKind
+from loadtests.chaos.forgotten import KNOWN_LIMIT
 from loadtests.chaos.invariants import INVARIANTS
-from loadtests.chaos.requests import WRITES, Step
+from loadtests.chaos.requests import Step
 from loadtests.chaos.rounds import RoundResult
 from loadtests.chaos.settling import LEFTOVERS
+from loadtests.chaos.write_kinds import WriteKind
 
 _INTRODUCTION = """\
 # Chaos
@@ -70,7 +72,13 @@ def _summary(results: Sequence[RoundResult]) -> Iterator[str]:
         f" {moves} moves, {takeovers} changes of the leader."
         f" Settled after {settled[len(settled) // 2]:.0f} s (median), {settled[-1]:.0f} s at most."
     )
-    yield f"\nRounds with violations: {', '.join(map(str, failed)) or 'none'}.\n"
+    yield f"\nRounds with violations (by seed): {', '.join(map(str, failed)) or 'none'}.\n"
+    forgiven = [(result.plan.seed, each) for result in results for each in result.forgiven]
+    yield f"Known limit: {KNOWN_LIMIT}. What such moves left is no violation; it happened {len(forgiven)} times.\n"
+    for seed, each in forgiven:
+        yield f"- seed {seed}: {each.invariant}: {each.text}"
+    if forgiven:
+        yield ""
 
 
 def _faults(results: Sequence[RoundResult]) -> Iterator[str]:
@@ -83,13 +91,19 @@ def _faults(results: Sequence[RoundResult]) -> Iterator[str]:
 
 def _kills(results: Sequence[RoundResult]) -> Iterator[str]:
     """Every step, also those that no kill has hit."""
-    log = [each for result in results for each in result.log]
-    hit = Counter((each.step, each.fault.kind) for each in log if each.fault.kind in KILLS)
-    kinds = sorted(KILLS)
-    yield f"Kills by the step at which they happened:\n\n| step | {' | '.join(kinds)} |\n|---|{'---|' * len(kinds)}"
-    for step in sorted(WRITES):
-        yield f"| {step.value} | {' | '.join(str(hit[step, kind]) for kind in kinds)} |"
+    hit = kills(results)
+    kinds = [kind for kind in FaultKind if kind in KILLS]
+    names = " | ".join(f"`{kind.value}`" for kind in kinds)
+    yield f"Kills by the step at which they happened:\n\n| step | {names} | all |\n|---|{'---|' * (len(kinds) + 1)}"
+    for write in WriteKind:
+        numbers = [hit[write, kind] for kind in kinds]
+        yield f"| {write.value} | {' | '.join(map(str, numbers))} | {sum(numbers)} |"
     yield ""
+
+
+def kills(results: Sequence[RoundResult]) -> Counter[tuple[WriteKind, FaultKind]]:
+    log = (each for result in results for each in result.log)
+    return Counter((each.write, each.fault.kind) for each in log if each.fault.kind in KILLS and each.write is not None)
 
 
 def _invariants(results: Sequence[RoundResult]) -> Iterator[str]:

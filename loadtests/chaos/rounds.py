@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from loadtests.chaos.controllers import LEASE_SECONDS
 from loadtests.chaos.faults import KILLS, FaultKind, draw_faults
+from loadtests.chaos.forgotten import forgotten_moves, is_left_by
 from loadtests.chaos.injection import Injected, Injector
 from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all, terms
 from loadtests.chaos.moves import count_moves
@@ -49,6 +50,8 @@ class RoundResult:
     settled_seconds: float = 0.0
     seconds: float = 0.0
     violations: tuple[Violation, ...] = ()
+    forgiven: tuple[Violation, ...] = ()
+    """Left by moves that nobody can know of any more (`forgotten.py`)."""
     log: tuple[Injected, ...] = ()
 
 
@@ -68,7 +71,8 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
     ours = [write for write in evidence.ours if write.accepted]
     if left:
         await repair(world)
-    left = [each for each in left if not forgiven(each, injector.injected, evidence)]
+    forgotten = forgotten_moves(evidence)
+    forgiven = tuple(each for each in left if is_left_by(forgotten, each, evidence))
     return RoundResult(
         plan=plan,
         injected=Counter(each.fault.kind for each in injector.injected),
@@ -77,19 +81,9 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
         takeovers=len(terms(ours)) - 1,
         settled_seconds=ended - calm,
         seconds=ended - began,
-        violations=(*check_all(evidence), *left),
+        violations=(*check_all(evidence), *(each for each in left if each not in forgiven)),
+        forgiven=forgiven,
         log=tuple(injector.injected),
-    )
-
-
-def forgiven(left: Violation, injected: Collection[Injected], evidence: Evidence) -> bool:
-    """Somebody deleted the journal entry of a move, and its leader ended: then nobody knows that there was a move."""
-    changes = [term.since for term in terms(evidence.writes)]
-    return any(
-        each.fault.kind is FaultKind.JOURNAL_DELETED
-        and left.text.startswith(each.target.rpartition(" ")[2])
-        and any(each.began - BINDING_SECONDS < change < each.ended + 2 * BINDING_SECONDS for change in changes)
-        for each in injected
     )
 
 

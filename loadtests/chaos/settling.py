@@ -13,7 +13,7 @@ from loadtests.chaos.invariants import Violation
 from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import HOME
 from loadtests.chaos.workloads import NAMESPACE, WORKLOADS
-from loadtests.chaos.world import World
+from loadtests.chaos.world import World, is_owned
 from reactor.errors import NotFound
 
 Json = dict[str, Any]
@@ -73,7 +73,7 @@ async def repair(world: World) -> None:
         with suppress(NotFound):
             await insist(partial(world.api.delete, path, {}))
     for pod in list(world.observer.pods.values()):
-        if not any(each.get("controller") for each in pod["metadata"].get("ownerReferences", ())):
+        if not is_owned(pod):
             path = f"{_PODS}/{pod['metadata']['name']}"
             with suppress(NotFound):
                 await insist(partial(world.api.delete, path, {"gracePeriodSeconds": 0}))
@@ -97,8 +97,7 @@ def _pods(world: World) -> Iterator[Violation]:
         meta = pod["metadata"]
         if _COST in meta.get("annotations", {}):
             yield Violation("deletion cost left", meta["name"])
-        owned = any(each.get("controller") for each in meta.get("ownerReferences", ()))
-        if not owned or meta.get("labels", {}).get("app") not in names:
+        if not is_owned(pod) or meta.get("labels", {}).get("app") not in names:
             yield Violation("orphan left", meta["name"])
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from loadtests.chaos.controllers import ControllerProcess
 from loadtests.chaos.observer import DriftingUsage, PodObserver
 from loadtests.chaos.patience import insist
 from loadtests.chaos.proxy import ArmedFaults, FaultProxy
-from loadtests.chaos.requests import HOME
+from loadtests.chaos.requests import HOME, Step
 from loadtests.chaos.scripted_nodes import ScriptedNodes
 from loadtests.chaos.workloads import NAMESPACE, WORKLOADS, Workload
+from loadtests.chaos.write_kinds import WriteKind, workloads_with, write_kind
 from loadtests.controlplane import (
     Component,
     ControlPlane,
@@ -112,6 +114,10 @@ class World:
         self.wanted[workload.name] = replicas
         self.wishes.append(Wish(self.clock.now(), workload.name, replicas))
 
+    def write_kind(self, step: Step, path: str, body: bytes) -> WriteKind | None:
+        orphans = {pod["metadata"]["name"] for pod in self.observer.pods.values() if not is_owned(pod)}
+        return write_kind(step, path, body, self.wanted, orphans)
+
     def complete(self, workload: Workload) -> bool:
         """As many Ready pods as wanted, and no others."""
         pods = self.observer.of(workload.name)
@@ -133,15 +139,18 @@ async def open_world(folder: Path, replicas: int, clock: Clock | None = None) ->
         await api.create(COLLECTIONS["Namespace"], {"metadata": {"name": NAMESPACE}})
         observer = PodObserver(api, clock, NAMESPACE)
         nodes = ScriptedNodes(api, observer, clock, NODES)
-        usage = DriftingUsage(observer, NODES, clock)
         armed = ArmedFaults(clock)
-        controllers = []
+        usage = DriftingUsage(observer, NODES, clock, hungry=partial(_hungry, armed))
+        controllers, proxies = [], []
         for name in "ab"[:replicas]:
             proxy = FaultProxy(clock, plane.url, plane.ca, armed)
             await stack.enter_async_context(proxy.serving())
             controllers.append(ControllerProcess(name, plane, proxy, folder, clock))
+            proxies.append(proxy)
         log = AuditLog(log_path(folder))
         world = World(clock, plane, api, observer, nodes, usage, log, armed, tuple(controllers))
+        for proxy in proxies:
+            proxy.write_kind = world.write_kind
         await stack.enter_async_context(_background(observer.run(), nodes.run()))
         await stack.enter_async_context(serve_metrics(plane, usage))
         await nodes.register()
@@ -156,6 +165,15 @@ async def open_world(folder: Path, replicas: int, clock: Clock | None = None) ->
             while not all(world.complete(workload) for workload in WORKLOADS):
                 await clock.sleep(0.2)
         yield world
+
+
+def _hungry(armed: ArmedFaults) -> frozenset[str]:
+    """Workloads that have the writes that kills wait for: what uses most is moved most."""
+    return frozenset(name for kind in armed.awaited for name in workloads_with(kind))
+
+
+def is_owned(pod: Json) -> bool:
+    return any(each.get("controller") for each in pod["metadata"].get("ownerReferences", ()))
 
 
 def settings_text(settings: Json) -> str:

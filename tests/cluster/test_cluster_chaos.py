@@ -15,7 +15,7 @@ FAULTS = 150
 
 
 async def test_what_must_hold_holds_through_150_faults(tmp_path: Path) -> None:
-    request = Request(1, FAULTS, None, frozenset(), minimum=0, controllers=2, folder=tmp_path, report=None)
+    request = Request(1, FAULTS, None, frozenset(), minimum=0, kills=0, controllers=2, folder=tmp_path, report=None)
     results = await run(request)
     failed = {result.plan.seed: result.violations for result in results if result.violations}
     assert failed == {}, f"again: make chaos SEED={next(iter(failed))} ROUNDS=1"

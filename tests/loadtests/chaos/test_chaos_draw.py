@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
-from loadtests.chaos.faults import AT_REQUESTS, FaultKind, draw_faults
+import msgspec
+import pytest
+
+from loadtests.chaos.faults import AT_REQUESTS, KILLS, FaultKind, draw_faults
+from loadtests.chaos.requests import step_of
 from loadtests.chaos.world import SETTINGS, settings_text
+from loadtests.chaos.write_kinds import WriteKind, workloads_with, write_kind
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode
 
@@ -33,7 +39,43 @@ def test_a_whole_run_has_every_kind_often_enough() -> None:
 
 def test_faults_at_requests_say_at_which() -> None:
     for fault in draw_faults(1, 300, 30.0):
-        assert bool(fault.steps) is (fault.kind in AT_REQUESTS)
+        assert bool(fault.steps or fault.write) is (fault.kind in AT_REQUESTS)
+
+
+def test_kills_hit_every_step_in_every_way() -> None:
+    drawn = [fault for seed in range(1, 17) for fault in draw_faults(seed, 70, 30.0) if fault.kind in KILLS]
+    aims = Counter((fault.write, fault.kind) for fault in drawn)
+    assert set(aims) == {(write, kind) for write in WriteKind for kind in KILLS}
+    assert min(Counter(fault.write for fault in drawn).values()) >= 3
+
+
+_PODS = "/api/v1/namespaces/chaos/pods/web-1"
+_SCALE = "/apis/apps/v1/namespaces/chaos/deployments/web/scale"
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "body", "kind"),
+    [
+        (_SCALE, "PUT", {"spec": {"replicas": 3}}, WriteKind.SCALE_UP),
+        (_SCALE, "PUT", {"spec": {"replicas": 2}}, WriteKind.SCALE_DOWN),
+        (_PODS, "PATCH", {"metadata": {"labels": {"pod-template-hash": None}}}, WriteKind.RELEASE),
+        (_PODS, "PATCH", {"metadata": {"labels": {"pod-template-hash": "7d9", "app": "web"}}}, None),
+        (_PODS, "PATCH", {"metadata": {"labels": {"app": None}}}, WriteKind.DETACH),
+        (_PODS, "PATCH", {"metadata": {"annotations": {"cost": "-1"}}}, WriteKind.COST),
+        (f"{_PODS}/status", "PATCH", {"status": {}}, None),
+        (f"{_PODS}/eviction", "POST", {}, WriteKind.EVICT),
+        ("/api/v1/namespaces/chaos/pods/free/eviction", "POST", {}, WriteKind.REMOVE),
+        (f"{_PODS}/binding", "POST", {}, WriteKind.BIND),
+        (_PODS, "GET", {}, None),
+    ],
+)
+def test_which_write_of_a_move_a_request_is(path: str, method: str, body: dict[str, Any], kind: WriteKind) -> None:
+    assert write_kind(step_of(method, path), path, msgspec.json.encode(body), {"web": 2}, {"free"}) is kind
+
+
+def test_every_step_of_a_move_has_workloads_that_take_it() -> None:
+    with_own = set(WriteKind) - {WriteKind.BIND, WriteKind.JOURNAL, WriteKind.STATE, WriteKind.LEASE}
+    assert all(workloads_with(kind) for kind in with_own)
 
 
 def test_the_settings_of_a_run_are_valid() -> None:
