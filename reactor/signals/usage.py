@@ -126,11 +126,11 @@ class UsageHistory:
             self._new.append(slot)
 
     def forget_pod(self, pod: Pod) -> None:
-        """`pod` may be any version of it; only its UID, name and owner matter."""
+        """`pod` may be any version of it: only its UID and name matter. Its owner may have let it go since."""
         slot = self._pods.rows.slots.get(pod.uid)
         if slot is None:
             return
-        self._workloads.remove_pod(workload_key(pod), self._history_peak(pod.uid))
+        self._workloads.remove_pod(int(self._pods.rows.workloads[slot]), self._history_peak(pod.uid))
         self._pods.drop(pod.uid)
         named = self._names[pod.namespace]
         if named.get(pod.name) == slot:

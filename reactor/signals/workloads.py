@@ -32,6 +32,7 @@ class Workloads:
         self.ids: dict[str, int] = {}
         self.remembered: OrderedDict[str, Peak] = OrderedDict()
         self._replicas: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
         self._free: list[int] = []
 
     def add_pod(self, key: str) -> int:
@@ -39,15 +40,18 @@ class Workloads:
         number = self.ids.get(key)
         if number is None:
             number = self.ids[key] = self._free.pop() if self._free else len(self.ids)
+            self._keys[number] = key
         return number
 
-    def remove_pod(self, key: str, peak: Peak) -> None:
-        """A pod is gone. Its peak is kept for its replacement."""
+    def remove_pod(self, number: int, peak: Peak) -> None:
+        """A pod of this workload is gone. Its peak is kept for its replacement."""
+        key = self._keys[number]
         left = self._replicas.pop(key) - 1
         if left:
             self._replicas[key] = left
         else:
-            self._free.append(self.ids.pop(key))
+            del self.ids[key], self._keys[number]
+            self._free.append(number)
         if peak.cpu is not None or peak.memory is not None:
             self.remembered[key] = peak
             self.remembered.move_to_end(key)

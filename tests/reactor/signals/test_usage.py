@@ -131,6 +131,18 @@ def test_a_replacement_inherits(make_pod: MakePod) -> None:
     assert history.freeze(1000.0).workload_peak("default/ReplicaSet/other") == Peak()
 
 
+def test_a_pod_that_its_owner_let_go_is_forgotten_with_its_workload(make_pod: MakePod) -> None:
+    owner = Owner("ReplicaSet", "web-abc", "rs")
+    owned = make_pod("u1", "web-abc-1", owner=owner, labels={"pod-template-hash": "abc"})
+    history = UsageHistory(120.0, 900.0, SigmaOrPercentile())
+    history.observe_pod(owned)
+    history.record_pods([sample(0.5, 1e8, 1000.0, "web-abc-1")], PROMETHEUS, 1000.0)
+    released = make_pod("u1", "web-abc-1", owner=None, labels={})
+    history.observe_pod(released)
+    history.forget_pod(released)
+    assert history.freeze(1000.0).workload_peak(workload_key(owned)) == Peak(0.5, 1e8)
+
+
 def test_nodes_are_found_by_name_host_and_address(history: UsageHistory) -> None:
     for name in ("node1", "10.0.0.1", "node1.example.org"):
         assert history.record_nodes([NodeUsageSample(name, 2.0, 4e9, 1000.0)], PROMETHEUS, 1000.0) == set()
