@@ -38,6 +38,9 @@ become Ready and go as asked, a moment later). Each controller is a process of i
 (`loadtests/chaos/proxy.py`) that spoils requests. Each process has its own token, so the audit log tells the
 writes of a past leader from those of its successor. Workloads: Deployments with one, two and more replicas, with
 and without PDB, with an HPA, StatefulSets, a bare ReplicaSet, with our scheduler and with the default one.
+
+A kill waits for one step of a move, of the journal or of the leader; all steps and moments (before the write, after it,
+after its answer) are taken in turn, and workloads that take the step are given a reason to be moved.
 """
 
 

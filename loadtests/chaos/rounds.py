@@ -33,8 +33,8 @@ _TAKES_API = frozenset({FaultKind.API_RESTART, FaultKind.ETCD_RESTART})
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     seed: int
-    faults: int = 60
-    seconds: float = 70.0
+    faults: int = 80
+    seconds: float = 75.0
     only: frozenset[FaultKind] = frozenset()
 
 
