@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from loadtests.chaos.faults import KILLS, MEANING, FaultKind
@@ -74,6 +76,7 @@ def _summary(results: Sequence[RoundResult]) -> Iterator[str]:
         f"{faults} faults in {len(results)} rounds (seeds {seeds[0]} to {seeds[-1]}) within {minutes:.0f} minutes,"
         f" {moves} moves, {takeovers} changes of the leader."
         f" Settled after {settled[len(settled) // 2]:.0f} s (median), {settled[-1]:.0f} s at most."
+        f" The tree was {_tree()}."
     )
     yield f"\nRounds with violations (by seed): {', '.join(map(str, failed)) or 'none'}.\n"
     forgiven = [(result.plan.seed, each) for result in results for each in result.forgiven]
@@ -82,6 +85,14 @@ def _summary(results: Sequence[RoundResult]) -> Iterator[str]:
         yield f"- seed {seed}: {each.invariant}: {each.text}"
     if forgiven:
         yield ""
+
+
+@cache
+def _tree() -> str:
+    """The commit that is run, as it was at the first call."""
+    described = ("git", "describe", "--always", "--dirty", "--exclude=*")
+    found = subprocess.run(described, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "no Git repository"
 
 
 def _faults(results: Sequence[RoundResult]) -> Iterator[str]:
