@@ -92,6 +92,12 @@ class ActiveSettings:
     def _with_mode(self, settings: Settings) -> Settings:
         return settings if self._mode is None else settings.model_copy(update={"mode": self._mode})
 
+    def _bind_at_least(self) -> None:
+        """Where no settings were ever accepted, what the refused ones ask for is not known. Pods that name our
+        scheduler have no other, so they are bound."""
+        if not self.source.current.text and self._mode is None:
+            self._settings = self.source.current.settings.model_copy(update={"mode": Mode.BIND})
+
     def _accepted(self, _old: SettingsRevision, new: SettingsRevision) -> None:
         self._settings = self._with_mode(new.settings)
         self._report_accepted(new)
@@ -108,6 +114,7 @@ class ActiveSettings:
     def _refused(self, revision: RefusedRevision) -> None:
         problems = list(revision.problems)
         log.error("settings refused, the last good ones stay", source=revision.source, problems=problems)
+        self._bind_at_least()
         if self._report is not None:
             self._report.instruments.revisions.labels("refused").inc()
             self._report.store.add_revision(_row(revision, revision.problems))

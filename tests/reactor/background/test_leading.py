@@ -356,9 +356,18 @@ async def test_the_settings_of_the_last_run_are_in_force_where_the_config_map_is
     assert not again.settings.restored
 
 
-async def test_without_saved_settings_a_bad_config_map_observes(api: InProcessApi, clock: VirtualClock) -> None:
+async def test_without_saved_settings_a_bad_config_map_binds_and_evicts_nothing(
+    api: InProcessApi, clock: VirtualClock
+) -> None:
+    """After an upgrade that refuses an old key, pods of our scheduler must not wait for a person."""
+    from tests.reactor.background.test_active_settings import config_map
+
     process = Process(api, clock)
     await process.leading.restore_settings()
+    assert process.settings.get().mode is Mode.OBSERVE
+    process.settings.config_map_changed(config_map("metrics: {prometheus: {tokenFile: /t}}"))
+    assert process.settings.get().mode is Mode.BIND
+    process.settings.config_map_changed(config_map("mode: observe"))
     assert process.settings.get().mode is Mode.OBSERVE
     assert not process.settings.restored
 
