@@ -114,8 +114,9 @@ async def test_kube_scheduler_places_everything_else_beside_us(shop: RealShop, a
     assert (by["other"], by["ours"]) == ("default-scheduler", "rematch")
 
 
-async def test_a_budget_that_allows_nothing_is_respected(shop: RealShop, account: Account) -> None:
-    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+async def test_a_budget_that_allows_nothing_ever_is_respected(shop: RealShop, account: Account) -> None:
+    """One that only allows nothing now is surged past."""
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "web"}}}
     path = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets"
     await shop.api.create(path, {"metadata": {"name": "web"}, "spec": spec})
     async with running_as(account) as live:

@@ -14,7 +14,7 @@ from reactor.clock import SystemClock
 from reactor.cluster.api import Connection
 from reactor.cluster.connection import open_connection
 from reactor.cluster.event_policy import events_authentic
-from reactor.cluster.hints import HintWriter
+from reactor.cluster.hints import HINTS_PATH, OBJECT_NAME, HintWriter
 from reactor.cluster.kinds import OPTIONAL_KINDS, Kind
 from reactor.cluster.lease import Lease, LeaseObject
 from reactor.cluster.objects import ObjectMeta
@@ -30,7 +30,7 @@ from reactor.signals.measurements import MetricsSource
 from reactor.state.moves import MoveState
 from reactor.web.query import OverviewQuery
 from reactor.web.server import live_view
-from tests.support.account import Account, Permission, permissions
+from tests.support.account import ACT, Account, Permission, permissions
 from tests.support.clock import eventually
 from tests.support.cluster import make_pod
 from tests.support.moves import make_move
@@ -131,6 +131,8 @@ async def test_without_a_right_for_hints_steering_says_which_is_missing(
     account: Account, permission: Permission
 ) -> None:
     await account.without(*permission)
+    with suppress(NotFound):  # of an earlier test: it is created only where there is none
+        await account.api.delete(f"{HINTS_PATH}/{OBJECT_NAME}", {})
     connection = await open_connection(str(account.kubeconfig))
     try:
         policy = SteeringPolicy(connection, HintWriter(connection, SystemClock()), SystemClock(), "rematch")
@@ -258,6 +260,7 @@ async def _clean(account: Account) -> None:
 
 async def test_without_eviction_the_move_fails_and_says_so(account: Account, shop: RealShop) -> None:
     await account.without("", "pods/eviction", "create")
+    await account.settings(ACT + "execution: {strategies: [evict], evictSingleReplicas: true}\n")
     async with running_as(account) as live:
         await eventually(lambda: measured(live), 20)
         await shop.fail("web")
