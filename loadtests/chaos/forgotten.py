@@ -1,4 +1,4 @@
-"""The known limit: a move whose journal entry somebody deletes, and whose leader ends before it writes the entry again.
+"""The known limit: somebody deletes a move's journal entry, and its leader ends before it writes the entry again.
 
 Nothing in the cluster tells of such a move, so its surge stays. Only what such a move left is forgiven, and counted.
 """
@@ -12,6 +12,8 @@ from loadtests.chaos.audit import Write
 from loadtests.chaos.invariants import Evidence, Term, Violation, terms
 from loadtests.chaos.journal_invariants import Entry, entries
 
+_MOST_SECONDS = 15.0
+"""The deadline of a move's step in `world.SETTINGS`: a leader that goes on has written the entry again by then."""
 KNOWN_LIMIT = "somebody deleted the journal entry of a move, and its leader ended before it wrote the entry again"
 
 
@@ -28,7 +30,7 @@ def forgotten_moves(evidence: Evidence) -> list[Entry]:
         and not write.ours
         and write.name in known
         and not _written_after(write, evidence.writes)
-        and _leader_ended_after(write, successions)
+        and (_succeeded_after(write, successions) or _api_away_after(write, evidence))
     ]
 
 
@@ -43,8 +45,15 @@ def _written_after(deletion: Write, writes: Iterable[Write]) -> bool:
     )
 
 
-def _leader_ended_after(deletion: Write, successions: Iterable[tuple[Term, Term]]) -> bool:
-    return any(led.since <= deletion.ended < following.since for led, following in successions)
+def _succeeded_after(deletion: Write, successions: Iterable[tuple[Term, Term]]) -> bool:
+    until = deletion.ended + _MOST_SECONDS
+    return any(led.since <= deletion.ended < following.since <= until for led, following in successions)
+
+
+def _api_away_after(deletion: Write, evidence: Evidence) -> bool:
+    """Then the leader loses its Lease and forgets its moves, and may lead again under the same name."""
+    until = deletion.ended + _MOST_SECONDS
+    return any(each.away and each.began <= until and each.ended >= deletion.ended for each in evidence.disturbances)
 
 
 def is_left_by(forgotten: Sequence[Entry], left: Violation, evidence: Evidence) -> bool:

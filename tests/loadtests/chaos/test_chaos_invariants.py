@@ -207,8 +207,8 @@ def deleted_by_somebody(move: str, at: float) -> Write:
     return write(Step.JOURNAL, move, at, verb="delete", resource="moves", user="admin")
 
 
-def forgives(left: Violation, *writes: Write) -> bool:
-    evidence = Evidence(writes, [pod("web-1"), pod("web-2")], {"web": WEB}, ())
+def forgives(left: Violation, *writes: Write, **fields: Any) -> bool:
+    evidence = Evidence(writes, [pod("web-1"), pod("web-2")], {"web": WEB}, (), **fields)
     return is_left_by(forgotten_moves(evidence), left, evidence)
 
 
@@ -239,6 +239,16 @@ def test_what_another_move_left_is_not_forgiven(left: Violation) -> None:
 
 def test_a_leader_that_goes_on_is_not_forgiven() -> None:
     assert not forgives(ORPHAN, lease("a", T - 60), TOLD, DELETED)
+
+
+def test_a_leader_that_could_not_reach_the_api_server_is_forgiven() -> None:
+    writes = lease("a", T - 60), TOLD, DELETED
+    assert forgives(ORPHAN, *writes, disturbances=[Stretch(T + 1, T + 5)])
+    assert not forgives(ORPHAN, *writes, disturbances=[Stretch(T - 9, T - 5), Stretch(T + 30, T + 35)])
+
+
+def test_a_leader_that_had_time_to_write_the_entry_again_is_not_forgiven() -> None:
+    assert not forgives(ORPHAN, lease("a", T - 60), TOLD, DELETED, lease("b", T + 20))
 
 
 def test_a_leader_that_ended_before_the_deletion_is_not_forgiven() -> None:
