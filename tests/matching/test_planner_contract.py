@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
@@ -15,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.plan import Plan, Planner, Promise
+from matching.planners import function
 from matching.planners.stable.planner import StablePlanner
 from matching.problem import Node, Problem, Role, Scope
 from matching.registry import known_planners, load_planner
@@ -23,9 +22,8 @@ from matching.testing import CHECKS, check_planner
 from matching.testing.random_problems import AXES
 from matching.verify.node_rules import may_come
 
-CONTRACT_MODULE = "rematch_contract_function"
 PARAMETERS: dict[str, dict[str, object]] = {
-    "function": {"path": f"{CONTRACT_MODULE}:to_the_emptiest"},
+    "function": {"path": "a_module:to_the_emptiest"},
     "genetic": {"population": 12, "generations": 8},
 }
 
@@ -38,11 +36,14 @@ def _to_the_emptiest(pods: list[Any], nodes: list[Any]) -> dict[str, str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _user_function() -> Iterator[None]:
-    module = ModuleType(CONTRACT_MODULE)
-    module.to_the_emptiest = _to_the_emptiest  # type: ignore[attr-defined]
-    sys.modules[CONTRACT_MODULE] = module
-    yield
-    del sys.modules[CONTRACT_MODULE]
+    """Called here and not in a process of its own, which `test_function.py` is about: there are hundreds of calls."""
+
+    def call(_path: str, pods: list[Any], nodes: list[Any], _seconds: float) -> dict[str, str]:
+        return _to_the_emptiest(pods, nodes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(function, "call_in_process", call)
+        yield
 
 
 def _waived(planner: Planner) -> frozenset[Promise]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 import random
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import wraps
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from matching.model.ledger import Ledger
+from matching.planners import function
 from matching.planners.balance import search
 from matching.planners.balance.move_filter import MoveFilter
 from matching.planners.balance.state import BalanceState, MoveCosts
@@ -34,9 +33,8 @@ CLUSTERS = int(os.environ.get("REMATCH_SEARCH_CLUSTERS", "30"))
 STEPS = 10_000
 """For each pair of a pod and a node. Far above what a search needs (the most seen is below 700), far below a hang."""
 
-FUNCTION_MODULE = "rematch_search_function"
 PARAMETERS: dict[str, dict[str, object]] = {
-    "function": {"path": f"{FUNCTION_MODULE}:scatter"},
+    "function": {"path": "a_module:scatter"},
     "genetic": {"population": 12, "generations": 8},
     "network": {"axis": "cpu"},
 }
@@ -76,12 +74,13 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> _Steps:
 
 
 @pytest.fixture(autouse=True)
-def _user_function() -> Iterator[None]:
-    module = ModuleType(FUNCTION_MODULE)
-    module.scatter = _scatter  # type: ignore[attr-defined]
-    sys.modules[FUNCTION_MODULE] = module
-    yield
-    del sys.modules[FUNCTION_MODULE]
+def _user_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Called here and not in a process of its own: there are very many calls."""
+
+    def call(_path: str, pods: list[Any], nodes: list[Any], _seconds: float) -> dict[str, str]:
+        return _scatter(pods, nodes)
+
+    monkeypatch.setattr(function, "call_in_process", call)
 
 
 def _scatter(pods: list[Any], nodes: list[Any]) -> dict[str, str]:
