@@ -353,19 +353,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             acting=acting,
         )
         controller = wire(borders)
-        leading = Leading(
-            journal=journal,
-            acting=acting,
-            documents=StateDocuments(journal, clock),
-            memory=controller.memory,
-            settings=settings,
-            saved_state=journal.read_state if options.config_map is not None else None,
-            clock=clock,
-            wake=controller.wake,
-            take_over=partial(_take_over, controller),
-            drop=controller.executor.drop_all,
-            strays=partial(_take_strays, controller, journal),
-        )
+        leading = _leading(controller, settings, journal, from_config_map=options.config_map is not None)
         requests = Requests(
             objects=RequestObjects(fenced, namespace),
             identity=identity,
@@ -403,6 +391,25 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             leading=leading,
             event_policy_check=EventPolicyCheck(connection, state, clock),
         )
+
+
+def _leading(
+    controller: Controller, settings: ActiveSettings, journal: ClusterJournal, *, from_config_map: bool
+) -> Leading:
+    clock = controller.clock
+    return Leading(
+        journal=journal,
+        acting=controller.acting,
+        documents=StateDocuments(journal, clock),
+        memory=controller.memory,
+        settings=settings,
+        saved_state=journal.read_state if from_config_map else None,
+        clock=clock,
+        wake=controller.wake,
+        take_over=partial(_take_over, controller),
+        drop=controller.executor.drop_all,
+        strays=partial(_take_strays, controller, journal),
+    )
 
 
 def _steering_check(

@@ -117,7 +117,7 @@ def _without_effect(misses: Sequence[Miss], settings: BrakeSettings) -> list[_Fo
 
 
 def _late(moves: Iterable[Move], now: float) -> list[_Found]:
-    return [(move.pod.namespace, Cause.LATE, _late_text(move), now) for move in moves if move.state is MoveState.LATE]
+    return [(move.pod.namespace, Cause.LATE, _late_text(move), now) for move in moves]
 
 
 def _late_text(move: Move) -> str:

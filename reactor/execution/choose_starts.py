@@ -31,13 +31,13 @@ def choose_starts(moves: ActiveMoves, eligibility: Eligibility) -> Starts:
     could unblock it: the cluster has changed."""
     snapshot, settings = eligibility.snapshot, eligibility.settings
     in_flight = moves.in_flight
-    flying = _Flying(in_flight, settings.execution)
+    limits = _InFlight(in_flight, settings.execution)
     recent = eligibility.cooldowns.recent
     begin: list[Move] = []
     skip: list[tuple[Move, str]] = []
     blocked: list[tuple[Move, str]] = []
     reservations = moves.reservations(snapshot.at, settings.execution)
-    kept: list[Reservation] = []
+    of_blocked: list[Reservation] = []
     for move in moves.moves:
         if move.in_flight:
             continue
@@ -45,16 +45,16 @@ def choose_starts(moves: ActiveMoves, eligibility: Eligibility) -> Starts:
         if obsolete:
             skip.append((move, obsolete))
             continue
-        if not flying.allow(move) or _held(move, eligibility, recent):
+        if not limits.allow(move) or _held(move, eligibility, recent):
             continue
         possible = _possible_way(move, eligibility)
         blocker = _why_not_now(possible, eligibility, reservations)
         if blocker:
             blocked.append((move, blocker))
-            kept += [] if move.dumps else [moves.reservation(move)]
-        elif not (kept and _why_not_now(possible, eligibility, [*reservations, *kept])):
+            of_blocked += [] if move.dumps else [moves.reservation(move)]
+        elif not (of_blocked and _why_not_now(possible, eligibility, [*reservations, *of_blocked])):
             begin.append(possible)
-            flying.add(move)
+            limits.add(move)
             recent = recent.after([StartedMove(move.id, snapshot.at, move.pod.namespace, move.workload)])
             reservations += [] if move.dumps else [moves.reservation(move)]
     settled = snapshot.at - moves.last_end >= SETTLES
@@ -63,7 +63,7 @@ def choose_starts(moves: ActiveMoves, eligibility: Eligibility) -> Starts:
     return Starts(tuple(begin), tuple(skip))
 
 
-class _Flying:
+class _InFlight:
     """The moves in flight, against the limits of how many there may be. A late one brakes its namespace instead."""
 
     def __init__(self, in_flight: Iterable[Move], settings: Execution) -> None:

@@ -42,7 +42,7 @@ from reactor.execution.move_states import (
     siblings,
 )
 from reactor.execution.steering import MOVE_LABEL, NoSteering, Steering
-from reactor.execution.strategies import DRAINED_FIRST, may_be_released, may_pin, scaled_object, why_no_surge
+from reactor.execution.surge_checks import DRAINED_FIRST, may_be_released, may_pin, scaled_object, why_no_surge
 from reactor.settings.model import Settings
 from reactor.state.moves import ANNOUNCING, ActiveMoves, Call, Move, MoveState, dumping
 from reactor.state.snapshot import Snapshot

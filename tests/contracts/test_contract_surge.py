@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from loadtests.embedded.plain_client import STRATEGIC, PlainClient
 from matching.problem import Strategy
 from reactor.clock import SystemClock
-from reactor.cluster.connection import open_connection
 from reactor.cluster.kinds import Kind
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Node, Pod, Workload
@@ -29,7 +25,7 @@ from reactor.execution.journal import MemoryJournal
 from reactor.settings.model import Settings
 from reactor.state.moves import Move, MoveState
 from reactor.state.snapshot import Snapshot
-from tests.contracts.conftest import Server
+from tests.contracts.conftest import Connect
 from tests.support.cluster import make_eligibility, make_settings, make_snapshot
 from tests.support.lossy import Loss, LossyConnection
 from tests.support.moves import make_plan, plan_move
@@ -170,26 +166,12 @@ class Lab:
 
 
 @pytest.fixture
-async def lab(api: PlainClient, server: Server, node: str, tmp_path: Path) -> AsyncIterator[Lab]:
-    cluster = {"server": server.url} | ({"insecure-skip-tls-verify": True} if server.url.startswith("https") else {})
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "c", "user": {"token": server.token}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-        "current-context": "c",
-    }
-    path = tmp_path / "kubeconfig"
-    path.write_text(yaml.safe_dump(content))
+async def lab(api: PlainClient, connect: Connect, node: str) -> AsyncIterator[Lab]:
     other = f"{node}-b"
     amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
     assert (await api.post("/api/v1/nodes", {"metadata": {"name": other}, "status": status})).status == 201
-    async with AsyncExitStack() as stack:
-        connection = LossyConnection(await open_connection(str(path)))
-        stack.push_async_callback(connection.close)
-        yield Lab(api, connection, (node, other), surging("20s"))
+    yield Lab(api, await connect(), (node, other), surging("20s"))
     await api.delete(api.here("deployments", "web", group=APPS), {"propagationPolicy": "Background"})
     await api.delete(api.here("pods"), {"gracePeriodSeconds": 0})
     await api.delete(f"/api/v1/nodes/{other}")

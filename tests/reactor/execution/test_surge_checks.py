@@ -8,7 +8,7 @@ import pytest
 
 from matching.problem import Rules, Spread
 from reactor.cluster.surge_writes import OwnerNow
-from reactor.execution.strategies import may_pin, why_no_surge
+from reactor.execution.surge_checks import may_pin, why_no_surge
 from reactor.state.steering import SteeringStatus
 from tests.support.cluster import make_node, make_pod, make_settings, make_view, make_workload
 
