@@ -21,7 +21,7 @@ LEAST_NOT_READY = 2
 LEAST_ROLLOUTS = 5
 
 
-class Cause(StrEnum):
+class BrakeCause(StrEnum):
     NO_EFFECT = "movesWithoutEffect"
     LATE = "replacementLate"
     NOT_READY = "nodesNotReady"
@@ -29,23 +29,23 @@ class Cause(StrEnum):
     ROLLOUTS = "rollouts"
 
 
-_SEEN = frozenset({Cause.LATE, Cause.NOT_READY, Cause.ROLLOUTS})
+_SEEN = frozenset({BrakeCause.LATE, BrakeCause.NOT_READY, BrakeCause.ROLLOUTS})
 """What the cluster shows by itself: the brake ends as soon as it does not any more."""
 
-_Found = tuple[str, Cause, str, float]
+_Found = tuple[str, BrakeCause, str, float]
 """Scope, cause, text, and when what sets the brake happened last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brake:
     scope: str
-    cause: Cause
+    cause: BrakeCause
     text: str
     since: float
     until: float
 
     @property
-    def key(self) -> tuple[str, Cause]:
+    def key(self) -> tuple[str, BrakeCause]:
         return self.scope, self.cause
 
     def __str__(self) -> str:
@@ -109,15 +109,17 @@ def _without_effect(misses: Sequence[Miss], settings: BrakeSettings) -> list[_Fo
     most = settings.moves_without_effect
     braked = [namespace for namespace, count in sorted(counts.items()) if count >= most]
     latest = {miss.namespace: miss.at for miss in sorted(misses, key=lambda miss: miss.at)}
-    found = [(name, Cause.NO_EFFECT, f"{counts[name]} moves in {name} did not help", latest[name]) for name in braked]
+    found = [
+        (name, BrakeCause.NO_EFFECT, f"{counts[name]} moves in {name} did not help", latest[name]) for name in braked
+    ]
     if len(braked) >= most:
         text = f"moves did not help in {len(braked)} namespaces"
-        found.append((CLUSTER, Cause.NO_EFFECT, text, max(latest[name] for name in braked)))
+        found.append((CLUSTER, BrakeCause.NO_EFFECT, text, max(latest[name] for name in braked)))
     return found
 
 
 def _late(moves: Iterable[Move], now: float) -> list[_Found]:
-    return [(move.pod.namespace, Cause.LATE, _late_text(move), now) for move in moves]
+    return [(move.pod.namespace, BrakeCause.LATE, _late_text(move), now) for move in moves]
 
 
 def _late_text(move: Move) -> str:
@@ -129,12 +131,14 @@ def _cluster_causes(brakes: Brakes, view: ClusterView, settings: BrakeSettings) 
     found = []
     not_ready = sum(not node.ready for node in view.nodes.values())
     if not_ready >= max(LEAST_NOT_READY, settings.not_ready_nodes * len(view.nodes)):
-        found.append((CLUSTER, Cause.NOT_READY, f"{not_ready} of {len(view.nodes)} nodes are not Ready", view.at))
+        found.append((CLUSTER, BrakeCause.NOT_READY, f"{not_ready} of {len(view.nodes)} nodes are not Ready", view.at))
     if len(brakes.errors) >= settings.failed_writes:
         text = f"{len(brakes.errors)} moves failed by errors of the API server"
-        found.append((CLUSTER, Cause.API_ERRORS, text, max(brakes.errors)))
+        found.append((CLUSTER, BrakeCause.API_ERRORS, text, max(brakes.errors)))
     deployments = [workload for workload in view.workloads.values() if workload.kind == "Deployment"]
     rolling = sum(workload.rolling_out for workload in deployments)
     if rolling >= max(LEAST_ROLLOUTS, settings.rollouts * len(deployments)):
-        found.append((CLUSTER, Cause.ROLLOUTS, f"{rolling} of {len(deployments)} Deployments are rolling out", view.at))
+        found.append(
+            (CLUSTER, BrakeCause.ROLLOUTS, f"{rolling} of {len(deployments)} Deployments are rolling out", view.at)
+        )
     return found

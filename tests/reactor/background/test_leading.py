@@ -16,7 +16,7 @@ from reactor.background.leading import Leading
 from reactor.background.requests import Requests
 from reactor.cluster.requests import Action, RequestedMove, RequestObjects, RequestSpec
 from reactor.cluster.rights import INSTALL
-from reactor.decision.brakes import Brake, Brakes, Cause, Miss
+from reactor.decision.brakes import Brake, BrakeCause, Brakes, Miss
 from reactor.decision.cooldowns import Backoff, Cooldowns, DecisionMemory, Lineage
 from reactor.decision.effects import Effects, Failure, Trial
 from reactor.decision.limits import RecentMoves, StartedMove
@@ -314,7 +314,7 @@ async def test_a_document_of_a_later_version_is_kept(api: InProcessApi, clock: V
 async def test_a_brake_is_saved_at_once_survives_a_crash_and_is_released_by_resume(
     api: InProcessApi, clock: VirtualClock
 ) -> None:
-    brake = Brake("shop", Cause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 1800)
+    brake = Brake("shop", BrakeCause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 1800)
     effects = Effects({"u1": Trial("shop", "Deployment/shop/web", NOW + 300)}, {"w n1": Failure(1.0, NOW)})
     recent = RecentMoves((StartedMove("m1", NOW, "shop", "Deployment/shop/web"),))
     first = Process(api, clock)
@@ -400,7 +400,7 @@ def test_brakes_and_recent_moves_never_fill_the_state_object() -> None:
     name = "Deployment/" + "n" * 200
     started = tuple(StartedMove(f"m{number}", NOW + number, "n" * 60, name) for number in range(300))
     failures = {f"{name} node-{number}": Failure(1.0, NOW + number) for number in range(300)}
-    brake = Brake("shop", Cause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 1800)
+    brake = Brake("shop", BrakeCause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 1800)
     known = Cooldowns(recent=RecentMoves(started), effects=Effects({}, failures), brakes=Brakes((brake,)))
     text = brake_document(known, NOW, 20_000)
     assert len(text.encode()) <= 20_000
@@ -411,7 +411,7 @@ def test_brakes_and_recent_moves_never_fill_the_state_object() -> None:
 
 
 def test_a_clock_set_back_over_a_restart_prolongs_no_brake() -> None:
-    brake = Brake("shop", Cause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 1800)
+    brake = Brake("shop", BrakeCause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 1800)
     text = brake_document(Cooldowns(brakes=Brakes((brake,))), NOW)
     (restored,) = with_brakes(Cooldowns(), text, NOW - 86400).brakes.held
     assert restored.until == NOW - 86400 + 1800

@@ -8,7 +8,7 @@ import pytest
 
 from reactor.cluster.records import Workload
 from reactor.cluster.writes import Eviction
-from reactor.decision.brakes import CLUSTER, Brakes, Cause
+from reactor.decision.brakes import CLUSTER, BrakeCause, Brakes
 from reactor.decision.effects import Trial, Verdict
 from reactor.settings.model import Brake as BrakeSettings
 from tests.support.clock import NOW
@@ -23,13 +23,13 @@ def verdicts(namespace: str, count: int, *, helped: bool = False) -> list[Verdic
     return [Verdict(Trial(namespace, "web", NOW), "n2", helped, NOW) for _ in range(count)]
 
 
-def causes(brakes: Brakes) -> list[tuple[str, Cause]]:
+def causes(brakes: Brakes) -> list[tuple[str, BrakeCause]]:
     return [(brake.scope, brake.cause) for brake in brakes.held]
 
 
 def test_one_tenants_broken_pod_brakes_its_namespace_and_not_the_cluster() -> None:
     brakes = Brakes().after(QUIET, [], verdicts("shop", 3), SETTINGS)
-    assert causes(brakes) == [("shop", Cause.NO_EFFECT)]
+    assert causes(brakes) == [("shop", BrakeCause.NO_EFFECT)]
     assert brakes.on("shop", NOW + 1) is not None
     assert brakes.on("bank", NOW + 1) is None
 
@@ -37,7 +37,7 @@ def test_one_tenants_broken_pod_brakes_its_namespace_and_not_the_cluster() -> No
 def test_moves_without_effect_in_several_namespaces_brake_the_cluster() -> None:
     missed = [verdict for name in ("a", "b", "c") for verdict in verdicts(name, 3)]
     brakes = Brakes().after(QUIET, [], missed, SETTINGS)
-    assert (CLUSTER, Cause.NO_EFFECT) in causes(brakes)
+    assert (CLUSTER, BrakeCause.NO_EFFECT) in causes(brakes)
     assert brakes.on("elsewhere", NOW) is not None
 
 
@@ -75,7 +75,7 @@ def test_a_brake_is_not_prolonged_when_the_first_of_many_misses_expire() -> None
 def test_a_late_replacement_brakes_its_namespace_until_it_is_ready_or_gone() -> None:
     late = make_move(make_pod("web-1"), "n2", "late", replacement="uid-3", replacement_key="shop/web-3")
     brakes = Brakes().after(QUIET, [late], [], SETTINGS)
-    assert causes(brakes) == [("shop", Cause.LATE)]
+    assert causes(brakes) == [("shop", BrakeCause.LATE)]
     assert "shop/web-3 on n2" in brakes.held[0].text
     assert brakes.after(replace(QUIET, at=NOW + 1), [], [], SETTINGS).held == ()
 
@@ -91,7 +91,7 @@ def test_errors_of_the_api_server_brake_the_cluster_and_refusals_by_a_pdb_do_not
         moves = [make_move(make_pod(f"web-{n}"), "n2", "failed", answer=answer, ended=NOW) for n in range(5)]
         return Brakes().after_moves(moves).after(QUIET, [], [], SETTINGS)
 
-    assert causes(failed(Eviction.FAILED)) == [(CLUSTER, Cause.API_ERRORS)]
+    assert causes(failed(Eviction.FAILED)) == [(CLUSTER, BrakeCause.API_ERRORS)]
     assert failed(Eviction.PDB).held == ()
 
 
@@ -105,6 +105,6 @@ def test_a_storm_of_rollouts_brakes_the_cluster() -> None:
         ]
 
     assert causes(Brakes().after(make_view([], [], workloads=deployments(5)), [], [], SETTINGS)) == [
-        (CLUSTER, Cause.ROLLOUTS)
+        (CLUSTER, BrakeCause.ROLLOUTS)
     ]
     assert Brakes().after(make_view([], [], workloads=deployments(4)), [], [], SETTINGS).held == ()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reactor.cluster.records import Node, Pod
-from reactor.decision.brakes import Brake, Brakes, Cause
+from reactor.decision.brakes import Brake, BrakeCause, Brakes
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.limits import RecentMoves, StartedMove
 from reactor.execution.choose_starts import Starts, choose_starts
@@ -197,7 +197,7 @@ def test_a_plan_that_is_too_old_is_dropped() -> None:
 
 
 def test_moves_wait_while_their_namespace_is_braked_or_a_limit_is_reached() -> None:
-    brake = Brake("shop", Cause.NO_EFFECT, "3 moves did not help", NOW, NOW + 60)
+    brake = Brake("shop", BrakeCause.NO_EFFECT, "3 moves did not help", NOW, NOW + 60)
     cooldowns = Cooldowns(brakes=Brakes((brake,)))
     elsewhere = Cooldowns(brakes=Brakes((replace(brake, scope="bank"),)))
     limited = Cooldowns(recent=RecentMoves(tuple(StartedMove(str(n), NOW - n, "bank", "x") for n in range(20))))

@@ -11,8 +11,7 @@ from matching.plan import Rejected, Unplaced
 from matching.testing import random_problem
 from reactor.cluster.records import Pod
 from reactor.cluster.writes import Binding, BindingAnswer, Eviction
-from reactor.decision.brakes import Brake, Brakes
-from reactor.decision.brakes import Cause as BrakeCause
+from reactor.decision.brakes import Brake, BrakeCause, Brakes
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
 from reactor.decision.effects import Trial, Verdict
 from reactor.decision.wait_reasons import Reason
