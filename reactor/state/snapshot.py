@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from matching.failure_curve import FailureCurve
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.signals.usage import UsageView
@@ -36,6 +37,10 @@ class Snapshot:
     steering: SteeringStatus = field(default_factory=SteeringStatus)
     events_authentic: bool = False
     """A policy of the API server lets only kubelets write Events about probes."""
+    failure_curve: FailureCurve = field(default_factory=FailureCurve)
+    """How likely probes fail by the load of the node, as recorded here; a prior before there are records enough."""
+    startup_seconds: Mapping[str, float] = field(default_factory=dict)
+    """From the binding to Ready, measured, by workload; only workloads that were seen starting."""
 
     def unhappy_pods(self) -> list[Pod]:
         pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)
