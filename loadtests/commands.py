@@ -127,6 +127,8 @@ def _enough_seeds(_context: click.Context, _option: click.Parameter, seeds: int)
 @click.option("--seeds", type=int, default=3, show_default=True, callback=_enough_seeds,
               help="3 to 50; the verdicts' intervals need 3.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
+@click.option("--against", default="", metavar="REVISION",
+              help="On real nodes, also run the controller of this git revision, paired by seed.")  # fmt: skip
 @click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-stable"), show_default=True,
               help="Folder for the data and the report.")  # fmt: skip
 @click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")

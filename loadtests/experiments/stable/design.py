@@ -43,12 +43,22 @@ class Arm:
     def name(self) -> str:
         return "kube-scheduler" if self.phase is Phase.DEFAULT else f"{self.phase} {self.planner} {self.threshold:g}"
 
+    @property
+    def revision(self) -> str:
+        """Of the controller, in git; empty: this one."""
+        return self.planner.partition("@")[2]
+
     def frozen(self) -> Arm:
         return Arm(Phase.FROZEN, self.planner, self.threshold)
 
 
 KUBE_SCHEDULER = Arm(Phase.DEFAULT)
 OUR_LIVE = Arm(Phase.LIVE, OURS, Settings().happiness.threshold)
+
+
+def earlier_live(revision: str) -> Arm:
+    """Our live arm with the controller of another revision."""
+    return Arm(Phase.LIVE, f"{OURS}@{revision}", OUR_LIVE.threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,8 @@ class Design:
         NodeSpec("node3", 0.4, 1536 * _MIB, 30),
     )
     apps: int = 15
+    against: str = ""
+    """A revision whose controller is run live beside ours, with the seeds of the goal."""
 
     @property
     def cores(self) -> float:
@@ -132,6 +144,8 @@ class Design:
         for seed in self.goal_seeds:
             yield Run(KUBE_SCHEDULER, seed)
             yield Run(OUR_LIVE, seed)
+            if self.against:
+                yield Run(earlier_live(self.against), seed)
             yield Run(OUR_LIVE.frozen(), seed)
 
     def _other_runs(self) -> Iterator[Run]:

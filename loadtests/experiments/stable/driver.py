@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from loadtests.experiments.stable.design import Pace
+from loadtests.experiments.stable.design import KUBE_SCHEDULER, Arm, Pace
 from loadtests.workloads.placement import App, Placement
 from loadtests.workloads.samples import RequestSample
 from reactor.settings.model import Settings
@@ -71,6 +71,8 @@ class SessionSpec:
     placement: Placement
     pace: Pace
     settings: Settings | None
+    arm: Arm = KUBE_SCHEDULER
+    """With a revision, its controller is run with settings of its own."""
 
 
 Collect = Callable[[], Awaitable[Observation]]

@@ -8,12 +8,23 @@ from enum import StrEnum
 from fractions import Fraction
 from statistics import fmean
 
-from loadtests.experiments.stable.design import FROZEN_AT, LEAST_SEEDS, OUR_LIVE, Arm, Phase, Step
+from loadtests.experiments.stable.design import (
+    FROZEN_AT,
+    KUBE_SCHEDULER,
+    LEAST_SEEDS,
+    OUR_LIVE,
+    STEPS,
+    Arm,
+    Phase,
+    Step,
+)
 from loadtests.experiments.stable.results import Results, beyond, interval_of, rates_of, window
 from loadtests.experiments.statistics import Interval
 
 LEAST_VALID = Fraction(2, 3)
 """Of a seed's pairs of steps; a mean over fewer would be that of another range."""
+TOLERATED = 0.02
+"""Availability by which a version may be worse than an earlier one, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +59,9 @@ class ArmComparison:
         return f"{mean}, 95 % interval {interval.low:+.4f} .. {interval.high:+.4f}" if interval else mean
 
 
-def compare(results: Results, arm: Arm, steps: Sequence[Step]) -> ArmComparison:
+def compare(results: Results, arm: Arm, steps: Sequence[Step], other: Arm = KUBE_SCHEDULER) -> ArmComparison:
     seeds = results.seeds(arm)
-    by_seed = {seed: _pairs(results, arm, seed, steps) for seed in sorted(seeds)}
+    by_seed = {seed: _pairs(results, arm, seed, steps, other) for seed in sorted(seeds)}
     counted = {seed: pairs for seed, pairs in by_seed.items() if _counts(results, arm, seed, steps, pairs)}
     return ArmComparison(
         differences={seed: fmean(pairs.values()) for seed, pairs in counted.items()},
@@ -61,9 +72,9 @@ def compare(results: Results, arm: Arm, steps: Sequence[Step]) -> ArmComparison:
     )
 
 
-def _pairs(results: Results, arm: Arm, seed: int, steps: Sequence[Step]) -> dict[int, float]:
+def _pairs(results: Results, arm: Arm, seed: int, steps: Sequence[Step], other: Arm) -> dict[int, float]:
     """By rate."""
-    found = {step.paper_rate: results.differences(arm, step) for step in steps}
+    found = {step.paper_rate: results.differences(arm, step, other) for step in steps}
     return {rate: differences[seed] for rate, differences in found.items() if seed in differences}
 
 
@@ -104,16 +115,33 @@ class Item:
 
 def judge(results: Results) -> list[Item]:
     """Live with the moves included, and as the paper's phase B tells it."""
+    return [*_availability(results), *_earlier(results), _without_node(results), *_moves(results)]
+
+
+def _availability(results: Results) -> list[Item]:
     first = results.first_failing()
     if first is None:
-        nothing = Item("higher availability", GoalVerdict.NOT_JUDGED, "the default placement did not fail at any rate")
-        return [nothing, _without_node(results), _lost(results)]
+        return [Item("higher availability", GoalVerdict.NOT_JUDGED, "the default placement did not fail at any rate")]
     return [
         _higher(results, OUR_LIVE, "live, moves included", first),
         _higher(results, OUR_LIVE.frozen(), "phase B", first),
         _not_worse(results),
-        _without_node(results),
-        _lost(results),
+    ]
+
+
+def _earlier(results: Results) -> list[Item]:
+    """Against the controllers of other revisions, over all steps."""
+    return [
+        _judged(
+            results,
+            OUR_LIVE,
+            STEPS,
+            f"live availability at most {TOLERATED:g} below that of {arm.planner} over all steps",
+            lambda interval: interval.low > -TOLERATED,
+            arm,
+        )
+        for arm in results.arms()
+        if arm.revision
     ]
 
 
@@ -131,8 +159,15 @@ def _not_worse(results: Results) -> Item:
     return _judged(results, OUR_LIVE, beyond(), what, lambda interval: interval.high >= 0)
 
 
-def _judged(results: Results, ours: Arm, steps: Sequence[Step], what: str, reached: Callable[[Interval], bool]) -> Item:
-    comparison = compare(results, ours, steps)
+def _judged(
+    results: Results,
+    ours: Arm,
+    steps: Sequence[Step],
+    what: str,
+    reached: Callable[[Interval], bool],
+    other: Arm = KUBE_SCHEDULER,
+) -> Item:
+    comparison = compare(results, ours, steps, other)
     interval = comparison.interval
     if interval is None or len(comparison.differences) < LEAST_SEEDS:
         why = f"{len(comparison.differences)} of {comparison.seeds} seeds count; {LEAST_SEEDS} are needed"
@@ -150,9 +185,20 @@ def _without_node(results: Results) -> Item:
     return Item(what, verdict, f"{left} in {len(live)} valid steps")
 
 
-def _lost(results: Results) -> Item:
-    """Reported, not judged: moves without loss are another issue's."""
-    live = [record for record in results.records if record.phase is Phase.LIVE and record.planner == OUR_LIVE.planner]
-    moves, lost = sum(record.moves for record in live), sum(record.lost_in_moves for record in live)
+def _moves(results: Results) -> list[Item]:
+    """Of ours and of earlier versions of ours. Reported, not judged: the simulation has no surge."""
+    arms = [arm for arm in results.arms() if arm == OUR_LIVE or arm.revision]
+    return [item for arm in arms for item in (_moves_per_run(results, arm), _lost(results, arm))]
+
+
+def _moves_per_run(results: Results, arm: Arm) -> Item:
+    """Steps that are left out of other figures count here."""
+    runs, moves = len(results.seeds(arm)), sum(record.moves for record in results.measured(arm))
+    return Item(f"moves per run, {arm.name}", GoalVerdict.REPORTED, f"{moves / runs:.1f} ({moves} in {runs} runs)")
+
+
+def _lost(results: Results, arm: Arm) -> Item:
+    found = results.measured(arm)
+    moves, lost = sum(record.moves for record in found), sum(record.lost_in_moves for record in found)
     why = f"{lost} requests in {moves} moves" + (f": {lost / moves:.1f} per move" if moves else "")
-    return Item("requests lost per move", GoalVerdict.REPORTED, why)
+    return Item(f"requests lost to moves (refused, cut off, no endpoint), {arm.name}", GoalVerdict.REPORTED, why)

@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -70,6 +70,7 @@ class ExperimentOptions:
     tool: str
     seeds: int
     resume: bool
+    against: str
     state: Path
     copy_to: Path | None
 
@@ -81,7 +82,8 @@ class ExperimentOptions:
         planners = tuple(name for name in (OURS, PAPER) if name in known_planners())
         if world == "simulated":
             return simulated_design(FULL if self.full else SHORT, planners, self.seeds)
-        return full_design(planners, self.seeds) if self.full else short_design(planners, self.seeds)
+        design = full_design(planners, self.seeds) if self.full else short_design(planners, self.seeds)
+        return replace(design, against=self.against)
 
 
 def main(options: ExperimentOptions) -> None:

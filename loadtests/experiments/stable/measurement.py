@@ -21,6 +21,7 @@ LEAST_SPARE = 0.1
 LATEST_MS = 50.0
 LONGEST_DELAY_MS = 5.0
 """Far below the probes' second; with longer delays than this nodes were seen without the CPU that they are promised."""
+_OK, _TIMEOUT = RequestOutcome.OK, RequestOutcome.TIMEOUT
 MOST_UNSENT = 0.01
 """A load tool that is later than this on average, or leaves out more, was itself starved."""
 
@@ -75,9 +76,10 @@ def record_of(setting: Setting, seen: Observation, placement: Placement) -> Step
 
 
 def lost_in_moves(seen: Observation) -> int:
-    """Failed requests of an app while it was being moved; others fail for want of CPU."""
+    """Requests to an app while it was being moved that were refused, cut off, or found no endpoint. Those that were
+    answered too late fail for want of CPU: an app that is moved is on a crowded node."""
     failed = [
-        (sample.app, seen.began + sample.start) for sample in seen.samples if sample.outcome is not RequestOutcome.OK
+        (sample.app, seen.began + sample.start) for sample in seen.samples if sample.outcome not in (_OK, _TIMEOUT)
     ]
     return sum(
         any(span.app == app and span.began <= at <= span.ended + AFTERMATH for span in seen.spans) for app, at in failed
@@ -135,9 +137,10 @@ class ControllerCounter:
 
     def _follow(self, move: Move) -> None:
         """A failed or skipped move has no span."""
-        if move.owner is not None and move.evicted is not None and (move.active or move.state is MoveState.DONE):
+        began = move.began if move.evicted is None else move.evicted
+        if move.owner is not None and began is not None and (move.active or move.state is MoveState.DONE):
             ended = math.inf if move.ended is None else move.ended
             app = move.owner.name.rpartition("-")[0]
-            self._spans[move.id] = MoveSpan(app, move.evicted, ended)
+            self._spans[move.id] = MoveSpan(app, began, ended)
         else:
             self._spans.pop(move.id, None)

@@ -65,11 +65,11 @@ class Results:
                 return step
         return None
 
-    def differences(self, arm: Arm, step: Step) -> dict[int, float]:
-        """By seed: the arm's availability less the default's; only where both are valid."""
-        default = {record.seed: record.availability for record in self.at(KUBE_SCHEDULER, step)}
+    def differences(self, arm: Arm, step: Step, other: Arm = KUBE_SCHEDULER) -> dict[int, float]:
+        """By seed: the arm's availability less the other's; only where both are valid."""
+        theirs = {record.seed: record.availability for record in self.at(other, step)}
         ours = {record.seed: record.availability for record in self.at(arm, step)}
-        return {seed: ours[seed] - default[seed] for seed in ours if seed in default}
+        return {seed: ours[seed] - theirs[seed] for seed in ours if seed in theirs}
 
 
 def interval_of(differences: Iterable[float]) -> Interval | None:

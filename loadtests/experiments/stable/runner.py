@@ -51,9 +51,10 @@ class Runner:
     async def _run(self, run: Run, number: int, of: int) -> None:
         plan = self._plan
         apps = draw_apps(plan.design, run.seed, await self._default_placement(run.seed))
-        settings = plan.settings(run.arm) if run.arm.phase is Phase.LIVE else None
+        ours = run.arm.phase is Phase.LIVE and not run.arm.revision
+        settings = plan.settings(run.arm) if ours else None
         start = self._start(run)
-        spec = SessionSpec(run.seed, apps, start, plan.design.pace, settings)
+        spec = SessionSpec(run.seed, apps, start, plan.design.pace, settings, run.arm)
         records: list[StepRecord] = []
 
         def keep(record: StepRecord) -> None:

@@ -5,6 +5,7 @@ In the short form all durations shrink with the step, but not below what contain
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from loadtests.experiments.stable.apps import NAMESPACE
@@ -37,14 +38,20 @@ _WINDOW_SECONDS = 10
 
 def settings_for(arm: Arm, pace: Pace, prometheus: str = "") -> Settings:
     """Our defaults but for the mode, the threshold and the tempo; the paper's planner shows no restraint by itself."""
+    return Settings.model_validate(settings_tree(arm, pace, Settings().model_dump(by_alias=True), prometheus))
+
+
+def settings_tree(arm: Arm, pace: Pace, defaults: Mapping[str, Any], prometheus: str = "") -> dict[str, Any]:
+    """What differs from `defaults`, which may be those of another revision."""
     tree: dict[str, Any] = {"mode": "act", "managed": {"namespaces": [NAMESPACE]}}
-    defaults = Settings().model_dump(by_alias=True)
     factor = min(1.0, pace.seconds / PAPER_STEP_SECONDS)
     for (section, name), floor in _FLOORS.items():
+        if name not in defaults[section]:
+            continue
         usual = float(defaults[section][name])
         tree.setdefault(section, {})[name] = usual if factor >= 1 else max(floor, usual * factor)
     tree["happiness"]["threshold"] = arm.threshold
-    tree["planner"] = {"name": arm.planner}
+    tree["planner"] = {"name": arm.planner.partition("@")[0]}
     if arm.planner == PAPER:
         tree["planner"]["allowUnsafe"] = True
         tree["decision"]["minimumFailures"] = 0.0
@@ -54,4 +61,4 @@ def settings_for(arm: Arm, pace: Pace, prometheus: str = "") -> Settings:
     if prometheus:
         queries = {} if factor >= 1 else queries_over(_WINDOW_SECONDS)
         tree["metrics"]["prometheus"] = {"url": prometheus, "interval": interval, "queries": queries}
-    return Settings.model_validate(tree)
+    return tree

@@ -6,16 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from loadtests.experiments.stable.apps import app_names
-from loadtests.experiments.stable.design import Design, Pace
+from loadtests.experiments.stable.design import Design, Pace, Phase
 from loadtests.experiments.stable.driver import Collect, Observation, SessionSpec
 from loadtests.experiments.stable.measurement import ControllerCounter
 from loadtests.experiments.stable.real.client import client_network
 from loadtests.experiments.stable.real.cpu_delay import CpuDelayMonitor
+from loadtests.experiments.stable.real.earlier_version import EarlierVersion
 from loadtests.experiments.stable.real.machine import cores_used, machine_between, read_machine, seconds_per_round
-from loadtests.experiments.stable.real.workload import KUBE_SCHEDULER, REMATCH, ExperimentWorkload
+from loadtests.experiments.stable.real.observed_moves import ObservedMoves
+from loadtests.experiments.stable.real.workload import KUBE_SCHEDULER, PODS, REMATCH, ExperimentWorkload
+from loadtests.experiments.stable.settings import settings_tree
 from loadtests.nodes import KubeletPace, Lab, LabNodeSpec, LabOptions, real_nodes
 from loadtests.nodes.spec import LabError
 from loadtests.tools import ensure
@@ -26,6 +30,7 @@ from loadtests.workloads.placement import App, Placement
 from loadtests.workloads.samples import RequestOutcome
 from loadtests.workloads.vegeta import Vegeta
 from reactor.app import LiveController, Options, open_controller
+from reactor.clock import SystemClock
 from reactor.cluster.kinds import Kind
 from reactor.execution.cycle_outcome import Outcome
 from reactor.record.recorder import Listener
@@ -54,6 +59,7 @@ class RealDriver:
     tool: LoadTool
     urls: Mapping[str, str]
     cpu_delay: CpuDelayMonitor
+    earlier: EarlierVersion | None = None
 
     @classmethod
     @asynccontextmanager
@@ -71,7 +77,8 @@ class RealDriver:
             workload = ExperimentWorkload(lab.api)
             urls = await workload.make_services(app_names(design))
             cpu_delay = await stack.enter_async_context(CpuDelayMonitor.running())
-            yield cls(design, lab, workload, made(found[tool], client.prefix), urls, cpu_delay)
+            earlier = stack.enter_context(EarlierVersion.checked_out(design.against)) if design.against else None
+            yield cls(design, lab, workload, made(found[tool], client.prefix), urls, cpu_delay, earlier)
 
     @property
     def world(self) -> str:
@@ -126,14 +133,12 @@ class RealDriver:
         workload = self.workload
         await workload.remove()
         try:
-            scheduler = FROZEN if spec.settings is None else REMATCH
+            scheduler = REMATCH if spec.arm.phase is Phase.LIVE else FROZEN
             await workload.deploy(spec.apps, spec.pace.probe_period, scheduler)
             await workload.bind(spec.placement)
             await workload.until_ready(len(spec.apps))
             async with AsyncExitStack() as stack:
-                counter = ControllerCounter()
-                if spec.settings is not None:
-                    await stack.enter_async_context(self._controller(spec.settings, counter))
+                counter = await stack.enter_async_context(self._controlled(spec))
                 await self._until_routed()
                 session = RealSession(self, spec.pace, counter)
                 stack.push_async_callback(session.close)
@@ -151,12 +156,41 @@ class RealDriver:
         raise LabError(f"the apps were not reachable through their Services in {_TRIALS} trials")
 
     @asynccontextmanager
-    async def _controller(self, settings: Settings, counter: ControllerCounter) -> AsyncIterator[LiveController]:
-        """In this process, so that its every outcome can be counted; it talks to the cluster as anywhere."""
+    async def _controlled(self, spec: SessionSpec) -> AsyncIterator[ControllerCounter | ObservedMoves]:
+        """With the controller of the arm, if it has one."""
         folder = self.lab.folder / "controller"
         folder.mkdir(exist_ok=True)
         for old in folder.iterdir():
             old.unlink()
+        if spec.settings is not None:
+            counter = ControllerCounter()
+            async with self._controller(spec.settings, counter, folder):
+                yield counter
+        elif spec.arm.revision:
+            async with self._earlier_controller(spec, folder) as observed:
+                yield observed
+        else:
+            yield ControllerCounter()
+
+    @asynccontextmanager
+    async def _earlier_controller(self, spec: SessionSpec, folder: Path) -> AsyncIterator[ObservedMoves]:
+        earlier, lab = self.earlier, self.lab
+        assert earlier is not None
+        settings = settings_tree(spec.arm, spec.pace, earlier.defaults, lab.prometheus.url)
+        observed = ObservedMoves(SystemClock())
+        watching = asyncio.create_task(lab.api.follow(PODS, {}, observed.see))
+        try:
+            async with earlier.running(settings, lab.plane.kubeconfig, folder):
+                yield observed
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    @asynccontextmanager
+    async def _controller(
+        self, settings: Settings, counter: ControllerCounter, folder: Path
+    ) -> AsyncIterator[LiveController]:
+        """In this process, so that its every outcome can be counted; it talks to the cluster as anywhere."""
         written = folder / "settings.yaml"
         written.write_text(dump_settings(settings))
         options = Options(folder / "rematch.db", str(self.lab.plane.kubeconfig), settings_file=written)
@@ -174,7 +208,7 @@ class RealDriver:
 
 
 class RealSession:
-    def __init__(self, driver: RealDriver, pace: Pace, counter: ControllerCounter) -> None:
+    def __init__(self, driver: RealDriver, pace: Pace, counter: ControllerCounter | ObservedMoves) -> None:
         self._driver, self._pace, self._counter = driver, pace, counter
         self._tasks: list[asyncio.Task[Any]] = []
 

@@ -16,7 +16,7 @@ from reactor.errors import ClusterError
 
 Json = dict[str, Any]
 KUBE_SCHEDULER, REMATCH = "default-scheduler", "rematch"
-_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 _SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
 _DEADLINE = 120.0
@@ -48,9 +48,9 @@ class ExperimentWorkload:
         for pod in await self.pods():
             if not pod["spec"].get("nodeName"):
                 name = pod["metadata"]["name"]
-                target = {"apiVersion": "v1", "kind": "Node", "name": placement[_app_of(pod)]}
+                target = {"apiVersion": "v1", "kind": "Node", "name": placement[app_of(pod)]}
                 body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
-                await self.api.create(f"{_PODS}/{name}/binding", body)
+                await self.api.create(f"{PODS}/{name}/binding", body)
 
     async def until_bound(self, number: int) -> Placement:
         await self._until(lambda pods: sum(bool(pod["spec"].get("nodeName")) for pod in pods) == number, "all bound")
@@ -65,11 +65,11 @@ class ExperimentWorkload:
         await self._until(lambda pods: not pods, "all pods are gone", self._hurry)
 
     async def pods(self) -> list[Json]:
-        return list((await self.api.get(_PODS)).get("items") or ())
+        return list((await self.api.get(PODS)).get("items") or ())
 
     async def placement(self) -> Placement:
         pods = [pod for pod in await self.pods() if not pod["metadata"].get("deletionTimestamp")]
-        return {_app_of(pod): pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
+        return {app_of(pod): pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
 
     async def restarts(self) -> dict[str, int]:
         """By pod UID."""
@@ -86,7 +86,7 @@ class ExperimentWorkload:
         """What still drains need not: the run is over."""
         for pod in pods:
             try:
-                await self.api.delete(f"{_PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
+                await self.api.delete(f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
             except ClusterError:
                 continue
 
@@ -122,9 +122,10 @@ def _service(app: str) -> Json:
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": app}, "spec": spec}
 
 
-def _app_of(pod: Json) -> str:
-    return str(pod["metadata"]["labels"]["app"])
+def app_of(pod: Json) -> str:
+    """By its name: a pod that is moved by release surge loses its labels."""
+    return str(pod["metadata"]["name"]).rsplit("-", 2)[0]
 
 
 def _has_pod(app: str, pods: list[Json]) -> bool:
-    return any(_app_of(pod) == app for pod in pods)
+    return any(app_of(pod) == app for pod in pods)

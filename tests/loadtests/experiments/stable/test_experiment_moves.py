@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from loadtests.experiments.stable.driver import MoveSpan, Observation
 from loadtests.experiments.stable.measurement import ControllerCounter, MoveCounts, lost_in_moves
@@ -49,6 +50,18 @@ def test_requests_lost_by_a_move_are_the_moved_app_s_while_it_moves() -> None:
     others = [RequestSample("b", 1.5, 2.0, RequestOutcome.TIMEOUT), RequestSample("a", 1.6, 0.1, RequestOutcome.OK)]
     seen = Observation([*failures(100.0, 0.5, 1.5, 4.0).samples, *others], 100.0)
     assert lost(seen, MoveSpan("a", 101.0, 102.5)) == 1
+
+
+def test_a_request_that_only_took_too_long_is_not_lost_to_the_move() -> None:
+    slow = Observation([RequestSample("a", 1.5, 2.0, RequestOutcome.TIMEOUT)], 100.0)
+    assert lost(slow, MoveSpan("a", 101.0, 102.5)) == 0
+
+
+def test_a_surge_counts_from_its_first_call() -> None:
+    counter = ControllerCounter()
+    surge = make_move(POD, "n2", "surged")
+    counter.count(outcome_of(replace(surge, began=107.0)))
+    assert counter.spans() == (MoveSpan("a", 107.0, math.inf),)
 
 
 def test_a_move_over_the_border_of_two_steps_costs_requests_of_both() -> None:

@@ -77,7 +77,7 @@ def test_the_report_is_one_page_without_references_to_elsewhere(tmp_path: Path) 
         assert word in page
     assert 'src="http' not in page
     assert "<link" not in page
-    assert (tmp_path / "summary.json").read_text().count('"verdict"') == 10
+    assert (tmp_path / "summary.json").read_text().count('"verdict"') == 12
     assert len((tmp_path / "steps.csv").read_text().splitlines()) == 1 + 2 * 99
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from loadtests.experiments.stable.design import OUR_LIVE, STEPS
+from loadtests.experiments.stable.design import OUR_LIVE, STEPS, earlier_live
 from loadtests.experiments.stable.driver import Machine
 from loadtests.experiments.stable.goal import GoalVerdict, Item, compare, judge
 from loadtests.experiments.stable.measurement import saturated
@@ -111,6 +111,20 @@ def test_a_homeless_pod_fails_the_goal_and_losses_are_reported() -> None:
     items = judge(Results.of([*ours, *failing(1)]))
     assert by_what(items, "without a node").verdict is GoalVerdict.NOT_REACHED
     assert by_what(items, "lost").why == "55 requests in 22 moves: 2.5 per move"
+    assert by_what(items, "moves per run").why == "22.0 (22 in 1 runs)"
+
+
+@pytest.mark.parametrize(("worse_by", "verdict"), [(0.0, GoalVerdict.REACHED), (0.05, GoalVerdict.NOT_REACHED)])
+def test_an_earlier_version_is_compared_seed_by_seed(worse_by: float, verdict: GoalVerdict) -> None:
+    earlier = earlier_live("abc1234")
+    rates = {step.paper_rate: 0.99 for step in STEPS}
+    below = {rate: value - worse_by for rate, value in rates.items()}
+    records = [
+        one for seed in SEEDS for one in (*series(OUR_LIVE, seed, below, moves=1), *series(earlier, seed, rates))
+    ]
+    items = judge(Results.of([*records, *(one for seed in SEEDS for one in failing(seed))]))
+    assert by_what(items, "stable@abc1234 over all steps").verdict is verdict
+    assert by_what(items, "moves per run, live stable@abc1234 0.9").why == "0.0 (0 in 3 runs)"
 
 
 def test_one_difference_has_no_interval() -> None:
