@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from loadtests.embedded.plain_client import STRATEGIC, PlainClient
 from matching.problem import Strategy
@@ -22,13 +23,16 @@ from reactor.cluster.surge_writes import DELETION_COST
 from reactor.cluster.writes import ClusterWriter
 from reactor.execution.executor import Executor
 from reactor.execution.journal import MemoryJournal
+from reactor.execution.move_calls import make_call
+from reactor.execution.move_states import Seen
+from reactor.execution.steering import NoSteering
 from reactor.settings.model import Settings
-from reactor.state.moves import Move, MoveState
+from reactor.state.moves import Call, Move, MoveState
 from reactor.state.snapshot import Snapshot
 from tests.contracts.conftest import Connect
-from tests.support.cluster import make_eligibility, make_settings, make_snapshot
+from tests.support.cluster import make_eligibility, make_settings, make_snapshot, make_view
 from tests.support.lossy import Loss, LossyConnection
-from tests.support.moves import make_plan, plan_move
+from tests.support.moves import make_move, make_plan, plan_move
 
 APPS = "apis/apps/v1"
 SURGES = [Strategy.SCALE_SURGE, Strategy.RELEASE_SURGE]
@@ -322,14 +326,38 @@ async def test_a_new_process_finishes_what_the_journal_holds(lab: Lab, strategy:
     await lab.is_clean(1)
 
 
-async def test_a_patch_names_the_uid_it_means(lab: Lab) -> None:
+async def test_a_patch_names_the_pod_and_the_version_it_means(lab: Lab) -> None:
     await lab.deploy(1)
     (pod,) = await lab.pods()
-    other = type(pod)(**{**{name: getattr(pod, name) for name in pod.__struct_fields__}, "uid": "another"})
     surges = ClusterWriter(lab.connection, SystemClock()).surges
 
-    assert (await surges.patch_pod(other, labels={"a": "b"})).outcome == "gone"
+    assert (await surges.patch_pod(structs.replace(pod, uid="another"), labels={"a": "b"})).outcome == "gone"
     assert (await surges.patch_pod(pod, labels={"a": "b"}, annotations={DELETION_COST: "1"})).outcome == "done"
-    assert (await surges.patch_pod(pod, labels={"a": None}, annotations={DELETION_COST: None})).outcome == "done"
+    assert (await surges.patch_pod(pod, labels={"a": None})).outcome == "later", "the pod has changed since it was seen"
+    assert (await surges.patch_pod(pod, labels={"a": "b"})).outcome == "already"
+    (seen,) = await lab.pods()
+    assert (await surges.patch_pod(seen, labels={"a": None}, annotations={DELETION_COST: None})).outcome == "done"
     (after,) = await lab.pods()
     assert (after.labels, after.annotations) == (pod.labels, pod.annotations)
+
+
+@pytest.mark.parametrize("call", ["release", "detach", "cost"])
+async def test_a_patch_of_a_past_leader_is_refused_after_its_successor_took_the_move_back(lab: Lab, call: str) -> None:
+    """Also where there was nothing to take back."""
+    await lab.deploy(1)
+    (pod,) = await lab.pods()
+    writer = ClusterWriter(lab.connection, SystemClock())
+    move = make_move(pod, lab.nodes[1], "undoing", old_cost="" if call == "cost" else None)
+    seen = Seen(0.0, make_view([pod], []), lab.settings.execution, old=pod, new=None)
+    undo = Call.CLEAR_COSTS if call == "cost" else Call.TAKE_BACK
+    assert (await make_call(undo, move, seen, writer, NoSteering())).outcome == "done"
+
+    late: dict[str, Any] = {
+        "release": {"labels": {"pod-template-hash": None}},
+        "detach": {"labels": {"app": None}},
+        "cost": {"annotations": {DELETION_COST: "-1"}},
+    }[call]
+    assert (await writer.surges.patch_pod(pod, **late)).outcome == "later"
+    (after,) = await lab.pods()
+    assert after.labels == pod.labels
+    assert DELETION_COST not in after.annotations
