@@ -15,16 +15,22 @@ from matplotlib.figure import Figure
 
 from loadtests.benchmarks.plots import save
 from loadtests.chaos.audit import Write
-from loadtests.chaos.controllers import ControllerProcess
+from loadtests.chaos.controllers import CONTROLLER_NAMES, ControllerProcess, store_path
 from loadtests.chaos.faults import FaultKind, draw_faults
+from loadtests.chaos.filled_store import fill_store
 from loadtests.chaos.injection import Injector
 from loadtests.chaos.moves import count_moves
 from loadtests.chaos.samples import MEASURES, Sample, rises, sample, trend
-from loadtests.chaos.world import World, open_world
+from loadtests.chaos.world import SETTINGS, World, open_world
+from reactor.clock import SystemClock
 
 CHURN = frozenset({FaultKind.POD_DELETED, FaultKind.OWNER_SCALED, FaultKind.OWNER_ROLLED_OUT, FaultKind.OWNER_DELETED})
 _CHURN_PER_MINUTE = 6
 _SAMPLE_SECONDS = 5.0
+_FILLED = 0.84
+"""Share of the database's bound that is filled beforehand: at 0.85 the oldest records are removed."""
+_AT_THE_BOUND = b"the store has its largest size"
+"""In the log of a controller, whenever it has removed the oldest records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +41,15 @@ class Soaked:
     bytes: int
     samples: dict[str, list[Sample]]
     """By controller."""
+    at_bound: dict[str, float | None]
+    """By controller: after so many minutes its database had its largest size for the first time."""
+    removals: dict[str, int]
+    """How often its oldest records were removed since."""
 
     @property
     def problems(self) -> list[str]:
-        return [
+        late = [name for name, reached in self.at_bound.items() if reached is None or reached > self.minutes / 3]
+        return [f"controller {name}: its database was not full in the first third" for name in late] + [
             f"controller {name}: {measure} rises by {rise:.1f} over the second half"
             for name, samples in self.samples.items()
             for measure, rise in rises(samples).items()
@@ -65,6 +76,9 @@ def main(minutes: float, seed: int, controllers: int, folder: Path | None, repor
 
 async def soak(folder: Path, minutes: float, seed: int, controllers: int) -> Soaked:
     seconds = minutes * 60
+    bound = SETTINGS["history"]["maxBytes"]
+    for name in CONTROLLER_NAMES[:controllers]:
+        await fill_store(store_path(folder, name), int(bound * _FILLED), SystemClock().now())
     async with open_world(folder, controllers) as world:
         churn = draw_faults(seed, int(minutes * _CHURN_PER_MINUTE), seconds, CHURN)
         world.audit.new_writes()
@@ -74,9 +88,29 @@ async def soak(folder: Path, minutes: float, seed: int, controllers: int) -> Soa
             group.create_task(Injector(world).carry_out(churn, seconds))
             sampling = group.create_task(_sample(world, seconds))
             counting = group.create_task(_count(world, seconds))
+            reaching = [group.create_task(_until_full(world, each, seconds)) for each in world.controllers]
         after = _traffic(world)
         await world.moving(False)
-        return Soaked(minutes, counting.result(), after[0] - before[0], after[1] - before[1], sampling.result())
+        names = [each.name for each in world.controllers]
+        return Soaked(
+            minutes,
+            counting.result(),
+            after[0] - before[0],
+            after[1] - before[1],
+            sampling.result(),
+            at_bound={name: task.result() for name, task in zip(names, reaching, strict=True)},
+            removals={each.name: each.log.read_bytes().count(_AT_THE_BOUND) for each in world.controllers},
+        )
+
+
+async def _until_full(world: World, controller: ControllerProcess, seconds: float) -> float | None:
+    """Minutes until its database had its largest size; None when it never had."""
+    began = world.clock.monotonic()
+    while (at := world.clock.monotonic() - began) < seconds:
+        if controller.log.exists() and _AT_THE_BOUND in controller.log.read_bytes():
+            return at / 60
+        await world.clock.sleep(_SAMPLE_SECONDS)
+    return None
 
 
 async def _sample(world: World, seconds: float) -> dict[str, list[Sample]]:
@@ -137,8 +171,10 @@ def page(soaked: Soaked) -> str:
         "# Soak\n",
         "`make soak [MINUTES=30]` writes this page: pods are moved all the time, and somebody deletes pods, scales,",
         "rolls out and deletes workloads, on a real control plane with scripted nodes. What a controller holds must be",
-        "flat over the second half.\n",
+        "flat over the second half. The store is filled beforehand, so that it has its largest size",
+        f"(`history.maxBytes`: {SETTINGS['history']['maxBytes'] / 2**20:g} MiB) in the first third.\n",
         f"{figures(soaked)}.\n",
+        *(_fullness(soaked, name) for name in soaked.samples),
         "![memory, files, threads, tasks and database over time](images/soak.svg)\n",
         "| controller | measure | mean of the second half | trend over it | flat |",
         "|---|---|---|---|---|",
@@ -146,6 +182,13 @@ def page(soaked: Soaked) -> str:
     for name, samples in soaked.samples.items():
         lines += [_row(name, measure, samples) for measure in MEASURES]
     return "\n".join(lines) + "\n"
+
+
+def _fullness(soaked: Soaked, name: str) -> str:
+    reached = soaked.at_bound[name]
+    when = "never" if reached is None else f"after {reached:.1f} minutes"
+    text = f"The database of controller {name} had its largest size {when}; its oldest records were removed"
+    return f"{text} {soaked.removals[name]} times.\n"
 
 
 def _row(name: str, measure: str, samples: Sequence[Sample]) -> str:

@@ -42,7 +42,7 @@ from reactor.execution.move_states import (
     siblings,
 )
 from reactor.execution.steering import MOVE_LABEL, NoSteering, Steering
-from reactor.execution.surge_checks import DRAINED_FIRST, may_be_released, may_pin, scaled_object, why_no_surge
+from reactor.execution.surge_checks import may_pin, scaled_object, why_no_surge
 from reactor.settings.model import Settings
 from reactor.state.moves import ANNOUNCING, ActiveMoves, Call, Move, MoveState, dumping
 from reactor.state.snapshot import Snapshot
@@ -247,10 +247,8 @@ class Executor:
             return begun(replace(move, strategy=Strategy.EVICT), view, now, None, None), ""
         try:
             owner = await self._writer.surges.read_owner(reference(scaled), pod.namespace)
-            if may_be_released(move, pod, eligibility) and (await self._writer.surges.services_of(pod)).selectors:
-                move = replace(move, strategy=Strategy.RELEASE_SURGE, reasons=(*move.reasons, DRAINED_FIRST))
         except ClusterError as error:
-            return None, f"its owner or its Services could not be read: {error}"
+            return None, f"its owner could not be read: {error}"
         hindrance = why_no_surge(pod, view, owner)
         return (None, hindrance) if hindrance else (begun(move, view, now, scaled, owner), "")
 

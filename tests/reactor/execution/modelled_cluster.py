@@ -294,7 +294,6 @@ def _record(pod: ModelPod, owners: dict[str, Owner]) -> Pod:
         deleting=NOW if pod.deleting else None,
         created=NOW + pod.age,
         scheduler_name="default-scheduler",
-        pre_stop=True,  # or every scale surge of a served pod would become a release surge
     )
 
 
