@@ -17,6 +17,7 @@ import msgspec
 from loadtests.chaos.audit import credential_of
 from loadtests.chaos.proxy import FaultProxy
 from loadtests.chaos.requests import HOME
+from loadtests.chaos.timing import LEASE_SECONDS
 from loadtests.controlplane import ControlPlane
 from loadtests.controlplane.credentials import write_kubeconfig
 from loadtests.tools.processes import ends_with_us, without_proxies
@@ -26,7 +27,6 @@ from reactor.errors import ClusterError
 
 ACCOUNT = "rematch"
 CONFIG_MAP = f"{HOME}/rematch"
-LEASE_SECONDS = 4.0
 _RESTART_SECONDS = 0.5
 _TOKEN_SECONDS = 4 * 3600
 CONTROLLER_NAMES = "ab"

@@ -11,11 +11,10 @@ from loadtests.chaos.controllers import Incarnation
 from loadtests.chaos.history import PodHistory
 from loadtests.chaos.journal_invariants import NOT_ANNOUNCED, TWICE, entries, moved_twice, uid_of, unannounced
 from loadtests.chaos.requests import MOVING, Step
+from loadtests.chaos.timing import STALE
 from loadtests.chaos.workloads import OURS, Workload
 from loadtests.chaos.world import Wish
 
-STALE = 2.0
-"""Seconds that a watch may lag behind: nobody can act on newer news."""
 _HASH = "pod-template-hash"
 
 

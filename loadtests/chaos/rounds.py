@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
-from loadtests.chaos.controllers import LEASE_SECONDS
 from loadtests.chaos.faults import KILLS, FaultKind, draw_faults
 from loadtests.chaos.forgotten import forgotten_moves, is_left_by
 from loadtests.chaos.injection import Injected, Injector
@@ -18,11 +17,11 @@ from loadtests.chaos.moves import count_moves
 from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import Step
 from loadtests.chaos.settling import repair, settle
+from loadtests.chaos.timing import BINDING_SECONDS
 from loadtests.chaos.tree import tree
 from loadtests.chaos.workloads import WORKLOADS
 from loadtests.chaos.world import World
 
-BINDING_SECONDS = LEASE_SECONDS + 5.0
 _START_SECONDS = 8.0
 """From the start of a process until it has listed everything, on a busy machine."""
 _CALL_SECONDS = 15.0

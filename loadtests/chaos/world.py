@@ -63,7 +63,7 @@ _GRACE = {Component.CONTROLLER_MANAGER: ("--node-monitor-grace-period=2h",)}
 _NOT_NEEDED = frozenset({"Deployment", "StatefulSet", "Service", "PersistentVolumeClaim"})
 """Of the manifests: the controllers run beside the cluster."""
 _CONFIG = f"/api/v1/namespaces/{HOME}/configmaps/rematch"
-_START_SECONDS = 90.0
+_START_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from reactor.clock import Clock
 from reactor.cluster.api import MERGE_PATCH, ApiRequest, ApiResponse, Connection, checked, decoded, error_of, status_of
 from reactor.cluster.kinds import BY_OBJECT_KIND, Kind
 from reactor.cluster.records import Owner, Pod
-from reactor.errors import ClusterError, Conflict, Forbidden, NotFound, Refused, Throttled, Unreachable
+from reactor.errors import ClusterError, Conflict, Forbidden, NotFound, NotLeader, Refused, Throttled, Unreachable
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 LOWEST_COST = "-2147483647"
@@ -323,7 +323,7 @@ def _owner_now(found: _Object) -> OwnerNow:
 
 
 def _answer_of(error: ClusterError) -> CallAnswer:
-    if isinstance(error, (Throttled, Unreachable, Conflict)):
+    if isinstance(error, (Throttled, Unreachable, Conflict, NotLeader)):
         return CallAnswer(Answer.LATER, str(error))
     if isinstance(error, NotFound):
         return CallAnswer(Answer.GONE, str(error))
