@@ -24,7 +24,7 @@ from loadtests.chaos.write_kinds import WriteKind
 _MOST_SHOWN = 12
 _MOST_EXTRA = 1.3
 """Kinds that lack are waited for until there were so many times the faults that were asked for."""
-_COMMAND = "make chaos SEED={seed} ROUNDS=1"
+_COMMAND = "make chaos SEED={seed} ROUNDS=1 LEASE={lease:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _show(results: Sequence[RoundResult]) -> None:
     if len(last.violations) > _MOST_SHOWN:
         click.echo(f"  and {len(last.violations) - _MOST_SHOWN} more in round-{last.plan.seed}.json", err=True)
     if last.violations:
-        click.echo(f"  again: {_COMMAND.format(seed=last.plan.seed)}", err=True)
+        click.echo(f"  again: {_COMMAND.format(seed=last.plan.seed, lease=last.lease)}", err=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from loadtests.chaos.invariants import INVARIANTS
 from loadtests.chaos.requests import Step
 from loadtests.chaos.rounds import RoundResult
 from loadtests.chaos.settling import LEFTOVERS
-from loadtests.chaos.timing import LEASE_SECONDS
 from loadtests.chaos.write_kinds import WriteKind
 
 _INTRODUCTION = """\
@@ -41,8 +40,8 @@ become Ready and go as asked, a moment later). Each controller is a process of i
 writes of a past leader from those of its successor. Workloads: Deployments with one, two and more replicas, with
 and without PDB, with an HPA, StatefulSets, a bare ReplicaSet, with our scheduler and with the default one.
 
-On a machine that is too busy to renew a Lease of four seconds, `LEASE=8` makes it longer, and with it all that is
-waited for.
+On a machine that is too busy to renew a Lease of four seconds, `LEASE=8` makes it longer, and with it the rounds and
+all that is waited for.
 
 A kill waits for one step of a move, of the journal or of the leader; all steps and moments (before the write, after it,
 after its answer) are taken in turn, and workloads that take the step are given a reason to be moved.
@@ -74,12 +73,13 @@ def _summary(results: Sequence[RoundResult]) -> Iterator[str]:
     minutes = sum(result.seconds for result in results) / 60
     settled = sorted(result.settled_seconds for result in results)
     failed = [result.plan.seed for result in results if result.violations]
+    leases = sorted({result.lease for result in results})
     trees = dict.fromkeys(result.tree for result in results)
     yield "## The last run\n"
     yield (
         f"{faults} faults in {len(results)} rounds (seeds {_ranges(seeds)}) within {minutes:.0f} minutes,"
         f" {moves} moves, {takeovers} changes of the leader."
-        f" The Lease lasted {LEASE_SECONDS:g} s."
+        f" The Lease lasted {', '.join(f'{lease:g}' for lease in leases)} s."
         f" Settled after {settled[len(settled) // 2]:.0f} s (median), {settled[-1]:.0f} s at most."
         f" {'The trees were' if len(trees) > 1 else 'The tree was'} {', '.join(trees)}."
     )

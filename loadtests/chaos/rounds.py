@@ -17,7 +17,7 @@ from loadtests.chaos.moves import count_moves
 from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import Step
 from loadtests.chaos.settling import repair, settle
-from loadtests.chaos.timing import BINDING_SECONDS
+from loadtests.chaos.timing import BINDING_SECONDS, LEASE_SECONDS, ROUND_SECONDS
 from loadtests.chaos.tree import tree
 from loadtests.chaos.workloads import WORKLOADS
 from loadtests.chaos.world import World
@@ -34,7 +34,7 @@ _TAKES_API = frozenset({FaultKind.API_RESTART, FaultKind.ETCD_RESTART})
 class RoundPlan:
     seed: int
     faults: int = 80
-    seconds: float = 75.0
+    seconds: float = ROUND_SECONDS
     only: frozenset[FaultKind] = frozenset()
 
 
@@ -54,6 +54,7 @@ class RoundResult:
     log: tuple[Injected, ...] = ()
     tree: str = ""
     """The commit that was run."""
+    lease: float = LEASE_SECONDS
 
     @property
     def injected(self) -> Counter[FaultKind]:

@@ -6,7 +6,8 @@ import asyncio
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from loadtests.chaos.faults import FaultKind, draw_faults
 from loadtests.chaos.filled_store import fill_store
 from loadtests.chaos.injection import Injector
 from loadtests.chaos.moves import count_moves
+from loadtests.chaos.proxy import Traffic
+from loadtests.chaos.requests import Step
 from loadtests.chaos.samples import MEASURES, Sample, rises, sample, trend
 from loadtests.chaos.world import SETTINGS, World, open_world
 from reactor.clock import SystemClock
@@ -37,8 +40,8 @@ _AT_THE_BOUND = b"the store has its largest size"
 class Soaked:
     minutes: float
     moves: int
-    requests: int
-    bytes: int
+    requests: Mapping[Step, int]
+    bytes: Mapping[Step, int]
     samples: dict[str, list[Sample]]
     """By controller."""
     at_bound: dict[str, float | None]
@@ -95,8 +98,8 @@ async def soak(folder: Path, minutes: float, seed: int, controllers: int) -> Soa
         return Soaked(
             minutes,
             counting.result(),
-            after[0] - before[0],
-            after[1] - before[1],
+            after.requests - before.requests,
+            after.bytes - before.bytes,
             sampling.result(),
             at_bound={name: task.result() for name, task in zip(names, reaching, strict=True)},
             removals={each.name: each.log.read_bytes().count(_AT_THE_BOUND) for each in world.controllers},
@@ -140,16 +143,18 @@ async def _count(world: World, seconds: float) -> int:
     return moves
 
 
-def _traffic(world: World) -> tuple[int, int]:
+def _traffic(world: World) -> Traffic:
+    """Of all controllers until now."""
     found = [controller.proxy.traffic for controller in world.controllers]
-    return sum(each.requests.total() for each in found), sum(each.bytes.total() for each in found)
+    return Traffic(sum((each.requests for each in found), Counter()), sum((each.bytes for each in found), Counter()))
 
 
 def figures(soaked: Soaked) -> str:
     moves = max(1, soaked.moves)
     return (
         f"{soaked.moves} moves in {soaked.minutes:g} minutes: {soaked.moves / soaked.minutes:.0f} per minute,"
-        f" {soaked.requests / moves:.1f} API calls and {soaked.bytes / moves / 1024:.0f} KiB per move"
+        f" {sum(soaked.requests.values()) / moves:.1f} API calls and"
+        f" {sum(soaked.bytes.values()) / moves / 1024:.0f} KiB per move"
         " (watches, lists and metrics included)"
     )
 
@@ -181,7 +186,15 @@ def page(soaked: Soaked) -> str:
     ]
     for name, samples in soaked.samples.items():
         lines += [_row(name, measure, samples) for measure in MEASURES]
+    lines += ["\n| requests | per move | KiB per move |", "|---|---|---|"]
+    most_first = sorted(soaked.requests, key=lambda step: -soaked.requests[step])
+    lines += [_traffic_row(soaked, step) for step in most_first]
     return "\n".join(lines) + "\n"
+
+
+def _traffic_row(soaked: Soaked, step: Step) -> str:
+    moves = max(1, soaked.moves)
+    return f"| {step.value} | {soaked.requests[step] / moves:.1f} | {soaked.bytes.get(step, 0) / moves / 1024:.1f} |"
 
 
 def _fullness(soaked: Soaked, name: str) -> str:

@@ -14,4 +14,6 @@ LATE_SECONDS = 1.5 * LEASE_SECONDS
 """So long a request is held back: until after the end of its sender's Lease."""
 STALE = 2.0 * _SLOWNESS
 """Seconds that a watch may lag behind: nobody can act on newer news."""
+ROUND_SECONDS = 75.0 * _SLOWNESS
+"""In which the faults of a round happen: between two of them there must be time to lead and to move."""
 SETTLE_SECONDS = 60.0 * _SLOWNESS
