@@ -78,9 +78,9 @@ same-plans: $(READY) ## does this version decide as another does? make same-plan
 oracle: $(READY) ## do we allow only what kube-scheduler allows? make oracle [SEEDS=1000 or SEEDS=5000-6000] (1,000 clusters: 15 minutes)
 	$(BIN)/python -m loadtests.oracle $(if $(SEEDS),--seeds $(SEEDS))
 
-chaos: $(READY) ## faults against controllers on a real control plane, report in docs/chaos.md: make chaos [SEED=1] [ROUNDS=1] [ONLY=kind] [FOLDER=...] (45 minutes; no root)
+chaos: $(READY) ## faults against controllers on a real control plane, report in docs/chaos.md: make chaos [SEED=1] [ROUNDS=1] [ONLY=kind] [FOLDER=...] [LEASE=4] (45 minutes; no root)
 	$(BIN)/rematch lab tools cluster
-	$(BIN)/python -m loadtests.chaos $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY)) \
+	$(if $(LEASE),REMATCH_CHAOS_LEASE=$(LEASE)) $(BIN)/python -m loadtests.chaos $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY)) \
 	  $(if $(FOLDER),--folder $(FOLDER)) $(if $(SEED)$(ROUNDS)$(ONLY),,--report docs/chaos.md)
 
 soak: $(READY) ## constant moves and churn: memory, tasks, files and database stay flat, report in docs/soak.md: make soak [MINUTES=30] (no root)

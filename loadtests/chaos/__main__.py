@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import msgspec
 
 from loadtests.chaos.faults import KILLS, FaultKind
 from loadtests.chaos.forgotten import KNOWN_LIMIT
+from loadtests.chaos.kept_rounds import keep, kept
 from loadtests.chaos.report import kills, write_report
 from loadtests.chaos.rounds import RoundPlan, RoundResult, run_round
 from loadtests.chaos.world import open_world
@@ -24,7 +24,7 @@ from loadtests.chaos.write_kinds import WriteKind
 _MOST_SHOWN = 12
 _MOST_EXTRA = 1.3
 """Kinds that lack are waited for until there were so many times the faults that were asked for."""
-_COMMAND = "make chaos SEED={seed} ROUNDS=1"
+_COMMAND = "make chaos SEED={seed} ROUNDS=1 LEASE={lease:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Request:
     minimum: int
     """Of each kind of fault."""
     kills: int
-    """Of kills at each step, at least."""
+    """At each step and moment, at least."""
     controllers: int
     folder: Path
     report: Path | None
@@ -55,9 +55,15 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, text: str) -> f
 @click.option("--rounds", type=int, help="So many rounds instead.")
 @click.option("--only", default="", callback=_kinds, help="Only faults of these kinds, separated by commas.")
 @click.option("--minimum", default=5, show_default=True, help="Further rounds until every kind happened so often.")
-@click.option("--kills", default=3, show_default=True, help="Further rounds until so many kills hit every step.")
+@click.option(
+    "--kills", default=1, show_default=True, help="Further rounds until so many kills hit every step at every moment."
+)
 @click.option("--controllers", type=click.IntRange(1, 2), default=2, show_default=True)
-@click.option("--folder", type=click.Path(path_type=Path), help="For logs and the audit log; kept. Default: temporary.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="For logs and rounds; kept, and added up by later runs. Default: temporary.",
+)
 @click.option("--report", type=click.Path(path_type=Path), help="Write the report to this file.")
 def main(folder: Path | None, **options: object) -> None:
     place = folder or Path(tempfile.mkdtemp(prefix="rematch-chaos-"))
@@ -75,30 +81,21 @@ def main(folder: Path | None, **options: object) -> None:
 
 
 async def run(request: Request) -> list[RoundResult]:
-    results: list[RoundResult] = []
-    async with open_world(request.folder, request.controllers) as world:
+    """With the rounds of earlier runs in the same folder."""
+    results = [] if request.rounds is not None else kept(request.folder)
+    async with open_world(request.folder / f"from-{_next_seed(request, results)}", request.controllers) as world:
         while not _enough(request, results):
-            plan = RoundPlan(request.seed + len(results), only=request.only)
+            plan = RoundPlan(_next_seed(request, results), only=request.only)
             results.append(await run_round(world, plan))
             _show(results)
-            _keep(request.folder, results[-1])
+            keep(request.folder, results[-1])
             if request.report is not None:
                 write_report(request.report, results)
     return results
 
 
-def _keep(folder: Path, result: RoundResult) -> None:
-    """What happened when, for whoever looks for the cause of a violation."""
-    content = {
-        "seed": result.plan.seed,
-        "violations": [[each.at, each.invariant, each.text] for each in result.violations],
-        "forgiven": [[each.invariant, each.text] for each in result.forgiven],
-        "faults": [
-            [each.began, each.ended, each.fault.kind, each.write or sorted(each.fault.steps), each.target]
-            for each in sorted(result.log, key=lambda each: each.began)
-        ],
-    }
-    (folder / f"round-{result.plan.seed}.json").write_bytes(msgspec.json.format(msgspec.json.encode(content)))
+def _next_seed(request: Request, results: Sequence[RoundResult]) -> int:
+    return max([request.seed - 1, *(result.plan.seed for result in results)]) + 1
 
 
 def _enough(request: Request, results: Sequence[RoundResult]) -> bool:
@@ -113,10 +110,11 @@ def _lacking(request: Request, results: Sequence[RoundResult]) -> list[str]:
     few = [kind.value for kind in request.only or FaultKind if total[kind] < request.minimum]
     if request.only and not request.only & KILLS:
         return few
-    hit = Counter[WriteKind]()
-    for (write, _), times in kills(results).items():
-        hit[write] += times
-    return few + [f"kills at {write.value}" for write in WriteKind if hit[write] < request.kills]
+    hit = kills(results)
+    moments = [kind for kind in FaultKind if kind in KILLS]
+    return few + [
+        f"{kind.value} at {write.value}" for write in WriteKind for kind in moments if hit[write, kind] < request.kills
+    ]
 
 
 def _total(results: Sequence[RoundResult]) -> Counter[FaultKind]:
@@ -138,7 +136,7 @@ def _show(results: Sequence[RoundResult]) -> None:
     if len(last.violations) > _MOST_SHOWN:
         click.echo(f"  and {len(last.violations) - _MOST_SHOWN} more in round-{last.plan.seed}.json", err=True)
     if last.violations:
-        click.echo(f"  again: {_COMMAND.format(seed=last.plan.seed)}", err=True)
+        click.echo(f"  again: {_COMMAND.format(seed=last.plan.seed, lease=last.lease)}", err=True)
 
 
 if __name__ == "__main__":

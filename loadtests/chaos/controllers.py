@@ -17,6 +17,7 @@ import msgspec
 from loadtests.chaos.audit import credential_of
 from loadtests.chaos.proxy import FaultProxy
 from loadtests.chaos.requests import HOME
+from loadtests.chaos.timing import LEASE_SECONDS
 from loadtests.controlplane import ControlPlane
 from loadtests.controlplane.credentials import write_kubeconfig
 from loadtests.tools.processes import ends_with_us, without_proxies
@@ -26,9 +27,9 @@ from reactor.errors import ClusterError
 
 ACCOUNT = "rematch"
 CONFIG_MAP = f"{HOME}/rematch"
-LEASE_SECONDS = 4.0
 _RESTART_SECONDS = 0.5
 _TOKEN_SECONDS = 4 * 3600
+CONTROLLER_NAMES = "ab"
 _LIMIT = 64
 """Bytes: no file of the process can grow."""
 
@@ -46,13 +47,17 @@ class Incarnation:
     """By us; otherwise it ended by itself."""
 
 
+def store_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.db"
+
+
 class ControllerProcess:
     """One replica of the controller behind its own proxy, with its own store, started again whenever it ends."""
 
     def __init__(self, name: str, plane: ControlPlane, proxy: FaultProxy, folder: Path, clock: Clock) -> None:
         self.name = name
         self.proxy = proxy
-        self.store = folder / f"{name}.db"
+        self.store = store_path(folder, name)
         self.log = folder / f"{name}.log"
         self.tasks = folder / f"{name}.tasks"
         """Where it writes the number of its asyncio tasks when it is asked to."""

@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from loadtests.chaos.controllers import LEASE_SECONDS, ControllerProcess
+from loadtests.chaos.controllers import ControllerProcess
 from loadtests.chaos.faults import AT_REQUESTS, Fault, FaultKind
 from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import HOME, Step
+from loadtests.chaos.timing import LEASE_SECONDS
 from loadtests.chaos.workloads import NAMESPACE, PDBS, WORKLOADS, Owner, Workload, pdb
 from loadtests.chaos.world import World
 from loadtests.chaos.write_kinds import WriteKind

@@ -11,11 +11,10 @@ from loadtests.chaos.controllers import Incarnation
 from loadtests.chaos.history import PodHistory
 from loadtests.chaos.journal_invariants import NOT_ANNOUNCED, TWICE, entries, moved_twice, uid_of, unannounced
 from loadtests.chaos.requests import MOVING, Step
+from loadtests.chaos.timing import STALE
 from loadtests.chaos.workloads import OURS, Workload
 from loadtests.chaos.world import Wish
 
-STALE = 2.0
-"""Seconds that a watch may lag behind: nobody can act on newer news."""
 _HASH = "pod-template-hash"
 
 
@@ -223,22 +222,25 @@ def terms(writes: Iterable[Write]) -> list[Term]:
 
 
 def _past_leaders(evidence: Evidence) -> Iterator[Violation]:
-    """An accepted write of a past leader neither repeats nor undoes what its successor does."""
+    """An accepted write of a past leader neither repeats nor undoes what its successor does. A patch of a pod names the
+    version it was meant for: one that arrives before its successor's is seen by that and changes nothing more."""
     ours = [write for write in evidence.ours if write.accepted]
     for term, after in pairwise([*terms(ours), Term("", float("inf"))]):
         late = [w for w in ours if w.step in MOVING and w.credential != term.credential]
         late = [w for w in late if term.since < w.began < after.since]
         for write in late:
             for other in ours:
-                if other.credential == term.credential and other.began >= term.since and _same(write, other):
+                if other.credential == term.credential and other.began >= term.since and _collide(write, other):
                     text = f"{write.verb} {write.resource} {write.name} by a past leader beside its successor's"
                     yield Violation("past leader", text, write.began)
                     break
 
 
-def _same(one: Write, other: Write) -> bool:
+def _collide(late: Write, own: Write) -> bool:
     """The same step on the same object; two evictions of one pod are one."""
-    return one.step is other.step and one.key == other.key and one.step is not Step.EVICT
+    if late.step is not own.step or late.key != own.key or late.step is Step.EVICT:
+        return False
+    return late.step is not Step.POD or late.ended > own.began
 
 
 def _announced(evidence: Evidence) -> Iterator[Violation]:

@@ -20,11 +20,10 @@ from aiohttp import web
 
 from loadtests.chaos.faults import AT_REQUESTS, IN_WATCHES, INSTEAD, KILLS, REFUSALS, Fault, FaultKind
 from loadtests.chaos.requests import WRITES, Step, step_of
+from loadtests.chaos.timing import LATE_SECONDS
 from loadtests.chaos.write_kinds import WriteKind
 from reactor.clock import Clock
 
-LATE_SECONDS = 6.0
-"""How late a held request arrives: longer than the lease of the run."""
 SLOW_SECONDS = 2.0
 _LONGEST_BODY = 64 * 2**20
 _HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive"})

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 
 from loadtests.chaos.faults import KILLS, MEANING, FaultKind
@@ -26,6 +24,7 @@ is left afterwards. This page is written by `make chaos`.
 | command | does |
 |---|---|
 | `make chaos` | at least 1,000 faults, and this page |
+| `make chaos FOLDER=chaos-run` | the same in parts: stopped and called again, it goes on with the next seed |
 | `make chaos SEED=17 ROUNDS=1` | one round again: the same faults at the same moments |
 | `make chaos SEED=17 ROUNDS=1 ONLY=lost-answer,kill-passed` | with faults of these kinds only |
 | `make test-cluster` | at least 150 faults from one seed, in CI |
@@ -40,6 +39,9 @@ become Ready and go as asked, a moment later). Each controller is a process of i
 (`loadtests/chaos/proxy.py`) that spoils requests. Each process has its own token, so the audit log tells the
 writes of a past leader from those of its successor. Workloads: Deployments with one, two and more replicas, with
 and without PDB, with an HPA, StatefulSets, a bare ReplicaSet, with our scheduler and with the default one.
+
+On a machine that is too busy to renew a Lease of four seconds, `LEASE=8` makes it longer, and with it the rounds and
+all that is waited for.
 
 A kill waits for one step of a move, of the journal or of the leader; all steps and moments (before the write, after it,
 after its answer) are taken in turn, and workloads that take the step are given a reason to be moved.
@@ -71,12 +73,15 @@ def _summary(results: Sequence[RoundResult]) -> Iterator[str]:
     minutes = sum(result.seconds for result in results) / 60
     settled = sorted(result.settled_seconds for result in results)
     failed = [result.plan.seed for result in results if result.violations]
+    leases = sorted({result.lease for result in results})
+    trees = dict.fromkeys(result.tree for result in results)
     yield "## The last run\n"
     yield (
-        f"{faults} faults in {len(results)} rounds (seeds {seeds[0]} to {seeds[-1]}) within {minutes:.0f} minutes,"
+        f"{faults} faults in {len(results)} rounds (seeds {_ranges(seeds)}) within {minutes:.0f} minutes,"
         f" {moves} moves, {takeovers} changes of the leader."
+        f" The Lease lasted {', '.join(f'{lease:g}' for lease in leases)} s."
         f" Settled after {settled[len(settled) // 2]:.0f} s (median), {settled[-1]:.0f} s at most."
-        f" The tree was {_tree()}."
+        f" {'The trees were' if len(trees) > 1 else 'The tree was'} {', '.join(trees)}."
     )
     yield f"\nRounds with violations (by seed): {', '.join(map(str, failed)) or 'none'}.\n"
     forgiven = [(result.plan.seed, each) for result in results for each in result.forgiven]
@@ -87,12 +92,15 @@ def _summary(results: Sequence[RoundResult]) -> Iterator[str]:
         yield ""
 
 
-@cache
-def _tree() -> str:
-    """The commit that is run, as it was at the first call."""
-    described = ("git", "describe", "--always", "--dirty", "--exclude=*")
-    found = subprocess.run(described, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "no Git repository"
+def _ranges(seeds: Sequence[int]) -> str:
+    """`1 to 3, 7`."""
+    parts: list[list[int]] = []
+    for seed in seeds:
+        if parts and seed == parts[-1][-1] + 1:
+            parts[-1].append(seed)
+        else:
+            parts.append([seed])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts)
 
 
 def _faults(results: Sequence[RoundResult]) -> Iterator[str]:
@@ -130,7 +138,7 @@ def _invariants(results: Sequence[RoundResult]) -> Iterator[str]:
 
 
 def _writes(results: Sequence[RoundResult]) -> Iterator[str]:
-    steps: Counter[Step] = sum((result.steps for result in results), Counter())
+    steps: Counter[Step] = sum((Counter(result.steps) for result in results), Counter())
     yield "## Accepted writes of the controllers\n\n| step | writes |\n|---|---|"
     for step, number in steps.most_common():
         yield f"| {step.value} | {number} |"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
-from loadtests.chaos.controllers import LEASE_SECONDS
 from loadtests.chaos.faults import KILLS, FaultKind, draw_faults
 from loadtests.chaos.forgotten import forgotten_moves, is_left_by
 from loadtests.chaos.injection import Injected, Injector
@@ -18,10 +17,11 @@ from loadtests.chaos.moves import count_moves
 from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import Step
 from loadtests.chaos.settling import repair, settle
+from loadtests.chaos.timing import BINDING_SECONDS, LEASE_SECONDS, ROUND_SECONDS
+from loadtests.chaos.tree import tree
 from loadtests.chaos.workloads import WORKLOADS
 from loadtests.chaos.world import World
 
-BINDING_SECONDS = LEASE_SECONDS + 5.0
 _START_SECONDS = 8.0
 """From the start of a process until it has listed everything, on a busy machine."""
 _CALL_SECONDS = 15.0
@@ -34,15 +34,14 @@ _TAKES_API = frozenset({FaultKind.API_RESTART, FaultKind.ETCD_RESTART})
 class RoundPlan:
     seed: int
     faults: int = 80
-    seconds: float = 75.0
+    seconds: float = ROUND_SECONDS
     only: frozenset[FaultKind] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
     plan: RoundPlan
-    injected: Counter[FaultKind] = field(default_factory=Counter)
-    steps: Counter[Step] = field(default_factory=Counter)
+    steps: Mapping[Step, int] = field(default_factory=dict)
     """Accepted writes of ours."""
     moves: int = 0
     takeovers: int = 0
@@ -53,6 +52,13 @@ class RoundResult:
     forgiven: tuple[Violation, ...] = ()
     """Left by moves that nobody can know of any more (`forgotten.py`)."""
     log: tuple[Injected, ...] = ()
+    tree: str = ""
+    """The commit that was run."""
+    lease: float = LEASE_SECONDS
+
+    @property
+    def injected(self) -> Counter[FaultKind]:
+        return Counter(each.fault.kind for each in self.log)
 
 
 async def run_round(world: World, plan: RoundPlan) -> RoundResult:
@@ -75,7 +81,6 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
     forgiven = tuple(each for each in left if is_left_by(forgotten, each, evidence))
     return RoundResult(
         plan=plan,
-        injected=Counter(each.fault.kind for each in injector.injected),
         steps=Counter(write.step for write in ours),
         moves=count_moves(ours),
         takeovers=len(terms(ours)) - 1,
@@ -84,6 +89,7 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
         violations=(*check_all(evidence), *(each for each in left if each not in forgiven)),
         forgiven=forgiven,
         log=tuple(injector.injected),
+        tree=tree(),
     )
 
 

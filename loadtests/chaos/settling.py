@@ -12,12 +12,12 @@ from loadtests.chaos.injection import MOVES
 from loadtests.chaos.invariants import Violation
 from loadtests.chaos.patience import insist
 from loadtests.chaos.requests import HOME
+from loadtests.chaos.timing import SETTLE_SECONDS
 from loadtests.chaos.workloads import NAMESPACE, WORKLOADS
 from loadtests.chaos.world import World, is_owned
 from reactor.errors import NotFound
 
 Json = dict[str, Any]
-SETTLE_SECONDS = 60.0
 _QUIET_SECONDS = 1.5
 _POLL = 0.3
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"

@@ -29,6 +29,8 @@ class Workload:
     min_available: int | None = None
     """Of its PDB."""
     hpa: bool = False
+    pre_stop: bool = False
+    """With a hook it needs not leave its Services before it ends, so it is surged by scaling."""
 
     @property
     def collection(self) -> str:
@@ -53,13 +55,15 @@ class Workload:
         return {"metadata": {"name": self.name}, "spec": spec}
 
     def _template(self, labels: Json) -> Json:
-        container = {
+        container: Json = {
             "name": "web",
             "image": "lab.local/none",
             "ports": [{"containerPort": 8080}],
             "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
             "livenessProbe": {"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1},
         }
+        if self.pre_stop:
+            container["lifecycle"] = {"preStop": {"exec": {"command": ["true"]}}}
         spec = {
             "schedulerName": self.scheduler,
             "terminationGracePeriodSeconds": 1,
@@ -101,12 +105,12 @@ def pdb(name: str, app: str, rule: Json) -> Json:
 
 
 WORKLOADS = (
-    Workload("single-a", Owner.DEPLOYMENT, 1),
+    Workload("single-a", Owner.DEPLOYMENT, 1, pre_stop=True),
     Workload("single-b", Owner.DEPLOYMENT, 1),
     Workload("single-guarded", Owner.DEPLOYMENT, 1, min_available=1),
     Workload("pair", Owner.DEPLOYMENT, 2),
-    Workload("pair-guarded", Owner.DEPLOYMENT, 2, min_available=1),
-    Workload("many", Owner.DEPLOYMENT, 5),
+    Workload("pair-guarded", Owner.DEPLOYMENT, 2, min_available=1, pre_stop=True),
+    Workload("many", Owner.DEPLOYMENT, 5, pre_stop=True),
     Workload("many-guarded", Owner.DEPLOYMENT, 4, min_available=3),
     Workload("scaled-by-hpa", Owner.DEPLOYMENT, 2, hpa=True),
     Workload("scaled-by-hpa-many", Owner.DEPLOYMENT, 4, hpa=True),
@@ -115,7 +119,7 @@ WORKLOADS = (
     Workload("stateful", Owner.STATEFUL_SET, 3),
     Workload("stateful-guarded", Owner.STATEFUL_SET, 2, min_available=1),
     Workload("bare", Owner.REPLICA_SET, 2),
-    Workload("theirs", Owner.DEPLOYMENT, 2, scheduler=DEFAULT),
+    Workload("theirs", Owner.DEPLOYMENT, 2, scheduler=DEFAULT, pre_stop=True),
     Workload("theirs-many", Owner.DEPLOYMENT, 4, scheduler=DEFAULT),
     Workload("theirs-single", Owner.DEPLOYMENT, 1, scheduler=DEFAULT),
     Workload("theirs-stateful", Owner.STATEFUL_SET, 2, scheduler=DEFAULT),

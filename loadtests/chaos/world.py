@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.chaos.audit import AuditLog, audit_flags, log_path
-from loadtests.chaos.controllers import ControllerProcess
+from loadtests.chaos.controllers import CONTROLLER_NAMES, ControllerProcess
 from loadtests.chaos.observer import DriftingUsage, PodObserver
 from loadtests.chaos.patience import insist
 from loadtests.chaos.proxy import ArmedFaults, FaultProxy
@@ -63,7 +63,7 @@ _GRACE = {Component.CONTROLLER_MANAGER: ("--node-monitor-grace-period=2h",)}
 _NOT_NEEDED = frozenset({"Deployment", "StatefulSet", "Service", "PersistentVolumeClaim"})
 """Of the manifests: the controllers run beside the cluster."""
 _CONFIG = f"/api/v1/namespaces/{HOME}/configmaps/rematch"
-_START_SECONDS = 90.0
+_START_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ async def open_world(folder: Path, replicas: int, clock: Clock | None = None) ->
         armed = ArmedFaults(clock)
         usage = DriftingUsage(observer, NODES, clock, hungry=partial(_hungry, armed))
         controllers, proxies = [], []
-        for name in "ab"[:replicas]:
+        for name in CONTROLLER_NAMES[:replicas]:
             proxy = FaultProxy(clock, plane.url, plane.ca, armed)
             await stack.enter_async_context(proxy.serving())
             controllers.append(ControllerProcess(name, plane, proxy, folder, clock))

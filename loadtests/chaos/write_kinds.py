@@ -24,6 +24,8 @@ class WriteKind(StrEnum):
     DETACH = "detach"
     """A released pod leaves its Services and PDBs."""
     REMOVE = "eviction of a released pod"
+    TAKE_BACK = "take back"
+    """A released pod gets its labels back."""
     EVICT = "eviction"
     HINT = "hint"
     BIND = "bind"
@@ -64,17 +66,22 @@ def _of_patch(metadata: Json) -> WriteKind | None:
     if not labels:
         return WriteKind.COST if metadata.get("annotations") else None
     if _HASH in labels:
-        return WriteKind.RELEASE if labels[_HASH] is None else None
+        return WriteKind.RELEASE if labels[_HASH] is None else WriteKind.TAKE_BACK
     return WriteKind.DETACH
 
 
 def _surged_by_scale(workload: Workload) -> bool:
-    return workload.owner is not Owner.STATEFUL_SET and not workload.hpa
+    """All are served; only a hook spares them to leave their Services first (`reactor.decision.strategies`)."""
+    return workload.owner is Owner.REPLICA_SET or (workload.pre_stop and not workload.hpa)
+
+
+def _surged_by_release(workload: Workload) -> bool:
+    return workload.owner is Owner.DEPLOYMENT and not _surged_by_scale(workload)
 
 
 _MOVED_WITH: Mapping[WriteKind, Callable[[Workload], bool]] = {
     **dict.fromkeys((WriteKind.SCALE_UP, WriteKind.SCALE_DOWN, WriteKind.COST), _surged_by_scale),
-    **dict.fromkeys((WriteKind.RELEASE, WriteKind.DETACH, WriteKind.REMOVE), lambda workload: workload.hpa),
+    **dict.fromkeys((WriteKind.RELEASE, WriteKind.DETACH, WriteKind.REMOVE, WriteKind.TAKE_BACK), _surged_by_release),
     WriteKind.EVICT: lambda workload: workload.owner is Owner.STATEFUL_SET,
     WriteKind.HINT: lambda workload: workload.scheduler != OURS,
 }

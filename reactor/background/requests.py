@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import structlog
@@ -46,6 +46,8 @@ KEPT_SECONDS = 3600.0
 TOO_OLD_SECONDS = 600.0
 """Moves that nobody took for so long are not made any more. A pause or resume is never too old."""
 _LONGEST_TEXT = 200
+_EMERGENCY = frozenset({Action.PAUSE, Action.RESUME})
+_SUPERSEDED = RequestStatus(RequestState.DONE, "a later pause or resume counts")
 
 
 @dataclass
@@ -63,21 +65,26 @@ class Requests:
     """Held while a cycle runs."""
     clock: Clock
     problem: str = ""
+    _unwritten: dict[str, RequestStatus] = field(default_factory=dict)
+    """By UID: what became of requests whose last status could not be written yet. They are not carried out again."""
 
     async def run(self) -> None:
         """Until cancelled. A pause takes effect while moves of another request are under way."""
         moving: asyncio.Task[None] | None = None
         async with asyncio.TaskGroup() as tasks:
             while True:
-                for request in await self._listed():
-                    if request.spec.action in (Action.PAUSE, Action.RESUME):
+                listed = await self._listed()
+                for request in [each for each in listed if not each.ended]:
+                    if _is_superseded(request, listed):
+                        self._unwritten.setdefault(request.metadata.uid, _by(_SUPERSEDED, self.identity))
+                    if request.spec.action in _EMERGENCY:
                         await self._handled(request, self._pause_or_resume)
                     elif moving is None or moving.done():
                         moving = tasks.create_task(self._handled(request, self._move))
                 await self.clock.sleep(POLL_SECONDS)
 
     async def _listed(self) -> list[Request]:
-        """Those that have not ended; old ones that have are deleted. One that cannot be deleted holds up none."""
+        """Old ones that have ended are deleted. One that cannot be deleted holds up none."""
         found: list[Request] = []
         problem = ""
         try:
@@ -90,25 +97,39 @@ class Requests:
             if self.problem != problem:
                 log.warning("requests could not be read or deleted", error=problem)
         self.problem = problem
-        return [request for request in found if not request.ended]
+        if not problem:
+            open_ones = {request.metadata.uid for request in found if not request.ended}
+            self._unwritten = {uid: status for uid, status in self._unwritten.items() if uid in open_ones}
+        return found
 
     async def _handled(self, request: Request, carry: Callable[[Request], Awaitable[RequestStatus]]) -> None:
         """Accepted by compare-and-swap before anything is done, so that nobody else carries it out, too."""
+        uid, last = request.metadata.uid, request
         try:
-            accepted = await self._accepted(request)
-            if accepted is None:
-                return
-            try:
-                status = await carry(accepted)
-            except (InputError, ProblemError, JournalError) as error:
-                status = RequestStatus(RequestState.FAILED, str(error))
-            except Exception as error:
-                log.exception("request failed", name=request.metadata.name)
-                status = RequestStatus(RequestState.FAILED, f"{type(error).__name__}: {error}; see the log")
-            log.info("request", name=request.metadata.name, action=request.spec.action, message=status.message)
-            await self.objects.write_status(accepted, _by(status, self.identity))
+            if uid not in self._unwritten:
+                accepted = await self._accepted(request)
+                if accepted is None:
+                    return
+                last = accepted
+                self._unwritten[uid] = _by(await self._carried_out(request, carry), self.identity)
+            await self.objects.write_status(last, self._unwritten[uid])
+            self._unwritten.pop(uid, None)
         except ClusterError as error:
             log.warning("request not finished", name=request.metadata.name, error=str(error))
+
+    async def _carried_out(
+        self, request: Request, carry: Callable[[Request], Awaitable[RequestStatus]]
+    ) -> RequestStatus:
+        """`request` as it was before it was accepted."""
+        try:
+            status = await carry(request)
+        except (InputError, ProblemError, JournalError) as error:
+            status = RequestStatus(RequestState.FAILED, str(error))
+        except Exception as error:
+            log.exception("request failed", name=request.metadata.name)
+            status = RequestStatus(RequestState.FAILED, f"{type(error).__name__}: {error}; see the log")
+        log.info("request", name=request.metadata.name, action=request.spec.action, message=status.message)
+        return status
 
     async def _accepted(self, request: Request) -> Request | None:
         moves = request.spec.action in (Action.MOVE, Action.APPLY)
@@ -128,6 +149,9 @@ class Requests:
         if request.spec.action is Action.RESUME:
             await self.leading.pause(None)
             return RequestStatus(RequestState.DONE, "resumed")
+        in_force, earlier = self.acting.paused, request.status.state == RequestState.ACCEPTED
+        if earlier and in_force is not None and in_force.reason == request.spec.reason:
+            return RequestStatus(RequestState.DONE, in_force.describe())  # an earlier leader has carried it out
         now = self.clock.now()
         until = None if not request.spec.duration else now + _seconds(request.spec.duration)
         pause = Pause(now, until, request.spec.reason)
@@ -183,6 +207,16 @@ class Requests:
         except ValueError:
             return 0.0
         return self.clock.now() - created
+
+
+def _is_superseded(request: Request, listed: Sequence[Request]) -> bool:
+    """A later pause or resume was carried out: the earlier one, which may have been, too, must not undo it."""
+    return request.spec.action in _EMERGENCY and any(
+        other.ended
+        and other.spec.action in _EMERGENCY
+        and other.metadata.creation_timestamp > request.metadata.creation_timestamp
+        for other in listed
+    )
 
 
 def _seconds(text: str) -> float:

@@ -183,7 +183,7 @@ def plan(**options: Any) -> None:
 
     \b
     From files, before anything is installed:
-      kubectl get nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,pdb,hpa,quota,pv,pvc,csinodes,volumeattachments,namespaces,events -A -o json > dump.json
+      kubectl get nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,pdb,hpa,quota,services,pv,pvc,csinodes,volumeattachments,namespaces,events -A -o json > dump.json
       kubectl get pods.metrics.k8s.io,nodes.metrics.k8s.io -A -o json > metrics.json
       rematch plan -f dump.json -f metrics.json
 

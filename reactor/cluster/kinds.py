@@ -21,6 +21,7 @@ class Kind(StrEnum):
     PDBS = "poddisruptionbudgets"
     HPAS = "horizontalpodautoscalers"
     RESOURCE_QUOTAS = "resourcequotas"
+    SERVICES = "services"
     NAMESPACES = "namespaces"
     PVCS = "persistentvolumeclaims"
     PVS = "persistentvolumes"
@@ -62,6 +63,7 @@ _RESOURCES: Mapping[Kind, _Resource] = {
     Kind.PDBS: _Resource("PodDisruptionBudget", "/apis/policy/v1"),
     Kind.HPAS: _Resource("HorizontalPodAutoscaler", "/apis/autoscaling/v2"),
     Kind.RESOURCE_QUOTAS: _Resource("ResourceQuota", "/api/v1"),
+    Kind.SERVICES: _Resource("Service", "/api/v1"),
     Kind.NAMESPACES: _Resource("Namespace", "/api/v1", namespaced=False),
     Kind.PVCS: _Resource("PersistentVolumeClaim", "/api/v1"),
     Kind.PVS: _Resource("PersistentVolume", "/api/v1", namespaced=False),
@@ -77,7 +79,7 @@ WORKLOAD_KINDS = (Kind.REPLICA_SETS, Kind.DEPLOYMENTS, Kind.STATEFUL_SETS, Kind.
 CLUSTER_KINDS = tuple(kind for kind in Kind if kind is not Kind.CONFIG_MAPS)
 """Watched by every controller. The ConfigMap is added when the settings are in one."""
 
-OPTIONAL_KINDS = frozenset({Kind.HPAS, Kind.RESOURCE_QUOTAS, Kind.CSI_NODES, Kind.VOLUME_ATTACHMENTS})
+OPTIONAL_KINDS = frozenset({Kind.HPAS, Kind.RESOURCE_QUOTAS, Kind.SERVICES, Kind.CSI_NODES, Kind.VOLUME_ATTACHMENTS})
 """A cluster where these may not be read, or do not exist, is watched without them. What depends on them is decided as
 if they could be there (`ClusterView.unread`)."""
 

@@ -27,6 +27,7 @@ from reactor.cluster.records import (
     PodDisruptionBudget,
     Record,
     ResourceQuota,
+    Service,
     VolumeAttachment,
     Workload,
 )
@@ -164,6 +165,7 @@ class ClusterMirror:
             csi_nodes=self._copy(Kind.CSI_NODES, CsiNode),
             volume_attachments=tuple(self._copy(Kind.VOLUME_ATTACHMENTS, VolumeAttachment).values()),
             hpas=tuple(self._copy(Kind.HPAS, HorizontalPodAutoscaler).values()),
+            services=tuple(self._copy(Kind.SERVICES, Service).values()),
             quotas=tuple(self._copy(Kind.RESOURCE_QUOTAS, ResourceQuota).values()),
             unread=frozenset(self._unread),
         )

@@ -236,6 +236,15 @@ class HorizontalPodAutoscaler(Struct, frozen=True, gc=False):
     target_name: str
 
 
+class Service(Struct, frozen=True, gc=False):
+    uid: str
+    namespace: str
+    name: str
+    resource_version: str
+    selector: Mapping[str, str] = {}
+    """Labels of the pods behind it. Empty: somebody else keeps its endpoints."""
+
+
 class ResourceQuota(Struct, frozen=True, gc=False):
     """`left` is hard less used, by the names of the quota (`pods`, `requests.cpu`); a quota with scopes is left out."""
 
@@ -347,5 +356,6 @@ Record = (
     | VolumeAttachment
     | ConfigMap
     | HorizontalPodAutoscaler
+    | Service
     | ResourceQuota
 )

@@ -95,7 +95,6 @@ RULES: tuple[Rule, ...] = (
         ("update",),
         "scale surge: one replica more, then one less",
     ),
-    Rule(Scope.PODS, "", ("services",), ("list",), "surges: is the replacement an endpoint"),
     Rule(Scope.PODS, "discovery.k8s.io", ("endpointslices",), ("list",), "surges: is the replacement an endpoint"),
     Rule(Scope.PODS, "", ("pods/binding",), ("create",), "pods whose schedulerName is ours get a node"),
     Rule(Scope.PODS, "", ("pods/status",), ("patch",), "pods of ours that fit nowhere are marked for node autoscalers"),

@@ -1,7 +1,7 @@
 """What a surge reads and writes: replicas of an owner, labels and annotations of a pod, Services and their endpoints.
 
-Every write names the UID or the resourceVersion it means, so that it is harmless when it comes late. A write without an
-answer is read back or repeated, never guessed.
+Every write names the resourceVersion that was seen, so that it is refused when it comes late and somebody has written
+meanwhile. A write without an answer is read back or repeated, never guessed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from reactor.clock import Clock
 from reactor.cluster.api import MERGE_PATCH, ApiRequest, ApiResponse, Connection, checked, decoded, error_of, status_of
 from reactor.cluster.kinds import BY_OBJECT_KIND, Kind
 from reactor.cluster.records import Owner, Pod
-from reactor.errors import ClusterError, Conflict, Forbidden, NotFound, Refused, Throttled, Unreachable
+from reactor.errors import ClusterError, Conflict, Forbidden, NotFound, NotLeader, Refused, Throttled, Unreachable
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 LOWEST_COST = "-2147483647"
+TAKEN_BACK = "rematch.io/taken-back"
+"""Annotation of a pod that stays after its move was undone, with the id of the move."""
 _DEADLINE = 15.0
 _ATTEMPTS = 3
 _PAUSE = 0.5
@@ -54,6 +56,8 @@ class _Meta(Struct, rename="camel", gc=False):
     resource_version: str = ""
     generation: int = 0
     deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
 
 
 class _Strategy(Struct, gc=False):
@@ -206,12 +210,12 @@ class SurgeWriter:
         labels: Mapping[str, str | None] | None = None,
         annotations: Mapping[str, str | None] | None = None,
     ) -> CallAnswer:
-        """Sets labels and annotations, None removes one. The UID in the body is the precondition."""
-        metadata: dict[str, object] = {"uid": pod.uid}
-        if labels:
-            metadata["labels"] = dict(labels)
-        if annotations:
-            metadata["annotations"] = dict(annotations)
+        """Sets labels and annotations, None removes one.
+
+        Where anybody has changed the pod since it was seen, nothing is written: the move is to be looked at again.
+        """
+        change = {"labels": dict(labels or {}), "annotations": dict(annotations or {})}
+        metadata = {"uid": pod.uid, "resourceVersion": pod.resource_version, **change}
         path = f"{Kind.PODS.path(pod.namespace)}/{pod.name}"
         request = ApiRequest("PATCH", path, body={"metadata": metadata}, content_type=MERGE_PATCH, deadline=_DEADLINE)
         answer = CallAnswer(Answer.LATER)
@@ -226,7 +230,7 @@ class SurgeWriter:
             except Unreachable as error:
                 answer = CallAnswer(Answer.LATER, str(error))
             except (Conflict, Refused) as error:
-                return await self._refused_patch(pod, path, error)
+                return await self._refused_patch(pod, change, error)
             except ClusterError as error:
                 return _answer_of(error)
         return answer
@@ -262,18 +266,28 @@ class SurgeWriter:
         }
         checked(await self._send(ApiRequest("PUT", path, body=body, deadline=_DEADLINE)), f"PUT {path}")
 
-    async def _refused_patch(self, pod: Pod, path: str, error: ClusterError) -> CallAnswer:
-        """A UID that differs is a conflict, or an invalid change of the UID: the pod that has the name now decides."""
+    async def _refused_patch(
+        self, pod: Pod, change: Mapping[str, Mapping[str, str | None]], error: ClusterError
+    ) -> CallAnswer:
+        """The pod that has the name now decides: another one has another UID, and an attempt whose answer was lost may
+        have been carried out."""
+        path = f"{Kind.PODS.path(pod.namespace)}/{pod.name}"
         try:
             response = await self._send(ApiRequest("GET", path, deadline=_DEADLINE))
             if response.code == 404:
                 return CallAnswer(Answer.GONE, str(error))
-            found = decoded(_OBJECT, checked(response, f"GET {path}"), f"GET {path}")
+            found = decoded(_OBJECT, checked(response, f"GET {path}"), f"GET {path}").metadata
         except ClusterError as unread:
             return CallAnswer(Answer.LATER, str(unread))
-        if found.metadata.uid != pod.uid:
+        if found.uid != pod.uid:
             return CallAnswer(Answer.GONE, str(error))
-        return CallAnswer(Answer.LATER if isinstance(error, Conflict) else Answer.REFUSED, str(error))
+        if not isinstance(error, Conflict):
+            return CallAnswer(Answer.REFUSED, str(error))
+        labels, annotations = found.labels or {}, found.annotations or {}
+        done = all(labels.get(key) == value for key, value in change["labels"].items()) and all(
+            annotations.get(key) == value for key, value in change["annotations"].items()
+        )
+        return CallAnswer(Answer.ALREADY if done else Answer.LATER, str(error))
 
     async def _get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
         return checked(await self._send(ApiRequest("GET", path, query, deadline=_DEADLINE)), f"GET {path}")
@@ -309,7 +323,7 @@ def _owner_now(found: _Object) -> OwnerNow:
 
 
 def _answer_of(error: ClusterError) -> CallAnswer:
-    if isinstance(error, (Throttled, Unreachable, Conflict)):
+    if isinstance(error, (Throttled, Unreachable, Conflict, NotLeader)):
         return CallAnswer(Answer.LATER, str(error))
     if isinstance(error, NotFound):
         return CallAnswer(Answer.GONE, str(error))

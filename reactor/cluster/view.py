@@ -21,6 +21,7 @@ from reactor.cluster.records import (
     Pod,
     PodDisruptionBudget,
     ResourceQuota,
+    Service,
     VolumeAttachment,
     Workload,
 )
@@ -48,6 +49,7 @@ class ClusterView:
     """By the name of the node."""
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     hpas: tuple[HorizontalPodAutoscaler, ...] = ()
+    services: tuple[Service, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
     unread: frozenset[Kind] = frozenset()
     """Kinds that exist here for all we know, and may not be read (`kinds.OPTIONAL_KINDS`)."""
@@ -90,6 +92,13 @@ class ClusterView:
 
     def hpa_of(self, workload: Workload) -> HorizontalPodAutoscaler | None:
         return self._hpas_by_target.get((workload.namespace, workload.kind, workload.name))
+
+    def is_served(self, pod: Pod) -> bool:
+        """Whether a Service selects it, for all that is known."""
+        return Kind.SERVICES in self.unread or any(
+            service.selector.items() <= pod.labels.items()
+            for service in self._services_by_namespace.get(pod.namespace, ())
+        )
 
     def pvc_named(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self._pvcs_by_name.get((namespace, name))
@@ -143,6 +152,14 @@ class ClusterView:
         for pdb in self.pdbs:
             grouped.setdefault(pdb.namespace, []).append(pdb)
         return {namespace: tuple(pdbs) for namespace, pdbs in grouped.items()}
+
+    @cached_property
+    def _services_by_namespace(self) -> Mapping[str, list[Service]]:
+        grouped: dict[str, list[Service]] = {}
+        for service in self.services:
+            if service.selector:
+                grouped.setdefault(service.namespace, []).append(service)
+        return grouped
 
     @cached_property
     def _quotas_by_namespace(self) -> Mapping[str, tuple[ResourceQuota, ...]]:

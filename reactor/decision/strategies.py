@@ -2,7 +2,8 @@
 
 A surge starts the replacement before the old pod ends. It needs an owner that may have one pod more for a while, and
 somebody who may ask for it: only where nobody else sets the replicas they are written (scale surge), elsewhere the old
-pod is released from its ReplicaSet (release surge).
+pod is released from its ReplicaSet (release surge). The latter, too, where the pod has to leave its Services first: a
+ReplicaSet that is scaled down ends it while routes still lead to it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _REPLICA_OWNERS = (
 """Field managers, by the beginning of their names, that would put the replicas back. kube-controller-manager is not one
 of them: it writes for an autoscaler, and those are read."""
 
+_DRAINED_FIRST = "release surge: it has no preStop hook, so it is taken off its Services before it ends"
 _NOT_BEFORE = "execution.strategies has no surge before it that is possible"
 
 
@@ -85,6 +87,7 @@ class Strategies:
             id(pod.labels),
             id(pod.requests),
             pod.ready,
+            pod.pre_stop,
             pod.pvcs,
             BACKGROUND_ANNOTATION in pod.annotations,
             only,
@@ -110,10 +113,16 @@ class Strategies:
             if strategy is Strategy.EVICT:
                 return self._evict(pod, facts, pdbs, no_surge or _NOT_BEFORE)
             if not no_surge and strategy in facts.ways:
+                if strategy is Strategy.SCALE_SURGE and self._is_drained_first(pod, facts, allowed):
+                    return Choice(Strategy.RELEASE_SURGE, _DRAINED_FIRST)
                 return Choice(strategy, facts.ways[strategy])
         named = ", ".join(each.value for each in allowed) or "nothing that fits"
         possible = no_surge or "; ".join(facts.ways.values())
         return Choice(None, f"it cannot be moved by {named} ({possible})", Reason.NO_STRATEGY)
+
+    def _is_drained_first(self, pod: Pod, owner: _Owner, allowed: tuple[Strategy, ...]) -> bool:
+        possible = Strategy.RELEASE_SURGE in allowed and Strategy.RELEASE_SURGE in owner.ways
+        return possible and not pod.pre_stop and self._view.is_served(pod)
 
     def _facts(self, owner: Workload) -> _Owner:
         top = self._top(owner)

@@ -6,7 +6,7 @@ Each call is announced in the journal first (`move_states.ANNOUNCING`), then mad
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,19 +16,19 @@ import structlog
 from matching.plan import Plan
 from matching.problem import Strategy
 from reactor.cluster.records import Pod
-from reactor.cluster.surge_writes import DELETION_COST, LOWEST_COST, Answer, CallAnswer
+from reactor.cluster.surge_writes import Answer
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import ClusterWriter, gather_limited
 from reactor.decision.eligibility import Eligibility
-from reactor.decision.strategies import HASH_LABEL
 from reactor.errors import ClusterError
 from reactor.execution.choose_starts import choose_starts
 from reactor.execution.journal import Journal, JournalError, MemoryJournal
+from reactor.execution.look_times import LookTimes
+from reactor.execution.move_calls import make_call
 from reactor.execution.move_states import (
     Seen,
     after_answer,
     after_eviction,
-    answer_to_removal,
     begun,
     ended,
     followed,
@@ -42,7 +42,7 @@ from reactor.execution.move_states import (
     siblings,
 )
 from reactor.execution.steering import MOVE_LABEL, NoSteering, Steering
-from reactor.execution.surge_checks import DRAINED_FIRST, may_be_released, may_pin, scaled_object, why_no_surge
+from reactor.execution.surge_checks import may_pin, scaled_object, why_no_surge
 from reactor.settings.model import Settings
 from reactor.state.moves import ANNOUNCING, ActiveMoves, Call, Move, MoveState, dumping
 from reactor.state.snapshot import Snapshot
@@ -51,7 +51,7 @@ from reactor.state.steering import Way
 log = structlog.get_logger(__name__)
 
 LOOK_AGAIN = 1.0
-"""Seconds after which a surge is looked at again: endpoints are not watched, and refused calls are repeated."""
+"""Seconds after which a journal entry that could not be removed is tried again."""
 _MAX_STEPS = 8
 """Of one move in one cycle."""
 _SURGE_STATES = frozenset(
@@ -89,6 +89,7 @@ class Executor:
         """Moves of which an earlier call may have been carried out although its answer is not known."""
         self._finished: dict[str, Move] = {}
         """Ended, and still in the journal."""
+        self._looks = LookTimes()
         self._last_end = float("-inf")
 
     @property
@@ -104,11 +105,14 @@ class Executor:
         """This process does not lead any more: the moves are another one's now."""
         for kept in (self._moves, self._pods, self._siblings, self._announced, self._repeated, self._finished):
             kept.clear()
+        self._looks.clear()
 
     def due_at(self, now: float) -> float | None:
         """When a move is to be looked at again if no signal comes before."""
-        surging = any(move.state in _SURGE_STATES or move.state in ANNOUNCING for move in self._moves.values())
-        return now + LOOK_AGAIN if surging or self._finished else None
+        times = [now + LOOK_AGAIN] if self._finished else []
+        waiting = [move.id for move in self._moves.values() if move.state in _SURGE_STATES | ANNOUNCING]
+        look = self._looks.next_at(waiting)
+        return min([*times, look]) if look is not None else min(times, default=None)
 
     def active_moves(self) -> ActiveMoves:
         return ActiveMoves(tuple(self._moves.values()), dict(self._pods), self._binding_backoffs(), self._last_end)
@@ -180,7 +184,11 @@ class Executor:
         self, view: ClusterView, now: float, settings: Settings, changed: Callable[[Move], None], *, stopping: bool
     ) -> None:
         """Make the calls that are due of the moves in flight. With `stopping` they are finished or taken back."""
-        flying = [move for move in self._moves.values() if move.in_flight]
+        flying = [
+            move
+            for move in self._moves.values()
+            if move.in_flight and self._looks.is_due(move.id, self._shown(move, view, settings, stopping), now)
+        ]
         await gather_limited(
             [partial(self._proceed, move, view, now, settings, changed, stopping=stopping) for move in flying]
         )
@@ -239,10 +247,8 @@ class Executor:
             return begun(replace(move, strategy=Strategy.EVICT), view, now, None, None), ""
         try:
             owner = await self._writer.surges.read_owner(reference(scaled), pod.namespace)
-            if may_be_released(move, pod, eligibility) and (await self._writer.surges.services_of(pod)).selectors:
-                move = replace(move, strategy=Strategy.RELEASE_SURGE, reasons=(*move.reasons, DRAINED_FIRST))
         except ClusterError as error:
-            return None, f"its owner or its Services could not be read: {error}"
+            return None, f"its owner could not be read: {error}"
         hindrance = why_no_surge(pod, view, owner)
         return (None, hindrance) if hindrance else (begun(move, view, now, scaled, owner), "")
 
@@ -273,7 +279,7 @@ class Executor:
                     break
                 self._update(step.move)
                 after = await self._call(step.call, step.move, seen, now)
-                waits = after == step.move
+                waits = (after.state, after.acknowledged) == (step.move.state, step.move.acknowledged)
                 move = self._update(after)
                 if waits or not move.in_flight:
                     break
@@ -283,6 +289,16 @@ class Executor:
             known = self._moves.get(move.id, move)
             if known.state is not before:
                 changed(known)
+            if known.id in self._moves:
+                shown = self._shown(known, view, settings, stopping)
+                self._looks.looked(known.id, shown, now, refused=bool(known.refused))
+
+    def _shown(self, move: Move, view: ClusterView, settings: Settings, stopping: bool) -> Hashable:
+        """What of the move and of the watches says that there may be something to do."""
+        seen = look(move, view, view.at, settings.execution, self._excluded(move, view))
+        owner = view.workloads.get(move.owner.uid) if move.owner is not None else None
+        versions = [each.resource_version for each in (seen.old, seen.new, owner) if each is not None]
+        return (move.state, move.acknowledged, seen.wanted, tuple(versions), stopping)
 
     async def _look(self, move: Move, view: ClusterView, now: float, settings: Settings, *, stopping: bool) -> Seen:
         """What the watches show, and what has to be read for it."""
@@ -351,62 +367,12 @@ class Executor:
                 self._repeated.discard(move.id)
             log.info("eviction", pod=move.pod.key, node=move.source, target=move.target, answer=evicted.outcome)
             return after_eviction(move, evicted, now, repeated=repeated)
-        answer = await self._answer(call, move, seen)
-        log.info("call of a move", move=move.id, pod=move.pod.key, call=call, answer=answer.outcome)
+        answer = await make_call(call, move, seen, self._writer, self._steering)
+        level = log.warning if answer.outcome is Answer.REFUSED else log.info
+        level("call of a move", move=move.id, pod=move.pod.key, call=call, answer=answer.outcome, text=answer.message)
         if not repeated and (answer.outcome is not Answer.LATER or call is Call.HINT):
             self._repeated.discard(move.id)
         return after_answer(move, call, answer.outcome, answer.message, now, repeated=repeated)
-
-    async def _answer(self, call: Call, move: Move, seen: Seen) -> CallAnswer:
-        if call is Call.HINT:
-            return await self._hint(move)
-        surges, old, new = self._writer.surges, seen.old, seen.new
-        if call in (Call.SCALE_UP, Call.SCALE_DOWN):
-            assert move.scaled is not None
-            up = call is Call.SCALE_UP
-            return await surges.scale(
-                move.scaled,
-                move.pod.namespace,
-                expected=move.replicas + (0 if up else 1),
-                wanted=move.replicas + (1 if up else 0),
-                generation=move.generation if up else None,
-            )
-        if call is Call.COST_NEW:
-            return await _cost(surges.patch_pod, new, LOWEST_COST)
-        if call is Call.CLEAR_COSTS:
-            return await self._clear_costs(move, seen)
-        if old is None:
-            return CallAnswer(Answer.GONE)
-        if call is Call.COST_OLD:
-            return await _cost(surges.patch_pod, old, LOWEST_COST)
-        if call is Call.REMOVE:
-            removed = await self._writer.evict(old)
-            return CallAnswer(answer_to_removal(removed), removed.message)
-        labels: dict[str, str | None] = {HASH_LABEL: None}
-        if call is Call.DETACH:
-            labels = dict.fromkeys((key for key, _ in move.detached), None)
-        elif call is Call.TAKE_BACK:
-            labels = {HASH_LABEL: move.template_hash, **dict(move.detached)}
-        return await surges.patch_pod(old, labels=labels) if labels else CallAnswer(Answer.DONE)
-
-    async def _hint(self, move: Move) -> CallAnswer:
-        if not move.hinted:
-            return CallAnswer(Answer.DONE)
-        try:
-            await self._steering.hint(move, hard=move.hard)
-        except ClusterError as error:
-            return CallAnswer(Answer.LATER, str(error))
-        return CallAnswer(Answer.DONE)
-
-    async def _clear_costs(self, move: Move, seen: Seen) -> CallAnswer:
-        """The first answer that is not a success, if there is one."""
-        costs = ((move.old_cost, seen.old), (move.new_cost, seen.new))
-        answers = [
-            await _cost(self._writer.surges.patch_pod, pod, cost or None)
-            for cost, pod in costs
-            if cost is not None and pod is not None
-        ]
-        return next((answer for answer in answers if answer.outcome is not Answer.DONE), CallAnswer(Answer.DONE))
 
     def _steers(self, pod: Pod, settings: Settings) -> bool:
         return self._steering.status.way(pod, settings) is Way.POLICY
@@ -440,6 +406,7 @@ class Executor:
             self._finished[move.id] = self._moves[move.id]
         self._repeated.discard(move.id)
         self._siblings.pop(move.id, None)
+        self._looks.forget(move.id)
         if again:
             self._moves[move.id] = move
             return move
@@ -457,9 +424,3 @@ def _announcement(move: Move) -> Announced:
 
 def _labelled(pod: Pod, labels: Mapping[str, str]) -> Pod:
     return msgspec.structs.replace(pod, labels={**pod.labels, **labels}) if labels else pod
-
-
-async def _cost(patch: Callable[..., Awaitable[CallAnswer]], pod: Pod | None, cost: str | None) -> CallAnswer:
-    if pod is None:
-        return CallAnswer(Answer.GONE)
-    return await patch(pod, annotations={DELETION_COST: cost})

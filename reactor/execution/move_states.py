@@ -215,7 +215,7 @@ def begun(move: Move, view: ClusterView, now: float, scaled: Workload | None, ow
 
 def journal_entry(move: Move) -> Move:
     """What the journal holds of a move. Where names are very long, what it can do without is left out."""
-    entry = replace(move, acknowledged=())
+    entry = replace(move, acknowledged=(), refused="")
     for shorter in (
         {"reasons": move.reasons[:1]},
         {"siblings": ()},
@@ -228,7 +228,7 @@ def journal_entry(move: Move) -> Move:
 
 
 def ended(move: Move, state: MoveState, now: float, outcome: str) -> Move:
-    return replace(move, state=state, ended=now, outcome=outcome[:_MAX_OUTCOME], acknowledged=())
+    return replace(move, state=state, ended=now, outcome=outcome[:_MAX_OUTCOME], acknowledged=(), refused="")
 
 
 # What the cluster shows: rules by state.
@@ -475,8 +475,9 @@ def after_answer(move: Move, call: Call, answer: Answer, message: str, now: floa
     effect = EFFECTS[call][answer]
     if effect is Effect.GIVE_UP and repeated:
         effect = _effect_of_repetition(call, answer)
+    move = replace(move, refused="")
     if effect is Effect.AGAIN:
-        return move
+        return replace(move, refused=f"{call}: {message}"[:_MAX_OUTCOME]) if answer is Answer.REFUSED else move
     why = f"{call} was not possible ({answer}): {message}"
     if effect is Effect.GIVE_UP:
         return ended(move, MoveState.SKIPPED, now, why)
@@ -516,7 +517,7 @@ def answer_to_removal(answer: EvictionAnswer) -> Answer:
         return Answer.DONE
     if answer.outcome in (Eviction.GONE, Eviction.REPLACED):
         return Answer.GONE
-    return Answer.LATER
+    return Answer.REFUSED if answer.outcome is Eviction.FORBIDDEN else Answer.LATER
 
 
 # Which pod is the replacement.

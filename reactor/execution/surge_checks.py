@@ -6,19 +6,14 @@ that is read once more before the first call.
 
 from __future__ import annotations
 
-from matching.problem import Strategy
 from reactor.cluster.records import Pod, Workload
 from reactor.cluster.surge_writes import OwnerNow
 from reactor.cluster.view import ClusterView
-from reactor.decision.eligibility import Eligibility
 from reactor.settings.model import Settings
-from reactor.state.moves import Move
 from reactor.state.steering import SteeringStatus, Way
 
 _AUTOSCALER_LABEL = "karpenter.sh/"
 _AUTOSCALER_TAINT = "ClusterAutoscaler"
-
-DRAINED_FIRST = "release surge: it has no preStop hook, so it is taken off its Services before it ends"
 
 
 def scaled_object(pod: Pod, view: ClusterView) -> Workload | None:
@@ -41,14 +36,6 @@ def why_no_surge(pod: Pod, view: ClusterView, owner: OwnerNow | None) -> str:
     if not owner.settled or not existing == replica_set.replicas == owner.replicas:
         return "its owner is rolled out or scaled right now"
     return ""
-
-
-def may_be_released(move: Move, pod: Pod, eligibility: Eligibility) -> bool:
-    """Whether a planned scale surge may be a release surge, which it should be where a Service selects the pod: a
-    ReplicaSet that is scaled down ends the pod while routes still lead to it. Both surges take the same room."""
-    if move.strategy is not Strategy.SCALE_SURGE or pod.pre_stop:
-        return False
-    return eligibility.strategies.of(pod, Strategy.RELEASE_SURGE).strategy is not None
 
 
 def may_pin(pod: Pod | None, view: ClusterView, settings: Settings, steering: SteeringStatus) -> bool:

@@ -152,6 +152,11 @@ def move_event(move: Move, snapshot: Snapshot) -> Announcement | None:
     return None
 
 
+def refused_event(move: Move) -> Announcement:
+    text = f"half-way from {move.source} to {move.target}, {move.refused}; it is tried again (rematch doctor)"
+    return pod_event(move.pod, "MoveRefused", text, warning=True)
+
+
 def placement_events(placement: Placement, snapshot: Snapshot) -> Iterator[Announcement]:
     pods = snapshot.cluster.pods
     for pod in placement.unsupported:

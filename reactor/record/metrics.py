@@ -83,6 +83,9 @@ class Instruments:
     def _moves(self) -> None:
         self.moves = self._counter("rematch_moves", "Moves ended, by outcome.", "outcome", sorted(ENDED))
         self.moves_in_flight = self._gauge("rematch_moves_in_flight", "Moves under way.")
+        self.moves_refused = self._gauge(
+            "rematch_moves_refused", "Those of them that cannot go on or back: the API server refuses a call."
+        )
         self.move_seconds = Histogram(
             "rematch_move_duration_seconds", "Eviction to Ready replacement.", buckets=_SLOW, registry=self.registry
         )

@@ -17,7 +17,7 @@ from reactor.decision.effects import Verdict
 from reactor.decision.eligibility import Management
 from reactor.errors import ClusterError, Expired
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
-from reactor.record.events import EventQueue, move_event, placement_events, unhappy_event, wait_event
+from reactor.record.events import EventQueue, move_event, placement_events, refused_event, unhappy_event, wait_event
 from reactor.record.failures import stage as stage_of_errors
 from reactor.record.history import History
 from reactor.record.landings import Landings
@@ -58,6 +58,8 @@ class Recorder:
         self._instruments.last_cycle.set(snapshot.at)
         self._decision(cycle, snapshot, outcome)
         self.record_moves(cycle, outcome.executed, snapshot)
+        for move in outcome.active.refused:
+            self._events.add(refused_event(move))
         self._gauges(snapshot, outcome.active, Management.of(settings))
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
@@ -154,6 +156,7 @@ class Recorder:
     def _gauges(self, snapshot: Snapshot, active: ActiveMoves, management: Management) -> None:
         instruments = self._instruments
         instruments.moves_in_flight.set(len(active.in_flight))
+        instruments.moves_refused.set(len(active.refused))
         instruments.unhappy.set(sum(management.covers(pod) for pod in snapshot.unhappy_pods()))
         instruments.happiness.clear()
         for uid, happiness in snapshot.happiness.items():

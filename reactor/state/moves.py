@@ -150,6 +150,8 @@ class Move:
     """When the plan was made."""
     unhappy: bool = False
     """Whether the pod was unhappy then; a happy pod moves to make room for another one."""
+    refused: str = ""
+    """Why the API server refuses a call that has to be repeated; empty when it does not. Not journaled."""
 
     @property
     def active(self) -> bool:
@@ -201,6 +203,10 @@ class ActiveMoves:
     @property
     def in_flight(self) -> tuple[Move, ...]:
         return tuple(move for move in self.moves if move.in_flight)
+
+    @property
+    def refused(self) -> tuple[Move, ...]:
+        return tuple(move for move in self.moves if move.refused)
 
     def reservation(self, move: Move) -> Reservation:
         return Reservation(move, self.pods[move.id])

@@ -90,6 +90,8 @@ class HealthReader:
             yield acting.leadership.problem
         if acting.leadership.leads and acting.journal_problem:
             yield f"journal: {acting.journal_problem}"
+        for move in self._live.controller.executor.active_moves().refused:
+            yield f"the move of {move.pod.key} cannot go on: {move.refused}; see `rematch doctor`"
         if leading.documents.problem:
             yield f"state not saved: {leading.documents.problem}"
         if self._live.settings.restored:

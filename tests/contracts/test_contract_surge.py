@@ -11,24 +11,29 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from loadtests.embedded.plain_client import STRATEGIC, PlainClient
 from matching.problem import Strategy
 from reactor.clock import SystemClock
 from reactor.cluster.kinds import Kind
 from reactor.cluster.reads import ClusterReader
-from reactor.cluster.records import Node, Pod, Workload
+from reactor.cluster.records import Node, Pod, Service, Workload
 from reactor.cluster.surge_writes import DELETION_COST
 from reactor.cluster.writes import ClusterWriter
+from reactor.decision.strategies import Strategies
 from reactor.execution.executor import Executor
 from reactor.execution.journal import MemoryJournal
+from reactor.execution.move_calls import make_call
+from reactor.execution.move_states import Seen
+from reactor.execution.steering import NoSteering
 from reactor.settings.model import Settings
-from reactor.state.moves import Move, MoveState
+from reactor.state.moves import Call, Move, MoveState
 from reactor.state.snapshot import Snapshot
 from tests.contracts.conftest import Connect
-from tests.support.cluster import make_eligibility, make_settings, make_snapshot
+from tests.support.cluster import make_eligibility, make_settings, make_snapshot, make_view
 from tests.support.lossy import Loss, LossyConnection
-from tests.support.moves import make_plan, plan_move
+from tests.support.moves import make_move, make_plan, plan_move
 
 APPS = "apis/apps/v1"
 SURGES = [Strategy.SCALE_SURGE, Strategy.RELEASE_SURGE]
@@ -72,11 +77,13 @@ class Lab:
         nodes = (await self.reader.list_all(Kind.NODES)).records
         kinds = (Kind.REPLICA_SETS, Kind.DEPLOYMENTS)
         workloads = [each for kind in kinds for each in (await self.reader.list_all(kind)).records]
+        services = (await self.reader.list_all(Kind.SERVICES)).records
         return make_snapshot(
             await self.pods(),
             [node for node in nodes if isinstance(node, Node)],
             now=SystemClock().now(),
             workloads=[each for each in workloads if isinstance(each, Workload)],
+            services=tuple(each for each in services if isinstance(each, Service)),
             moves=self.executor.active_moves(),
         )
 
@@ -97,7 +104,7 @@ class Lab:
                 await self.api.patch(f"{path}/status", patch, STRATEGIC)
 
     async def deploy(self, replicas: int, *, pre_stop: bool = True, **spec: Any) -> None:
-        """With a preStop hook a scale surge stays one, as a Service selects the pods."""
+        """With a preStop hook a scale surge is chosen, although a Service selects the pods."""
         lifecycle = {"lifecycle": {"preStop": {"exec": {"command": ["true"]}}}} if pre_stop else {}
         containers = [{"name": "c", "image": "lab/none:1", **lifecycle}]
         template = {
@@ -238,14 +245,18 @@ async def test_a_users_own_scale_in_mid_move_wins(lab: Lab) -> None:
     await lab.is_clean(5)
 
 
-async def test_a_served_pod_without_hook_is_released_where_it_was_to_be_scaled_away(lab: Lab) -> None:
+async def test_a_served_pod_without_hook_is_released_and_not_scaled_away(lab: Lab) -> None:
     await lab.deploy(1, pre_stop=False)
-    await lab.begin(Strategy.SCALE_SURGE)
+    snapshot = await lab.snapshot()
+    (pod,) = snapshot.cluster.pods.values()
+    chosen = Strategies(snapshot, lab.settings.execution).of(pod)
+    assert chosen.strategy is Strategy.RELEASE_SURGE
+    assert "no preStop hook" in chosen.reason
+    await lab.begin(chosen.strategy)
     assert await lab.replicas() == 1
     moved = await lab.finish()
 
     assert (moved.state, moved.strategy) == (MoveState.DONE, Strategy.RELEASE_SURGE)
-    assert "no preStop hook" in moved.reasons[-1]
     assert lab.least_ready == 1
     await lab.is_clean(1)
 
@@ -322,14 +333,38 @@ async def test_a_new_process_finishes_what_the_journal_holds(lab: Lab, strategy:
     await lab.is_clean(1)
 
 
-async def test_a_patch_names_the_uid_it_means(lab: Lab) -> None:
+async def test_a_patch_names_the_pod_and_the_version_it_means(lab: Lab) -> None:
     await lab.deploy(1)
     (pod,) = await lab.pods()
-    other = type(pod)(**{**{name: getattr(pod, name) for name in pod.__struct_fields__}, "uid": "another"})
     surges = ClusterWriter(lab.connection, SystemClock()).surges
 
-    assert (await surges.patch_pod(other, labels={"a": "b"})).outcome == "gone"
+    assert (await surges.patch_pod(structs.replace(pod, uid="another"), labels={"a": "b"})).outcome == "gone"
     assert (await surges.patch_pod(pod, labels={"a": "b"}, annotations={DELETION_COST: "1"})).outcome == "done"
-    assert (await surges.patch_pod(pod, labels={"a": None}, annotations={DELETION_COST: None})).outcome == "done"
+    assert (await surges.patch_pod(pod, labels={"a": None})).outcome == "later", "the pod has changed since it was seen"
+    assert (await surges.patch_pod(pod, labels={"a": "b"})).outcome == "already"
+    (seen,) = await lab.pods()
+    assert (await surges.patch_pod(seen, labels={"a": None}, annotations={DELETION_COST: None})).outcome == "done"
     (after,) = await lab.pods()
     assert (after.labels, after.annotations) == (pod.labels, pod.annotations)
+
+
+@pytest.mark.parametrize("call", ["release", "detach", "cost"])
+async def test_a_patch_of_a_past_leader_is_refused_after_its_successor_took_the_move_back(lab: Lab, call: str) -> None:
+    """Also where there was nothing to take back."""
+    await lab.deploy(1)
+    (pod,) = await lab.pods()
+    writer = ClusterWriter(lab.connection, SystemClock())
+    move = make_move(pod, lab.nodes[1], "undoing", old_cost="" if call == "cost" else None)
+    seen = Seen(0.0, make_view([pod], []), lab.settings.execution, old=pod, new=None)
+    undo = Call.CLEAR_COSTS if call == "cost" else Call.TAKE_BACK
+    assert (await make_call(undo, move, seen, writer, NoSteering())).outcome == "done"
+
+    late: dict[str, dict[str, Any]] = {
+        "release": {"labels": {"pod-template-hash": None}},
+        "detach": {"labels": {"app": None}},
+        "cost": {"annotations": {DELETION_COST: "-1"}},
+    }
+    assert (await writer.surges.patch_pod(pod, **late[call])).outcome == "later"
+    (after,) = await lab.pods()
+    assert after.labels == pod.labels
+    assert DELETION_COST not in after.annotations

@@ -68,6 +68,7 @@ class Decoder:
             **{kind: workloads.workload_decoder(kind.object_kind, metas, templates) for kind in WORKLOAD_KINDS},
             Kind.PDBS: objects.decode_pdb,
             Kind.HPAS: objects.decode_hpa,
+            Kind.SERVICES: objects.decode_service,
             Kind.RESOURCE_QUOTAS: objects.decode_resource_quota,
             Kind.NAMESPACES: objects.namespace_decoder(metas),
             Kind.PVCS: storage.decode_pvc,

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, HorizontalPodAutoscalers, ResourceQuotas, namespaces and ConfigMaps."""
+"""PodDisruptionBudgets, HorizontalPodAutoscalers, Services, ResourceQuotas, namespaces and ConfigMaps."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from reactor.cluster.records import (
     Namespace,
     PodDisruptionBudget,
     ResourceQuota,
+    Service,
 )
 
 
@@ -107,6 +108,24 @@ def decode_hpa(text: bytes | Raw) -> HorizontalPodAutoscaler:
         target_kind=sys.intern(target.kind),
         target_name=target.name,
     )
+
+
+class _ServiceSpec(Struct, gc=False):
+    selector: dict[str, str] | None = None
+
+
+class _Service(Struct, gc=False):
+    metadata: WireMeta
+    spec: _ServiceSpec | None = None
+
+
+_SERVICE = msgspec.json.Decoder(_Service)
+
+
+def decode_service(text: bytes | Raw) -> Service:
+    wire = _SERVICE.decode(text)
+    meta, selector = wire.metadata, wire.spec.selector if wire.spec is not None else None
+    return Service(uid_of(meta), sys.intern(meta.namespace), meta.name, meta.resource_version, selector or {})
 
 
 class _QuotaSpec(Struct, rename="camel", gc=False):

@@ -59,7 +59,7 @@ _SCALE = "/apis/apps/v1/namespaces/chaos/deployments/web/scale"
         (_SCALE, "PUT", {"spec": {"replicas": 3}}, WriteKind.SCALE_UP),
         (_SCALE, "PUT", {"spec": {"replicas": 2}}, WriteKind.SCALE_DOWN),
         (_PODS, "PATCH", {"metadata": {"labels": {"pod-template-hash": None}}}, WriteKind.RELEASE),
-        (_PODS, "PATCH", {"metadata": {"labels": {"pod-template-hash": "7d9", "app": "web"}}}, None),
+        (_PODS, "PATCH", {"metadata": {"labels": {"pod-template-hash": "7d9", "app": "web"}}}, WriteKind.TAKE_BACK),
         (_PODS, "PATCH", {"metadata": {"labels": {"app": None}}}, WriteKind.DETACH),
         (_PODS, "PATCH", {"metadata": {"annotations": {"cost": "-1"}}}, WriteKind.COST),
         (f"{_PODS}/status", "PATCH", {"status": {}}, None),

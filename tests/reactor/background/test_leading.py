@@ -14,6 +14,7 @@ from loadtests.embedded.resources import CONFIGMAPS, REQUESTS
 from reactor.background.active_settings import ActiveSettings
 from reactor.background.leading import Leading
 from reactor.background.requests import Requests
+from reactor.cluster.api import ApiRequest
 from reactor.cluster.requests import Action, RequestedMove, RequestObjects, RequestSpec
 from reactor.cluster.rights import INSTALL
 from reactor.decision.brakes import Brake, BrakeCause, Brakes, Miss
@@ -203,6 +204,82 @@ async def test_resume_ends_a_pause(api: InProcessApi, clock: VirtualClock) -> No
         await process.ask(RequestSpec(Action.RESUME))
         assert process.acting.hindrance == ""
         assert ("done", "resumed") in process.answers
+
+
+def lose_last_statuses(process: Process) -> None:
+    """The status of a request that has ended cannot be written."""
+
+    def refuses(request: ApiRequest) -> bool:
+        body = request.body if isinstance(request.body, dict) else {}
+        return request.path.endswith("/status") and body.get("status", {}).get("state") in ("done", "failed")
+
+    process.api.refuse = refuses
+
+
+async def test_a_pause_whose_last_status_is_lost_is_not_made_again(api: InProcessApi, clock: VirtualClock) -> None:
+    process = Process(api, clock)
+    async with process.running():
+        lose_last_statuses(process)
+        await process.ask(RequestSpec(Action.PAUSE, "release", "10m"))
+        pause = process.acting.pause
+        await clock.advance(20)
+        assert process.acting.pause == pause
+        assert [state for state, _ in process.answers] == ["accepted"]
+        process.api.refuse = lambda _request: False
+        await clock.advance(2)
+        assert [state for state, _ in process.answers] == ["done"]
+        assert process.acting.pause == pause
+
+
+async def test_a_pause_whose_last_status_is_lost_does_not_undo_a_later_resume(
+    api: InProcessApi, clock: VirtualClock
+) -> None:
+    first = Process(api, clock)
+    async with first.running():
+        lose_last_statuses(first)
+        await first.ask(RequestSpec(Action.PAUSE, "release"))
+        assert first.acting.paused is not None
+    again = Process(api, clock, "b")
+    await again.objects.create(RequestSpec(Action.RESUME))
+    async with again.running():
+        await clock.advance(2)
+        assert again.acting.paused is None
+        await clock.advance(10)
+        assert again.acting.paused is None
+    assert [state for state, _ in again.answers] == ["done", "done"]
+
+
+async def test_an_older_pause_is_not_made_after_a_later_resume_was(api: InProcessApi, clock: VirtualClock) -> None:
+    first = Process(api, clock)
+    lose_last_statuses(first)
+    await first.objects.create(RequestSpec(Action.PAUSE, "release"))
+    await clock.advance(5)
+    async with first.running():
+        assert first.acting.paused is not None
+        first.api.refuse = lambda request: "pause-" in request.path
+        await first.ask(RequestSpec(Action.RESUME))
+        assert first.acting.paused is None
+    again = Process(api, clock, "b")
+    async with again.running():
+        await clock.advance(4)
+        assert again.acting.paused is None
+    assert ("done", "a later pause or resume counts") in again.answers
+
+
+async def test_a_new_leader_keeps_a_pause_that_was_made_before_as_long_as_it_was(
+    api: InProcessApi, clock: VirtualClock
+) -> None:
+    first = Process(api, clock)
+    async with first.running():
+        lose_last_statuses(first)
+        await first.ask(RequestSpec(Action.PAUSE, "release", "10m"))
+        pause = first.acting.pause
+    await clock.advance(60)
+    again = Process(api, clock, "b")
+    async with again.running():
+        await clock.advance(2)
+        assert again.acting.pause == pause
+    assert [state for state, _ in again.answers] == ["done"]
 
 
 @pytest.mark.parametrize("text", ["soon", "0s", "-1h"])

@@ -79,7 +79,7 @@ def test_gzip_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_unknown_kinds_groups_and_fields_are_passed_over_and_counted(tmp_path: Path) -> None:
     objects = listed(
         pod_json("a", spec={"fieldOfTheFuture": {"x": [1]}}) | {"apiVersion": "v9"},
-        {"kind": "Service", "apiVersion": "v1", "metadata": {}},
+        {"kind": "Endpoints", "apiVersion": "v1", "metadata": {}},
         {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1", "spec": "something else"},
         {
             "kind": "PodDisruptionBudget",
@@ -90,7 +90,7 @@ def test_unknown_kinds_groups_and_fields_are_passed_over_and_counted(tmp_path: P
     dump = read_dump([write(tmp_path, objects)])
     assert list(dump.view.pods) == ["uid-a"]
     assert [budget.name for budget in dump.view.pdbs] == ["b"]
-    assert dump.ignored == {"Service": 1, "Job": 1}
+    assert dump.ignored == {"Endpoints": 1, "Job": 1}
 
 
 def test_recorded_watch_events_are_read_too() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from matching.problem import Strategy
 from reactor.cluster.kinds import Kind
@@ -17,6 +18,7 @@ from reactor.cluster.records import (
     Pod,
     PodDisruptionBudget,
     ResourceQuota,
+    Service,
     Workload,
 )
 from reactor.cluster.writes import BACKGROUND_ANNOTATION
@@ -48,6 +50,30 @@ def choose(*pods: Pod, execution: dict[str, Any] | None = None, **cluster: Any) 
 
 def test_a_deployment_that_nobody_else_scales_is_scaled() -> None:
     assert choose() == Choice(Strategy.SCALE_SURGE, "scale surge: nobody else sets the replicas of Deployment web")
+
+
+SERVICE = Service("s", "shop", "web", "1", {"app": "web"})
+
+
+@pytest.mark.parametrize(
+    ("pod", "cluster", "strategy"),
+    [
+        ({}, {"services": (SERVICE,)}, Strategy.RELEASE_SURGE),
+        ({}, {"unread": frozenset({Kind.SERVICES})}, Strategy.RELEASE_SURGE),
+        ({"pre_stop": True}, {"services": (SERVICE,)}, Strategy.SCALE_SURGE),
+        ({}, {"services": (structs.replace(SERVICE, namespace="bank"),)}, Strategy.SCALE_SURGE),
+        ({}, {"services": (structs.replace(SERVICE, selector={"app": "db"}),)}, Strategy.SCALE_SURGE),
+        ({}, {"services": (structs.replace(SERVICE, selector={}),)}, Strategy.SCALE_SURGE),
+        ({}, {"services": (SERVICE,), "execution": {"strategies": ["scaleSurge", "evict"]}}, Strategy.SCALE_SURGE),
+        ({}, {"services": (SERVICE,), "workloads": [make_workload(make_owner())]}, Strategy.SCALE_SURGE),
+    ],
+)
+def test_a_served_pod_without_hook_leaves_its_services_before_it_ends(
+    pod: dict[str, Any], cluster: dict[str, Any], strategy: Strategy
+) -> None:
+    found = choose(make_pod(**pod), **cluster)
+    assert found.strategy is strategy
+    assert ("no preStop hook" in found.reason) is (strategy is Strategy.RELEASE_SURGE)
 
 
 def test_a_bare_replica_set_is_scaled() -> None:

@@ -1,7 +1,7 @@
 """A Deployment with its controllers, scheduler and kubelet, small enough to explore every course of a move.
 
 It answers the calls of an executor. Before and after each call it asks `fault`, which may lose the request or the
-answer, refuse the call, or end the process.
+answer, hold the request back, refuse the call, or end the process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from reactor.cluster.records import LabelSelector, Owner, Pod, PodDisruptionBudget, Workload
-from reactor.cluster.surge_writes import DELETION_COST, Answer, CallAnswer, OwnerNow, ServedBy
+from reactor.cluster.surge_writes import DELETION_COST, TAKEN_BACK, Answer, CallAnswer, OwnerNow, ServedBy
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import ClusterWriter, Eviction, EvictionAnswer
 from reactor.errors import Unreachable
@@ -39,6 +39,8 @@ class Fault(StrEnum):
     UNSENT = "the request is lost"
     LOST = "the answer is lost"
     REFUSED = "the API refuses"
+    HELD_BACK = "the request is held back and may still arrive"
+    """Of a patch of a pod; other requests are lost."""
 
 
 class Happening(StrEnum):
@@ -70,6 +72,31 @@ class ModelPod:
     cost: str = ""
     deleting: bool = False
     age: int = 0
+    taken_back: str = ""
+
+    @property
+    def version(self) -> str:
+        """Within one cycle no pod changes back to what it was."""
+        return repr(self)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Of the pod as it was seen: a change of it meanwhile refuses the patch."""
+
+    uid: str
+    labels: tuple[tuple[str, str | None], ...] = ()
+    annotations: tuple[tuple[str, str | None], ...] = ()
+
+    def applied_to(self, pod: ModelPod) -> ModelPod:
+        labels = {key: value for key, value in {**dict(pod.labels), **dict(self.labels)}.items() if value is not None}
+        found = {DELETION_COST: pod.cost, TAKEN_BACK: pod.taken_back, **dict(self.annotations)}
+        return replace(
+            pod,
+            labels=tuple(sorted(labels.items())),
+            cost=found[DELETION_COST] or "",
+            taken_back=found[TAKEN_BACK] or "",
+        )
 
 
 @dataclass(frozen=True)
@@ -89,6 +116,8 @@ class World:
     scale_ups: int = 0
     scale_downs: int = 0
     evictions: int = 0
+    late: Patch | None = None
+    """Held back on its way. It is refused as soon as its pod has changed."""
 
     @property
     def wanted(self) -> int:
@@ -97,6 +126,16 @@ class World:
     @property
     def serving(self) -> int:
         return sum(pod.ready and not pod.deleting and SERVICE.items() <= dict(pod.labels).items() for pod in self.pods)
+
+    def pod(self, uid: str) -> ModelPod | None:
+        return next((pod for pod in self.pods if pod.uid == uid), None)
+
+    def after(self, before: World) -> World:
+        """Without the late patch where its pod has changed since `before`."""
+        refused = (
+            self.late is not None and self.late == before.late and self.pod(self.late.uid) != before.pod(self.late.uid)
+        )
+        return replace(self, late=None) if refused else self
 
     def with_pod(self, changed: ModelPod) -> World:
         return replace(self, pods=tuple(changed if pod.uid == changed.uid else pod for pod in self.pods))
@@ -129,8 +168,20 @@ def happen(world: World, happening: Happening) -> World:
     return world
 
 
+def arrived(world: World) -> World:
+    """The late patch is carried out."""
+    assert world.late is not None
+    found = world.pod(world.late.uid)
+    landed = replace(world, late=None)
+    return landed if found is None else landed.with_pod(world.late.applied_to(found))
+
+
 def controlled(world: World) -> World:
     """One pass of every controller, the scheduler and the kubelets."""
+    return _controlled(world).after(world)
+
+
+def _controlled(world: World) -> World:
     world = replace(world, pods=tuple(pod for pod in world.pods if not pod.deleting))
     if not world.exists:
         return replace(world, sets=(), pods=tuple(pod for pod in world.pods if not pod.owner))
@@ -234,7 +285,8 @@ def _record(pod: ModelPod, owners: dict[str, Owner]) -> Pod:
         pod.uid,
         uid=pod.uid,
         labels=dict(pod.labels),
-        annotations={DELETION_COST: pod.cost} if pod.cost else {},
+        annotations={key: value for key, value in ((DELETION_COST, pod.cost), (TAKEN_BACK, pod.taken_back)) if value},
+        resource_version=pod.version,
         owner=owners.get(pod.owner),
         node=pod.node,
         ready=pod.ready,
@@ -242,7 +294,6 @@ def _record(pod: ModelPod, owners: dict[str, Owner]) -> Pod:
         deleting=NOW if pod.deleting else None,
         created=NOW + pod.age,
         scheduler_name="default-scheduler",
-        pre_stop=True,  # or every scale surge of a served pod would become a release surge
     )
 
 
@@ -259,7 +310,7 @@ class ModelCluster:
     status: SteeringStatus = field(default_factory=lambda: SteeringStatus(policy_works=True))
 
     def change(self, world: World) -> None:
-        self.world = world
+        self.world = world.after(self.world)
         self.least = min(self.least, world.serving)
 
     @property
@@ -270,11 +321,19 @@ class ModelCluster:
     def surges(self) -> ModelCluster:
         return self
 
-    def _called(self, effect: Callable[[], Any], refused: Any, unanswered: Any) -> Any:
+    def _called(
+        self,
+        effect: Callable[[], Any],
+        refused: Any,
+        unanswered: Any,
+        hold_back: Callable[[], None] = lambda: None,
+    ) -> Any:
         fault = self.fault()
+        if fault is Fault.HELD_BACK:
+            hold_back()
         if fault is Fault.CRASH_BEFORE:
             raise Crash
-        if fault is Fault.UNSENT:
+        if fault in (Fault.UNSENT, Fault.HELD_BACK):
             return unanswered
         if fault is Fault.REFUSED:
             return refused
@@ -341,18 +400,24 @@ class ModelCluster:
         labels: dict[str, str | None] | None = None,
         annotations: dict[str, str | None] | None = None,
     ) -> CallAnswer:
+        patch = Patch(pod.uid, tuple((labels or {}).items()), tuple((annotations or {}).items()))
+
         def effect() -> CallAnswer:
             found = self._pod(pod.uid)
             if found is None:
                 return CallAnswer(Answer.GONE)
-            merged = {
-                key: value for key, value in {**dict(found.labels), **(labels or {})}.items() if value is not None
-            }
-            cost = (annotations or {}).get(DELETION_COST, found.cost) or ""
-            self.change(self.world.with_pod(replace(found, labels=tuple(sorted(merged.items())), cost=cost)))
+            if found.version != pod.resource_version:
+                done = patch.applied_to(found) == found
+                return CallAnswer(Answer.ALREADY if done else Answer.LATER, "it has changed since it was seen")
+            self.change(self.world.with_pod(patch.applied_to(found)))
             return CallAnswer(Answer.DONE)
 
-        answer: CallAnswer = self._called(effect, CallAnswer(Answer.REFUSED), CallAnswer(Answer.LATER))
+        def hold_back() -> None:
+            found = self._pod(pod.uid)
+            if found is not None and found.version == pod.resource_version:
+                self.world = replace(self.world, late=patch)
+
+        answer: CallAnswer = self._called(effect, CallAnswer(Answer.REFUSED), CallAnswer(Answer.LATER), hold_back)
         return answer
 
     async def services_of(self, pod: Pod) -> ServedBy:
@@ -418,4 +483,4 @@ class ModelCluster:
             raise Unreachable("no answer")
 
     def _pod(self, uid: str) -> ModelPod | None:
-        return next((pod for pod in self.world.pods if pod.uid == uid), None)
+        return self.world.pod(uid)

@@ -124,7 +124,8 @@ async def test_an_eviction_that_was_cut_off_is_followed_when_its_repetition_find
     writer.evict = answer  # type: ignore[method-assign]
     writer.evictions["web-1"] = EvictionAnswer(Eviction.GONE)
     changed: list[Move] = []
-    await executor.proceed(seen(executor, WEB).cluster, NOW, SETTINGS, changed.append, stopping=False)
+    later = NOW + 1
+    await executor.proceed(seen(executor, WEB, now=later).cluster, later, SETTINGS, changed.append, stopping=False)
     assert [move.state for move in changed] == [MoveState.EVICTED]
 
 

@@ -7,7 +7,7 @@ end the process, and others interfere once. Courses that meet in one state go on
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import Mock
@@ -30,6 +30,7 @@ from tests.reactor.execution.modelled_cluster import (
     Happening,
     ModelCluster,
     World,
+    arrived,
     controlled,
     first_world,
     happen,
@@ -111,15 +112,19 @@ class Exploration:
             course = waiting.pop()
             if course.ended:
                 self._check_end(course)
-                continue
-            async for after in self._branches(course, happenings):
+                following = list(_arrivals(course))
+            else:
+                following = [after async for after in self._branches(course, happenings)]
+            for after in following:
                 if after.key not in known:
                     known.add(after.key)
                     waiting.append(after)
 
-    async def _branches(self, course: Course, happenings: tuple[Happening, ...]) -> Any:
+    async def _branches(self, course: Course, happenings: tuple[Happening, ...]) -> AsyncIterator[Course]:
         after, calls = await self._run(course)
         yield after
+        for late in _arrivals(course):
+            yield late
         if course.faults:
             for number in range(calls):
                 for fault in Fault:
@@ -127,7 +132,7 @@ class Exploration:
                     yield replace(spoiled, faults=course.faults - 1)
         if course.world.happened is None:
             for happening in happenings:
-                world = happen(course.world, happening)
+                world = happen(course.world, happening).after(course.world)
                 yield replace(course, world=world, path=(*course.path, happening.value))
 
     async def _start(self, faults: int) -> Course:
@@ -212,6 +217,11 @@ class Exploration:
         assert all(pod.owner and pod.ready and not pod.cost and not pod.deleting for pod in world.pods), where
         if world.happened is not Happening.ON_SOURCE:
             assert world.scale_ups <= 1, where
+
+
+def _arrivals(course: Course) -> Iterator[Course]:
+    if course.world.late is not None:
+        yield replace(course, world=arrived(course.world), path=(*course.path, "the late request arrives"))
 
 
 def _memory_of(executor: Executor) -> dict[str, Any]:

@@ -165,6 +165,17 @@ def test_evictions_and_ended_moves_are_counted_once(record: Record) -> None:
     assert record.value("rematch_moves_in_flight") == 0
 
 
+def test_a_move_that_is_refused_half_way_is_an_event_and_a_metric(record: Record) -> None:
+    stuck = make_move(WEB, "n2", "undoing", refused="takeBack: pods is forbidden")
+    record(cluster(WEB, DB, moves=active_moves({stuck: WEB})))
+
+    assert record.value("rematch_moves_refused") == 1
+    (event,) = record.events()
+    assert "half-way from n1 to n2, takeBack: pods is forbidden" in event
+    record(cluster(WEB, DB))
+    assert record.value("rematch_moves_refused") == 0
+
+
 def test_brakes_and_effects_show_as_metrics(record: Record) -> None:
     brake = Brake("shop", BrakeCause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 60)
     verdict = Verdict(Trial("shop", "Deployment/shop/web", NOW), "n2", False, NOW)

@@ -11,6 +11,8 @@ from reactor.app import LiveController
 from reactor.cluster.kinds import Kind
 from reactor.cluster.watch import WatchState
 from reactor.web.readers import HealthReader
+from tests.support.cluster import make_pod
+from tests.support.moves import active_moves, make_move
 from tests.support.rig import Rig
 
 
@@ -57,3 +59,11 @@ def test_failures_are_shown_and_stalled_loops_make_it_unhealthy(rig: Rig, monkey
     rig.controller.binding_loop._heartbeat.beat()
     rig.clock.set(rig.clock.now() + 61)
     assert list(reader(rig).stalled()) == ["the binding loop has not run for 61 s"]
+
+
+def test_a_move_that_is_refused_half_way_is_a_problem(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = make_move(make_pod(), "n2", "undoing", refused="takeBack: pods is forbidden")
+    monkeypatch.setattr(rig.controller.executor, "active_moves", lambda: active_moves({stuck: make_pod()}))
+    monkeypatch.setattr(type(rig.rows), "health", SimpleNamespace(error=None), raising=False)
+    (problem,) = reader(rig).problems()
+    assert "shop/web-1 cannot go on: takeBack: pods is forbidden" in problem
