@@ -29,11 +29,11 @@ FLOORS = (0.0002, 0.005)
 """Bounds of the curve's floor, so that a curve fitted to few probes does not make anything certain."""
 WORST_RECORD = 0.05
 """The share of failed probes up to which the pod's own past speaks against its place; some of it was its place."""
-BURST = 0.5
+BURST = 0.7
 """How likely the next probe fails, too, where one failed by chance: such failures come in bursts."""
-SATURATED = 0.95
+SATURATED = 0.97
 """From this load on measurements do not show how much more the pods want."""
-LEAST_BY_PAST = 0.1
+LEAST_BY_PAST = 0.05
 NODE_FAULT = 0.001
 """How often a probe fails by a hidden fault of the node: its network, its disk, its DNS."""
 REPLICA_FAILS = (0.02, 0.5)

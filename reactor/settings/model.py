@@ -188,7 +188,7 @@ class Triggers(_Section):
 class Decision(_Section):
     minimum_failures: Annotated[float, Field(ge=0)] = 2.0
     """A pod needs this many failed probes since its node was relieved before it can start a rematch."""
-    placement_probability: Share = 0.8
+    placement_probability: Share = 0.85
     """A pod starts a rematch only when it is at least this likely that it fails because of where it is."""
     cross_namespace_annotations: bool = False
     """Move pods of other namespaces, too, for a pod that only its own or its namespace's annotation makes unhappy."""

@@ -33,6 +33,8 @@ LOOK_BACK = 300.0
 """Age in seconds up to which Prometheus still returns a value."""
 _RECENT = 8
 """Groups of recent failures that are kept apart; older ones are joined."""
+_SHORT_RECORD = 1000.0
+"""Probes that are taken to have passed before: a few failures make no record."""
 _EVENTS_KEPT = 3600.0
 """The API server's default lifetime of events: older ones cannot come again."""
 
@@ -132,7 +134,7 @@ class ContainerProbes(Struct, array_like=True, gc=False):
             period=self.period,
             failures=self.recent,
             counted=self.recent_counted,
-            earlier_share=earlier / max(self._probed(), earlier, 1.0),
+            earlier_share=earlier / (self._probed() + _SHORT_RECORD),
         )
 
     @property

@@ -12,7 +12,7 @@ from reactor.signals.usage import UsageHistory
 
 CLEARLY_LESS = 0.1
 """Of its capacity a node must be less used than before to count as relieved."""
-ABOUT_THE_SAME = 0.05
+ABOUT_THE_SAME = 0.1
 RECENT_STEPS = 4
 """Of the usage history: the last minute by default."""
 
@@ -37,19 +37,19 @@ class LoadChange:
         totals = [node.allocatable.get(axis, 0.0) for axis in ("cpu", "memory")]
         if min(totals) <= 0:
             return cls()
-        return _of_loads(times, np.max(used / np.array(totals)[:, np.newaxis], axis=0))
+        return cls.of_loads(times, np.max(used / np.array(totals)[:, np.newaxis], axis=0))
 
-
-def _of_loads(times: Floats, loads: Floats) -> LoadChange:
-    """`loads` by step, oldest first."""
-    measured = ~np.isnan(loads)
-    times, loads = times[measured], loads[measured]
-    if len(loads) < 2:
-        return LoadChange()
-    other = np.flatnonzero(np.abs(loads - loads[-1]) > ABOUT_THE_SAME)
-    steady = times[other[-1] + 1] if len(other) else times[0]
-    highest_later = np.maximum.accumulate(loads[::-1])[::-1][1:]
-    before_falls = np.flatnonzero(loads[:-1] >= highest_later + CLEARLY_LESS)
-    recent = zip(times[-RECENT_STEPS:].tolist(), loads[-RECENT_STEPS:].tolist(), strict=True)
-    fell = float(times[before_falls[-1] + 1]) if len(before_falls) else float("-inf")
-    return LoadChange(float(steady), fell, tuple(recent))
+    @classmethod
+    def of_loads(cls, times: Floats, loads: Floats) -> LoadChange:
+        """`loads` by step, oldest first; NaN where nothing was measured."""
+        measured = ~np.isnan(loads)
+        times, loads = times[measured], loads[measured]
+        if len(loads) < 2:
+            return cls()
+        other = np.flatnonzero(np.abs(loads - loads[-1]) > ABOUT_THE_SAME)
+        steady = times[other[-1] + 1] if len(other) else times[0]
+        highest_later = np.maximum.accumulate(loads[::-1])[::-1][1:]
+        before_falls = np.flatnonzero(loads[:-1] >= highest_later + CLEARLY_LESS)
+        recent = zip(times[-RECENT_STEPS:].tolist(), loads[-RECENT_STEPS:].tolist(), strict=True)
+        fell = float(times[before_falls[-1] + 1]) if len(before_falls) else float("-inf")
+        return cls(float(steady), fell, tuple(recent))
