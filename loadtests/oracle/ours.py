@@ -174,7 +174,7 @@ def _settings(draw: Draw, planner: str, nodes: Sequence[str]) -> Settings:
             "maxMoves": draw.choice([2, 5, 20]),
             "maxMovesPerWorkload": draw.choice([1, 3]),
         },
-        "decision": {"minimumFailures": 0, "nodePressure": 0.4},
+        "decision": {"minimumFailures": 0, "nodePressure": 0.4, "placementProbability": 0},
         "execution": {"allowLocalData": draw.chance(0.3)},
     }
     return parse_settings(json.dumps(document), "settings", f"{__name__}:{send_away.__name__}")

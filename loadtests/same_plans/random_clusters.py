@@ -52,7 +52,7 @@ def _random_settings(draw: Draw, planner: str, nodes: Sequence[str]) -> Json:
                 "cooldown": draw.choice(["10s", "5m"]),
                 "settle": draw.choice(["10s", "5m"]),
                 "nodePressure": draw.choice([0.4, 0.6, 0.95]),
-                "clearlyBetter": draw.choice([0.05, 0.1, 0.5]),
+                "placementProbability": draw.choice([0.0, 0.1, 0.8]),
             },
         ),
         "planner": {

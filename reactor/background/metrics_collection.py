@@ -89,6 +89,7 @@ class MetricsCollector:
         self._state.observe_counters(found.probes)
         self._state.usage.record_network(found.network, found.links, now)
         self._state.usage.record_throttling(found.throttled, now)
+        self._state.usage.record_pressure(found.pressure, now)
         self.service_level = ServiceLevel(found.availability, found.latency_p95)
         unknown_nodes = await self._write(found.pods, found.nodes, MetricsSource.PROMETHEUS, found.cpu_window)
         self._report(MetricsSource.PROMETHEUS, (*found.problems, *unknown_nodes))

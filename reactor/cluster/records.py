@@ -38,6 +38,8 @@ class Container(Struct, frozen=True, gc=False):
     """When it last ended in a way that a failed liveness probe can have caused: not by OOM, not before it ran."""
     fails_readiness: bool = False
     """It runs and is not ready, and its readiness probe checks the same as its liveness probe."""
+    cpu_limit: float | None = None
+    """Cores; None without a limit."""
 
 
 class Pod(Struct, frozen=True, gc=False):

@@ -1,29 +1,26 @@
-"""Can its node be the cause of a pod's unhappiness? Only then can a move help."""
+"""Can the node be the cause of a pod's unhappiness? What is known of its load and its conditions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import itemgetter
 
-from matching.feasibility import VETOES, cordoned
-from matching.problem import Node as ProblemNode
-from matching.problem import Rules
-from reactor.cluster.pod_constraints import rules_of
 from reactor.cluster.records import Node, Pod
 from reactor.settings.model import Settings
 from reactor.signals.workloads import workload_key
 from reactor.state.snapshot import MEASURED, Needs, Snapshot
 
-THROTTLED = 0.25
-
 
 @dataclass(frozen=True, slots=True)
-class Cause:
-    """`known` is False without fresh metrics: then nothing is moved."""
+class NodeCause:
+    """What speaks for a pod's node as the cause. `known` is False without fresh metrics: then nothing is moved."""
 
     known: bool
-    helps: bool
     text: str
+    load: float = 0.0
+    """Use as a share of allocatable, on the worst axis."""
+    broken: bool = False
+    """Its conditions say that it is not well, whatever its load."""
     pressure: bool = False
     """The node itself is short of something, whatever the pod says."""
 
@@ -60,58 +57,23 @@ def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:
     return cpu, memory
 
 
-def admits(node: Node, rules: Rules) -> bool:
-    """Whether a running pod with these rules may be moved to the node at all; resources do not count."""
-    candidate = ProblemNode(
-        node.name,
-        (),
-        labels=node.labels,
-        taints=node.taints,
-        unschedulable=node.unschedulable,
-        ready=node.ready,
-        features=node.features,
-    )
-    return not cordoned(candidate) and not any(veto(rules, candidate) for veto in VETOES)
-
-
-def placement_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> Cause:
+def node_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> NodeCause:
     node = snapshot.cluster.nodes.get(pod.node or "")
     if node is None:
-        return Cause(False, False, f"its node {pod.node} is not known")
+        return NodeCause(False, f"its node {pod.node} is not known")
     if not _pod_known(pod, snapshot):
-        return Cause(False, False, f"no fresh metrics of {pod.key}")
+        return NodeCause(False, f"no fresh metrics of {pod.key}")
     if not node.ready:
-        return Cause(True, True, f"{node.name} is not Ready", pressure=True)
+        return NodeCause(True, f"{node.name} is not Ready", broken=True, pressure=True)
     if node.pressure:
-        return Cause(True, True, f"{node.name} reports {', '.join(node.pressure)}", pressure=True)
+        return NodeCause(True, f"{node.name} reports {', '.join(node.pressure)}", broken=True, pressure=True)
     use = node_use(node, snapshot)
     if use is None:
-        return Cause(False, False, f"no fresh metrics of {node.name}")
+        return NodeCause(False, f"no fresh metrics of {node.name}")
     axis, share = max(use.items(), key=itemgetter(1))
-    if share >= settings.decision.node_pressure:
-        return Cause(True, True, f"{node.name} uses {share:.0%} of its {axis}", pressure=True)
-    best = _least_used(pod, snapshot)
-    if best is not None and share - best[0] >= settings.decision.clearly_better:
-        return Cause(True, True, f"{node.name} uses {share:.0%} of its {axis}, {best[1]} only {best[0]:.0%}")
-    text = f"{node.name} uses only {share:.0%} of its {axis} and no node is clearly better"
-    return Cause(True, False, text + _own_limit(pod, snapshot))
+    crowded = share >= settings.decision.node_pressure
+    return NodeCause(True, f"{node.name} uses {share:.0%} of its {axis}", share, pressure=crowded)
 
 
 def _pod_known(pod: Pod, snapshot: Snapshot) -> bool:
     return snapshot.needs is Needs.REQUESTS or snapshot.usage.usage(pod.uid).known
-
-
-def _least_used(pod: Pod, snapshot: Snapshot) -> tuple[float, str] | None:
-    """The use of the least used other node that takes the pod, and its name."""
-    rules = rules_of(pod, snapshot.cluster)
-    others = (node for node in snapshot.cluster.nodes.values() if node.name != pod.node and admits(node, rules))
-    uses = ((node_use(node, snapshot), node.name) for node in others)
-    return min(((max(use.values()), name) for use, name in uses if use is not None), default=None)
-
-
-def _own_limit(pod: Pod, snapshot: Snapshot) -> str:
-    """A pod is throttled by its own limit on every node: worth a message, not a move."""
-    throttled = snapshot.usage.throttled(pod.uid).fresh
-    if throttled is None or throttled < THROTTLED:
-        return ""
-    return f"; it runs into its own CPU limit in {throttled:.0%} of the time: raise the limit"

@@ -7,15 +7,19 @@ policy of the API server lets only kubelets write them.
 from __future__ import annotations
 
 from reactor.cluster.records import Pod
-from reactor.decision.causes import Cause
+from reactor.decision.causes import NodeCause
 from reactor.settings.model import Settings, TrustEvents
 from reactor.state.snapshot import Snapshot
 
 
-def corroborated(pod: Pod, cause: Cause, snapshot: Snapshot, settings: Settings) -> bool:
+def corroborated(pod: Pod, cause: NodeCause, snapshot: Snapshot, settings: Settings) -> bool:
+    return cause.pressure or fails_for_certain(pod, snapshot, settings)
+
+
+def fails_for_certain(pod: Pod, snapshot: Snapshot, settings: Settings) -> bool:
+    """Whatever is the matter with its node."""
     return (
-        cause.pressure
-        or _by_counters(pod, snapshot, settings)
+        _by_counters(pod, snapshot, settings)
         or _by_status(pod, snapshot.at, settings)
         or _authentic(snapshot, settings)
     )
@@ -23,7 +27,8 @@ def corroborated(pod: Pod, cause: Cause, snapshot: Snapshot, settings: Settings)
 
 def _by_counters(pod: Pod, snapshot: Snapshot, settings: Settings) -> bool:
     """The kubelet's counters alone are evidence enough."""
-    counted = snapshot.happiness[pod.uid].counts.counted
+    recent = snapshot.recent_probes.get(pod.uid, ())
+    counted = max(snapshot.happiness[pod.uid].counts.counted, sum(each.counted_failed() for each in recent))
     return counted > 0 and counted >= settings.decision.minimum_failures
 
 

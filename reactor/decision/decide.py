@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reactor.cluster.records import Pod
-from reactor.decision.causes import placement_cause
+from reactor.decision.causes import node_cause
 from reactor.decision.corroboration import corroborated
 from reactor.decision.eligibility import (
     ALLOWED_NOW,
@@ -17,6 +17,7 @@ from reactor.decision.eligibility import (
     Eligibility,
     Ineligible,
 )
+from reactor.decision.evidence import Evidence, RecentCounts, evidence_of, recent_counts
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Settings
 from reactor.state.happiness import PodHappiness
@@ -26,6 +27,10 @@ _UNCORROBORATED = (
     "only Events say that its probes fail, and anyone who may create Events can write them: no restart, no probe"
     " counter and no pressure on its node agrees; with the chart's policy rematch-events only kubelets can write them"
 )
+
+
+RECOVERED = 3.0
+"""So many probes in a row that passed, and the pod is left to recover: the kubelet kills after as many failures."""
 
 
 class Trigger(StrEnum):
@@ -44,6 +49,8 @@ class Wait:
     text: str
     until: float | None = None
     """When to decide again without a signal; None when only a signal can change the decision."""
+    evidence: Evidence | None = None
+    """Where it came to that: how likely it is that the pod fails because of where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,7 @@ class Unhappy:
     pod: str
     happiness: PodHappiness
     cause: str
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,34 +120,70 @@ def _namespace(one: Unhappy) -> str:
 def decide_for(pod: Pod, eligibility: Eligibility) -> Unhappy | Wait:
     """One unhappy pod: start a rematch for it, or wait for a reason."""
     snapshot, settings = eligibility.snapshot, eligibility.settings
-    happiness = snapshot.happiness[pod.uid]
+    counts = recent_counts(pod, snapshot, eligibility.cooldowns.relieved.get(pod.node or "", float("-inf")))
     wait = (
         _ineligible(pod, eligibility.why_not(pod, (*PROTECTED, *STEERABLE, *ALLOWED_NOW, *MOVABLE_NOW)))
-        or _too_little_evidence(pod, happiness, settings)
+        or _recovering(pod, counts, eligibility)
+        or _too_little_evidence(pod, counts, settings)
         or _ineligible(pod, eligibility.why_not(pod, COOLED_DOWN))
         or _moves_under_way(pod, snapshot)
     )
     if wait is not None:
         return wait
-    cause = placement_cause(pod, snapshot, settings)
+    cause = node_cause(pod, snapshot, settings)
     if not cause.known:
         return Wait(pod.uid, pod.key, Reason.NO_FRESH_METRICS, cause.text)
     if not corroborated(pod, cause, snapshot, settings):
         return Wait(pod.uid, pod.key, Reason.UNCORROBORATED, _UNCORROBORATED)
-    if not cause.helps and eligibility.restrained:
-        return Wait(pod.uid, pod.key, Reason.MOVE_CANNOT_HELP, cause.text)
-    return Unhappy(pod.uid, pod.key, happiness, cause.text)
+    evidence = evidence_of(pod, cause, counts, eligibility)
+    if evidence.probability < settings.decision.placement_probability and eligibility.restrained:
+        return _placement_is_not_the_cause(pod, cause.text, evidence)
+    text = f"{cause.text}, {counts.failed:.0f} failed probes: {evidence}"
+    if evidence.node_suspected:
+        text = f"{cause.text}, but other workloads fail there, too, and its replicas elsewhere do not: {evidence}"
+    return Unhappy(pod.uid, pod.key, snapshot.happiness[pod.uid], text, evidence)
+
+
+def _placement_is_not_the_cause(pod: Pod, node: str, evidence: Evidence) -> Wait:
+    """Its own limit, the app itself, or not clear."""
+    if evidence.raise_limit:
+        reason, text = Reason.OWN_LIMIT, f"it runs into its own CPU limit on every node: {evidence.raise_limit}"
+    elif evidence.replicas_fail:
+        reason, text = Reason.APP_FAILS, f"its replicas fail on other nodes, too; {node}"
+    elif evidence.load_speaks_against:
+        reason, text = Reason.APP_FAILS, f"{node}, which makes no probe fail: the app itself is the likely cause"
+    else:
+        reason, text = Reason.MOVE_CANNOT_HELP, f"{node}, which may not be the cause"
+    return Wait(pod.uid, pod.key, reason, f"{text}; only {evidence}", evidence=evidence)
 
 
 def _ineligible(pod: Pod, found: Ineligible | None) -> Wait | None:
     return None if found is None else Wait(pod.uid, pod.key, Reason(found.code), found.text, found.until)
 
 
-def _too_little_evidence(pod: Pod, happiness: PodHappiness, settings: Settings) -> Wait | None:
-    failures, needed = happiness.counts.failures, settings.decision.minimum_failures
-    if failures >= needed:
+def _recovering(pod: Pod, counts: RecentCounts, eligibility: Eligibility) -> Wait | None:
+    """Left to recover: nothing failed since the node was relieved, or the last probes passed."""
+    if not eligibility.restrained:
         return None
-    text = f"needs at least {needed:g} failed probes as evidence; after decay there are {failures:.2f}"
+    if counts.passed_in_a_row >= RECOVERED:
+        text = f"its last {counts.passed_in_a_row:.0f} probes passed"
+    elif counts.since and not counts.failed:
+        ago = eligibility.snapshot.at - counts.since
+        text = (
+            f"{pod.node} was relieved or the container started {ago:.0f} s ago;"
+            f" since then {counts.passed_since:.0f} probes passed and none failed"
+        )
+    else:
+        return None
+    return Wait(pod.uid, pod.key, Reason.RECOVERING, text)
+
+
+def _too_little_evidence(pod: Pod, counts: RecentCounts, settings: Settings) -> Wait | None:
+    needed = settings.decision.minimum_failures
+    if counts.failed >= needed:
+        return None
+    since = " since its node was relieved or its container started" if counts.since else ""
+    text = f"needs at least {needed:g} failed probes as evidence{since}; there are {counts.failed:.1f}"
     return Wait(pod.uid, pod.key, Reason.TOO_LITTLE_EVIDENCE, text)
 
 

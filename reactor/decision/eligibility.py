@@ -21,6 +21,7 @@ from reactor.clock import rfc3339
 from reactor.cluster.pod_constraints import bound_pvs, unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.brakes import CLUSTER
+from reactor.decision.causes import node_use
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.limits import Exceeded
 from reactor.decision.strategies import Strategies
@@ -157,6 +158,18 @@ class Eligibility:
             limits = self.settings.execution.limits
             self._exceeded[workload] = self.cooldowns.recent.exceeds(namespace, workload, self.snapshot.at, limits)
         return self._exceeded[workload]
+
+    @cached_property
+    def _loads(self) -> dict[str, float | None]:
+        return {}
+
+    def load_of(self, node: str) -> float | None:
+        """The use of a node on its worst axis, if it is known. Worked out once: many replicas are asked about."""
+        if node not in self._loads:
+            known = self.snapshot.cluster.nodes.get(node)
+            use = node_use(known, self.snapshot) if known is not None else None
+            self._loads[node] = max(use.values()) if use is not None else None
+        return self._loads[node]
 
     @cached_property
     def windows(self) -> tuple[Window, ...]:

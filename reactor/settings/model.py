@@ -166,7 +166,9 @@ class Happiness(_Section):
     namespaces: dict[NamespaceName, Share] = {}
     """Thresholds by namespace; a namespace's own annotation has priority."""
     half_life: PositiveSeconds = 300.0
-    """After this time an observed probe counts half."""
+    """After this time an observed probe counts half, or after `halfLifeProbes` probes if that is sooner."""
+    half_life_probes: Annotated[float, Field(gt=0)] = 8.0
+    """After this many probes of its pod an observed probe counts half."""
     goodwill: Annotated[float, Field(ge=0)] = 5.0
     """Pseudo-probes that count as successes of every pod (m in Pr = (m+S)/(m+S+F))."""
     annotation_bounds: AnnotationBounds = AnnotationBounds()
@@ -185,7 +187,9 @@ class Triggers(_Section):
 
 class Decision(_Section):
     minimum_failures: Annotated[float, Field(ge=0)] = 2.0
-    """A pod needs this many failed probes (after decay) before it can start a rematch."""
+    """A pod needs this many failed probes since its node was relieved before it can start a rematch."""
+    placement_probability: Share = 0.85
+    """A pod starts a rematch only when it is at least this likely that it fails because of where it is."""
     cross_namespace_annotations: bool = False
     """Move pods of other namespaces, too, for a pod that only its own or its namespace's annotation makes unhappy."""
     cooldown: Seconds = 60.0
@@ -193,9 +197,8 @@ class Decision(_Section):
     settle: Seconds = 60.0
     """After a pod was moved away from a node, no other pod leaves the node for this long."""
     node_pressure: Share = 0.8
-    """From this share of CPU or memory in use a node counts as crowded, so placement can be the cause."""
-    clearly_better: Share = 0.25
-    """Placement can also be the cause when another feasible node is less used by at least this share of capacity."""
+    """From this share of CPU or memory in use a node counts as crowded: then Events alone are believed, and what fails
+    there says nothing about the app."""
 
 
 class Scope(StrEnum):
@@ -374,6 +377,10 @@ class Queries(_Section):
         '{container!="",$namespaces}[2m])) > 0)'
     )
     """Share of the scheduling periods in which a pod was throttled by its CPU limit."""
+    pod_cpu_pressure: str = (
+        'max by (namespace, pod) (rate(container_pressure_cpu_waiting_seconds_total{container!="",$namespaces}[2m]))'
+    )
+    """Share of the time in which a task of the pod waited for a CPU: PSI, from cAdvisor where nodes have cgroup v2."""
     pod_network: str = (
         '8 * sum by (namespace, pod) (rate(container_network_receive_bytes_total{pod!="",$namespaces}[2m])'
         ' + rate(container_network_transmit_bytes_total{pod!="",$namespaces}[2m]))'

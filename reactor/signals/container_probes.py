@@ -25,12 +25,16 @@ from msgspec import Struct
 
 from reactor.cluster.records import Container
 from reactor.signals.measurements import ProbeCounter
-from reactor.signals.probe_counts import Span, decay, spread
+from reactor.signals.probe_counts import FailedProbes, RecentProbes, Span, decay, spread
 
 GRACE = 10.0
 """Seconds that an Event may take from the probe to the controller."""
 LOOK_BACK = 300.0
 """Age in seconds up to which Prometheus still returns a value."""
+_RECENT = 8
+"""Groups of recent failures that are kept apart; older ones are joined."""
+_SHORT_RECORD = 1000.0
+"""Probes that are taken to have passed before: a few failures make no record."""
 _EVENTS_KEPT = 3600.0
 """The API server's default lifetime of events: older ones cannot come again."""
 
@@ -69,6 +73,10 @@ class ContainerProbes(Struct, array_like=True, gc=False):
     """The probe's period, also while no probes are running."""
     counted: float = 0.0
     """Failures that the counters show, decayed."""
+    since: float = 0.0
+    """When it was last started, or its node relieved: for a decision only later probes count."""
+    recent: tuple[FailedProbes, ...] = ()
+    recent_counted: tuple[FailedProbes, ...] = ()
 
     @classmethod
     def first_seen(cls, container: Container, created: float, now: float, *, probing: bool) -> ContainerProbes:
@@ -84,6 +92,8 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         if probe is not None:
             self.threshold = max(1, probe.failure_threshold)
             self.every = probe.period
+        if container.started is not None and container.restarts:
+            self.relieve(min(container.started, now))
         if probe is None or not probing:
             self.period = 0.0
             return
@@ -107,6 +117,26 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         if self.known and now - self.last_failure > _EVENTS_KEPT:
             self.known, self.kills, self.unclaimed = 0.0, 0, 0.0
 
+    def relieve(self, at: float) -> None:
+        if at > self.since:
+            self.since = at
+            self.recent = tuple(each for each in self.recent if each.last > at)
+            self.recent_counted = tuple(each for each in self.recent_counted if each.last > at)
+
+    def recent_probes(self) -> RecentProbes:
+        """As of `at`."""
+        failed = sum(each.after(self.since) for each in self.recent)
+        earlier = max(0.0, self.by_events + self.by_counters + self.by_kills - failed)
+        return RecentProbes(
+            at=self.at,
+            since=self.since,
+            due=self.due,
+            period=self.period,
+            failures=self.recent,
+            counted=self.recent_counted,
+            earlier_share=earlier / (self._probed() + _SHORT_RECORD),
+        )
+
     @property
     def total_successes(self) -> float:
         return self.successes + max(0.0, self.expected - self.pending_weight)
@@ -123,7 +153,7 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         if fresh <= 0:
             return False
         self.by_events += fresh
-        self._add_pending(fresh, self._weight(fresh, span, half_life))
+        self._add_pending(fresh, span, half_life)
         return True
 
     def error(self, count: float, span: Span, half_life: float) -> bool:
@@ -132,6 +162,7 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         if fresh <= 0:
             return False
         self.failures += self._weight(fresh, span, half_life)
+        self.recent = self._with(self.recent, fresh, span)
         self.by_events += fresh
         self.last_failure = self.at
         return True
@@ -145,7 +176,7 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         self.unclaimed += missing
         self.reported_at = self.at
         self.by_kills += missing
-        self._add_pending(missing, self._weight(missing, span, half_life))
+        self._add_pending(missing, span, half_life)
         return True
 
     def read(self, counter: ProbeCounter, since: float, half_life: float) -> bool:
@@ -161,11 +192,13 @@ class ContainerProbes(Struct, array_like=True, gc=False):
             self._settle(self.pending)
         self.successes += span.weight(successes, self.at, half_life)
         self.counted += span.weight(failures, self.at, half_life)
+        self.recent_counted = self._with(self.recent_counted, failures, span)
         self.expected = 0.0
         self.reported_at = self.at
         if fresh <= 0:
             return False
         self.failures += span.weight(fresh, self.at, half_life)
+        self.recent = self._with(self.recent, fresh, span)
         self.unclaimed += fresh
         self.known += fresh
         self.by_counters += fresh
@@ -204,12 +237,23 @@ class ContainerProbes(Struct, array_like=True, gc=False):
     def _may_be_known(self, dated: float) -> bool:
         return self.unclaimed > 0 and (self.at <= self.reported_at + GRACE or dated <= self.reported_at)
 
-    def _add_pending(self, count: float, weight: float) -> None:
+    def _add_pending(self, count: float, span: Span, half_life: float) -> None:
         self.pending_at = self.at
         self.pending += count
-        self.pending_weight += weight
+        self.pending_weight += self._weight(count, span, half_life)
+        self.recent = self._with(self.recent, count, span)
         self.known += count
         self.last_failure = self.at
+
+    def _with(self, groups: tuple[FailedProbes, ...], count: float, span: Span) -> tuple[FailedProbes, ...]:
+        if count <= 0 or span.last <= self.since:
+            return groups
+        added = FailedProbes(min(span.first, span.last), span.last, count)
+        groups = tuple(sorted((*groups, added), key=lambda group: (group.last, group.first)))
+        if len(groups) <= _RECENT:
+            return groups
+        one, other, *rest = groups
+        return (FailedProbes(one.first, max(one.last, other.last), one.count + other.count), *rest)
 
     def _settle(self, count: float) -> None:
         if count <= 0:

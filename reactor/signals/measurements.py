@@ -34,6 +34,15 @@ class ThrottleSample(Struct, frozen=True, gc=False):
     at: float
 
 
+class PressureSample(Struct, frozen=True, gc=False):
+    """Share (0..1) of the time in which some task of the pod waited for a CPU: PSI of its cgroup (v2 only)."""
+
+    namespace: str
+    pod: str
+    share: float
+    at: float
+
+
 class NetworkSample(Struct, frozen=True, gc=False):
     """Bits per second that the pod receives and sends together."""
 

@@ -32,7 +32,7 @@ from reactor.signals.kubelet_events import (
     span_of,
 )
 from reactor.signals.measurements import ProbeCounter
-from reactor.signals.probe_counts import ProbeCounts, Span
+from reactor.signals.probe_counts import HalfLife, ProbeCounts, RecentProbes, Span
 from storage.rows import HappinessRow
 
 _BURST = 25.0
@@ -82,7 +82,7 @@ class ProbeEvidence:
 class ProbeHistory:
     """O(1) per signal. Time never goes back: a query for an earlier time is answered for the latest time seen."""
 
-    def __init__(self, half_life: float) -> None:
+    def __init__(self, half_life: HalfLife) -> None:
         self.half_life = half_life
         self._entries: dict[str, _Entry] = {}
         self._uids: dict[str, dict[str, str]] = {}
@@ -118,7 +118,7 @@ class ProbeHistory:
             return False
         span = span_of(event, count, now, listed=listed)
         for container in probes.containers:
-            container.advance(now, self.half_life)
+            container.advance(now, self._half_life(container))
         if event.type == "Warning":
             _spend(probes, count, span.last, now)
         if outcome is ProbeOutcome.OTHER or not self._count(entry, event, outcome, count, span):
@@ -148,7 +148,7 @@ class ProbeHistory:
         for uid in uids:
             entry = self._entries.get(uid)
             for container in entry.probes.containers if entry is not None else ():
-                container.advance(now, self.half_life)
+                container.advance(now, self._half_life(container))
 
     def counts(self, uid: str, now: float) -> ProbeCounts:
         entry = self._entries.get(uid)
@@ -156,11 +156,26 @@ class ProbeHistory:
             return ProbeCounts()
         successes = failures = counted = 0.0
         for container in map(copy, entry.probes.containers):
-            container.advance(now, self.half_life)
+            container.advance(now, self._half_life(container))
             successes += container.total_successes
             failures += container.total_failures
             counted += container.counted
         return ProbeCounts(successes, failures, counted)
+
+    def recent(self, uid: str, now: float) -> tuple[RecentProbes, ...]:
+        """By container; empty for a pod without history."""
+        entry = self._entries.get(uid)
+        containers = [copy(container) for container in entry.probes.containers] if entry is not None else []
+        for container in containers:
+            container.advance(now, self._half_life(container))
+        return tuple(container.recent_probes() for container in containers)
+
+    def relieve(self, uid: str, now: float) -> None:
+        """For a decision the probes of this pod count from now on only: its node was relieved."""
+        entry = self._entries.get(uid)
+        for container in entry.probes.containers if entry is not None else ():
+            container.relieve(now)
+            self._changed.add(uid)
 
     def evidence(self, uid: str, now: float) -> ProbeEvidence | None:
         """None for a pod without history: it is gone, or has no liveness probe."""
@@ -193,6 +208,9 @@ class ProbeHistory:
         self._changed.clear()
         return [self._row(uid, now) for uid in uids]
 
+    def _half_life(self, container: ContainerProbes) -> float:
+        return self.half_life.of(container.every)
+
     def _admit(self, pod: Pod) -> _Entry:
         row = self._stored.pop(pod.uid, None)
         probes = _decode(row.probe_history) if row is not None else None
@@ -206,31 +224,32 @@ class ProbeHistory:
         if known is None:
             known = ContainerProbes.first_seen(container, entry.created, now, probing=probing)
             entry.probes.containers = (*entry.probes.containers, known)
-            known.advance(now, self.half_life)
+            known.advance(now, self._half_life(known))
         else:
             known.created = entry.created
-            known.advance(now, self.half_life)
+            known.advance(now, self._half_life(known))
             known.follow(container, now, probing=probing)
 
     def _count(self, entry: _Entry, event: Event, outcome: ProbeOutcome, occurrences: int, span: Span) -> bool:
         container = _container(entry, container_of(event)) or entry.probes.containers[0]
+        half_life = self._half_life(container)
         count = 1 if is_combined(event) else occurrences
         if outcome is ProbeOutcome.KILLED:
-            return container.kill(count, span, self.half_life)
+            return container.kill(count, span, half_life)
         _keep_message(entry.probes, FailureMessage(span.last, container.name, event.message))
         if outcome is ProbeOutcome.ERRORED:
-            return container.error(count, span, self.half_life)
-        return container.fail(count, span, event.last, self.half_life)
+            return container.error(count, span, half_life)
+        return container.fail(count, span, event.last, half_life)
 
     def _read(self, entry: _Entry, counter: ProbeCounter, now: float) -> bool:
         container = _container(entry, counter.container)
         if container is None:
             return False
-        container.advance(now, self.half_life)
+        container.advance(now, self._half_life(container))
         if container.counted_failures is None and not counter.uid and now - entry.created < LOOK_BACK:
             container.start_reading(counter)
             return False
-        return container.read(counter, entry.created, self.half_life)
+        return container.read(counter, entry.created, self._half_life(container))
 
     def _row(self, uid: str, now: float) -> HappinessRow:
         entry, counts = self._entries[uid], self.counts(uid, now)

@@ -21,7 +21,7 @@ from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import InputError, MetricsError
 from reactor.settings.model import Prometheus
 from reactor.signals.blocking_calls import BoundedThreads, CallSockets, Exhausted, SocketTrackingAdapter
-from reactor.signals.measurements import LinkSample, NetworkSample, ProbeCounter, ThrottleSample
+from reactor.signals.measurements import LinkSample, NetworkSample, PressureSample, ProbeCounter, ThrottleSample
 from reactor.signals.prometheus_samples import (
     VectorSample,
     link_speeds,
@@ -30,6 +30,7 @@ from reactor.signals.prometheus_samples import (
     node_usage,
     parse_vector,
     pod_usage,
+    pressure,
     probe_counters,
     single_value,
     throttling,
@@ -56,6 +57,7 @@ class PrometheusRound:
     """Seconds over which the pods' CPU rates are taken; for a younger pod such a rate is too low."""
     nodes: list[NodeUsageSample] = field(default_factory=list)
     throttled: list[ThrottleSample] = field(default_factory=list)
+    pressure: list[PressureSample] = field(default_factory=list)
     probes: list[ProbeCounter] = field(default_factory=list)
     network: list[NetworkSample] = field(default_factory=list)
     links: list[LinkSample] = field(default_factory=list)
@@ -121,6 +123,7 @@ class PrometheusSource:
             cpu_window=longest_range(settings.queries.pod_cpu),
             nodes=node_usage(results["nodeCpu"], results["nodeMemory"]),
             throttled=throttling(results["throttled"]),
+            pressure=pressure(results["podCpuPressure"]),
             probes=probe_counters(results["probes"]),
             network=network_rates(results["podNetwork"]),
             links=link_speeds(results["nodeBandwidth"]),

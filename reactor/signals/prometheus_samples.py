@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import MetricsError
-from reactor.signals.measurements import LinkSample, NetworkSample, ProbeCounter, ThrottleSample
+from reactor.signals.measurements import LinkSample, NetworkSample, PressureSample, ProbeCounter, ThrottleSample
 
 _NODE_LABELS = ("node", "kubernetes_node", "nodename", "kubernetes_io_hostname", "instance")
 _SAME = 0.05
@@ -64,6 +64,10 @@ def node_usage(cpu: Iterable[VectorSample], memory: Iterable[VectorSample]) -> l
 
 def throttling(shares: Iterable[VectorSample]) -> list[ThrottleSample]:
     return [ThrottleSample(*name, sample.value, sample.at) for name, sample in _by_pod(shares).items()]
+
+
+def pressure(shares: Iterable[VectorSample]) -> list[PressureSample]:
+    return [PressureSample(*name, sample.value, sample.at) for name, sample in _by_pod(shares).items()]
 
 
 def network_rates(rates: Iterable[VectorSample]) -> list[NetworkSample]:

@@ -20,10 +20,11 @@ from reactor.signals.measurements import (
     MetricsSource,
     NetworkSample,
     Peak,
+    PressureSample,
     ThrottleSample,
     Usage,
 )
-from reactor.signals.usage_table import CPU, MEMORY, NETWORK, THROTTLED, Rows, UsageTable
+from reactor.signals.usage_table import CPU, MEMORY, NETWORK, PRESSURE, THROTTLED, Rows, UsageTable
 from reactor.signals.workloads import Workloads, workload_key
 
 _MEASURED = 2
@@ -52,6 +53,10 @@ class UsageView:
 
     def throttled(self, uid: str) -> Measurement:
         return self.pods.measurement(uid, THROTTLED, self.now, self.freshness)
+
+    def waits_for_cpu(self, uid: str) -> Measurement:
+        """The share of the time in which some task of the pod waited for a CPU (PSI)."""
+        return self.pods.measurement(uid, PRESSURE, self.now, self.freshness)
 
     def network(self, uid: str) -> Measurement:
         return self.pods.measurement(uid, NETWORK, self.now, self.freshness)
@@ -168,6 +173,14 @@ class UsageHistory:
                 batch.take(THROTTLED, slot, sample.share, sample.at)
         self._write_pods(batch, MetricsSource.PROMETHEUS)
 
+    def record_pressure(self, samples: Iterable[PressureSample], now: float) -> None:
+        batch = _Batch(now)
+        for sample in samples:
+            slot = self._slot_of(sample.namespace, sample.pod, sample.at)
+            if slot is not None:
+                batch.take(PRESSURE, slot, sample.share, sample.at)
+        self._write_pods(batch, MetricsSource.PROMETHEUS)
+
     def record_network(self, pods: Iterable[NetworkSample], links: Iterable[LinkSample], now: float) -> None:
         rates, speeds = _Batch(now), _Batch(now)
         for sample in pods:
@@ -195,6 +208,13 @@ class UsageHistory:
             batch.take(MEMORY, slot, sample.memory, sample.at)
         batch.write(self._nodes, source, self.freshness)
         return unknown
+
+    def node_history(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        """See `UsageTable.history`."""
+        return self._nodes.history(name)
+
+    def newest(self, uid: str, now: float) -> Usage:
+        return _usage(self._pods.rows, uid, now, self.freshness)
 
     def freeze(self, now: float) -> UsageView:
         """Changes nothing that a later call would show."""
@@ -251,9 +271,9 @@ class _Batch:
 
     def __init__(self, now: float) -> None:
         self._now = now
-        self._slots: tuple[list[int], ...] = ([], [], [], [])
-        self._values: tuple[list[float], ...] = ([], [], [], [])
-        self._at: tuple[list[float], ...] = ([], [], [], [])
+        self._slots: tuple[list[int], ...] = ([], [], [], [], [])
+        self._values: tuple[list[float], ...] = ([], [], [], [], [])
+        self._at: tuple[list[float], ...] = ([], [], [], [], [])
 
     def take(self, axis: int, slot: int, value: float | None, at: float) -> None:
         if value is not None:

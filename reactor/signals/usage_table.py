@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from predictors.protocol import PeakEstimator
 from reactor.signals.measurements import MISSING, Measurement, MetricsSource, Quality
 
-CPU, MEMORY, THROTTLED, NETWORK = 0, 1, 2, 3
+CPU, MEMORY, THROTTLED, NETWORK, PRESSURE = 0, 1, 2, 3, 4
 """NETWORK is a pod's rate or a node's link speed."""
-_AXES = 4
+_AXES = 5
 _PEAK_AXES = 2
 _COLUMNS = 60
 _BLOCK = 4096
@@ -134,6 +134,15 @@ class UsageTable:
     def peak(self, slot: int, axis: int, estimator: PeakEstimator) -> float:
         row = self._history[slot // _BLOCK][slot % _BLOCK, axis, self._oldest_first()]
         return float(estimator.estimate_rows(row[np.newaxis, :])[0])
+
+    def history(self, key: str) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        """The times at which the steps began, oldest first, and the highest CPU and memory in each; NaN for a step
+        without samples."""
+        slot, order = self.rows.slots.get(key), self._oldest_first()
+        times: NDArray[np.float64] = np.arange(self._tick + 1 - _COLUMNS, self._tick + 1, dtype=np.float64) * self._step
+        if slot is None:
+            return times, np.full((_PEAK_AXES, _COLUMNS), np.nan, np.float32)
+        return times, self._history[slot // _BLOCK][slot % _BLOCK][:, order]
 
     def peaks(self, estimator: PeakEstimator) -> NDArray[np.float64]:
         if not self._history:

@@ -14,7 +14,7 @@ from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource
 from reactor.signals.probes import ProbeEvidence, ProbeHistory
 from reactor.signals.usage import UsageHistory, UsageView
-from reactor.state.happiness import PodHappiness
+from reactor.state.happiness import PodHappiness, half_life
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
 from reactor.state.steering import SteeringStatus
@@ -38,7 +38,7 @@ def snapshot_from_dump(
     """`now` defaults to the newest timestamp in the files. Without metrics needs are requests."""
     view, notes = _with_assumed_owners(dump.view)
     now = view.at if now is None else now
-    probes = ProbeHistory(settings.happiness.half_life)
+    probes = ProbeHistory(half_life(settings.happiness))
     for pod in view.pods.values():
         probes.observe_pod(pod, now)
     failing = {event.involved_uid for event in dump.events if probes.observe_event(event, now, listed=True)}
@@ -48,7 +48,9 @@ def snapshot_from_dump(
         needs = Needs.METRICS if dump.pod_usage else Needs.REQUESTS
     usage = _usage(dump, view, settings, now)
     steering = SteeringStatus(policy_works=True, problem="files do not say whether the policy rematch-hints works")
-    return DumpSnapshot(Snapshot(now, view, usage, happiness, ActiveMoves(), needs, steering), evidence, notes)
+    recent = {uid: probes.recent(uid, now) for uid, found in happiness.items() if found.unhappy}
+    snapshot = Snapshot(now, view, usage, happiness, ActiveMoves(), needs, steering, recent_probes=recent)
+    return DumpSnapshot(snapshot, evidence, notes)
 
 
 def _with_assumed_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:

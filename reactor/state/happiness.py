@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 from reactor.cluster.records import Namespace, Pod
 from reactor.settings.model import Happiness
-from reactor.signals.probe_counts import ProbeCounts
+from reactor.signals.probe_counts import HalfLife, ProbeCounts
 from reactor.state.thresholds import Threshold, threshold_of
+
+
+def half_life(settings: Happiness) -> HalfLife:
+    return HalfLife(settings.half_life, settings.half_life_probes)
 
 
 def probability(counts: ProbeCounts, goodwill: float) -> float:

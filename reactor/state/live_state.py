@@ -20,7 +20,8 @@ from reactor.settings.model import Settings
 from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
 from reactor.signals.usage import UsageHistory
-from reactor.state.happiness import PodHappiness
+from reactor.state.happiness import PodHappiness, half_life
+from reactor.state.load_changes import LoadChange
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
 from reactor.state.steering import SteeringStatus
@@ -31,6 +32,9 @@ ASSUMED_FOR = 30.0
 """Seconds for which a binding of ours is assumed to have happened before the watch shows it."""
 ASSUMED_WITHOUT_ANSWER = 5.0
 """The same for a binding whose answer was lost. It may be tried again: the API server binds a pod once only."""
+
+RELIEF = 0.05
+"""Of its node's capacity a pod must have used or requested for its end to count as a relief of the node."""
 
 NEGLIGIBLE_FAILURES = 0.01
 """Pods with fewer decayed failures are happy."""
@@ -67,7 +71,7 @@ class State:
         self._work_queue = work_queue
         self._settings = settings
         self.mirror = ClusterMirror(kinds, self._changed, self._synced)
-        self.probes = ProbeHistory(settings().happiness.half_life)
+        self.probes = ProbeHistory(half_life(settings().happiness))
         metrics = settings().metrics
         self.usage = UsageHistory(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
         self._failing: set[str] = set()
@@ -148,7 +152,7 @@ class State:
         Returns the cluster as it is now, for `freeze`.
         """
         now = self._clock.now()
-        self.probes.half_life = self._settings().happiness.half_life
+        self.probes.half_life = half_life(self._settings().happiness)
         self.probes.advance(self._failing, now)
         if self._ready:
             self._failing = {uid for uid in self._failing if self._has_failures(uid, now)}
@@ -165,6 +169,8 @@ class State:
         pods = [pod for uid in self._failing if (pod := cluster.pods.get(uid)) is not None]
         happiness = {pod.uid: self._happiness(pod, now) for pod in pods}
         failing = {uid: each for uid, each in happiness.items() if each.counts.failures >= NEGLIGIBLE_FAILURES}
+        unhappy = [pod for pod in pods if happiness[pod.uid].unhappy]
+        nodes = {pod.node for pod in unhappy if pod.node is not None} & cluster.nodes.keys()
         return Snapshot(
             now,
             cluster,
@@ -174,6 +180,8 @@ class State:
             needs,
             self._steering(),
             self.events_authentic,
+            recent_probes={pod.uid: self.probes.recent(pod.uid, now) for pod in unhappy},
+            load_changes={name: LoadChange.of(cluster.nodes[name], self.usage) for name in nodes},
         )
 
     def cluster(self) -> ClusterView:
@@ -225,6 +233,7 @@ class State:
             self.usage.forget_node(old.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        self._note_relief(old, new)
         if new is not None:
             self.probes.observe_pod(new, self._clock.now())
             self.usage.observe_pod(new)
@@ -238,6 +247,24 @@ class State:
             self._pod_waits(pending.uid)
         elif self._moves_under_way():
             self._work_queue.add("moves")
+
+    def _note_relief(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod of some size left its node: what failed there before says little about the node now."""
+        if old is None or old.node is None or old.finished or not (new is None or new.finished):
+            return
+        node, now = cast("Node | None", self.mirror.records(Kind.NODES).get(old.node)), self._clock.now()
+        if node is None or not self._failing:
+            return
+        usage = self.usage.newest(old.uid, now)
+        used = {"cpu": usage.cpu.fresh or 0.0, "memory": usage.memory.fresh or 0.0}
+        if any(
+            max(amount, old.requests.get(axis, 0.0)) >= RELIEF * node.allocatable.get(axis, 0.0)
+            for axis, amount in used.items()
+        ):
+            for uid in self._failing:
+                failing = self.mirror.pod(uid)
+                if failing is not None and failing.node == node.name:
+                    self.probes.relieve(uid, now)
 
     def _note_room(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and new.node is None:

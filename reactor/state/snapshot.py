@@ -9,8 +9,10 @@ from enum import StrEnum
 from matching.failure_curve import FailureCurve
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
+from reactor.signals.probe_counts import RecentProbes
 from reactor.signals.usage import UsageView
 from reactor.state.happiness import PodHappiness
+from reactor.state.load_changes import LoadChange
 from reactor.state.moves import ActiveMoves
 from reactor.state.steering import SteeringStatus
 
@@ -41,6 +43,11 @@ class Snapshot:
     """How likely probes fail by the load of the node, as recorded here; a prior before there are records enough."""
     startup_seconds: Mapping[str, float] = field(default_factory=dict)
     """From the binding to Ready, measured, by workload; only workloads that were seen starting."""
+
+    recent_probes: Mapping[str, tuple[RecentProbes, ...]] = field(default_factory=dict)
+    """By pod UID, one for each container; only of unhappy pods."""
+    load_changes: Mapping[str, LoadChange] = field(default_factory=dict)
+    """By node; only nodes with unhappy pods."""
 
     def unhappy_pods(self) -> list[Pod]:
         pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)

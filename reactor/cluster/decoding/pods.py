@@ -141,7 +141,8 @@ class PodDecoder:
         if liveness is None:
             return Container(name, None, status.restart_count, started)
         unready = started is not None and not status.ready and self._checks_twice(container, path)
-        return Container(name, liveness, status.restart_count, started, _terminated(status), unready)
+        limit = self._requests.cpu_limit(container, path)
+        return Container(name, liveness, status.restart_count, started, _terminated(status), unready, limit)
 
     def _checks_twice(self, container: WireContainer, path: str) -> bool:
         """Whether its readiness probe asks the same as its liveness probe."""

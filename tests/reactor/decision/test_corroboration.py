@@ -39,7 +39,8 @@ def by_events(pods: list[Pod], *, counted: float = 0.0, **more: Any) -> Snapshot
 
 
 def decision_of(snapshot: Snapshot, **happiness: Any) -> Decision:
-    return decide(make_eligibility(snapshot, make_settings(happiness=happiness)))
+    """Whatever the cause may be: here it is about who says that the pod fails."""
+    return decide(make_eligibility(snapshot, make_settings(happiness=happiness, decision={"placementProbability": 0})))
 
 
 def with_container(**fields: Any) -> Pod:

@@ -36,7 +36,7 @@ def test_only_the_paper_waives_restraint() -> None:
 
 
 def test_whether_a_move_can_help_is_not_checked() -> None:
-    assert [wait.reason for wait in decided(OURS).waits] == [Reason.MOVE_CANNOT_HELP]
+    assert [wait.reason for wait in decided(OURS).waits] == [Reason.APP_FAILS]
     assert [one.uid for one in decided(PAPER).unhappy] == ["uid-web-1"]
 
 

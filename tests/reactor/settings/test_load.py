@@ -119,7 +119,8 @@ def test_an_unknown_key_gets_the_nearest_known_one() -> None:
         "happiness.treshold": "unknown key; did you mean threshold?",
         "happiness.half_life": "unknown key; did you mean halfLife?",
         "happiness.zzz": (
-            "unknown key; known here: annotationBounds, goodwill, halfLife, namespaces, threshold, trustEvents"
+            "unknown key; known here: annotationBounds, goodwill, halfLife, halfLifeProbes, namespaces, threshold,"
+            " trustEvents"
         ),
         "planner.name": "no planner 'stabel' is installed; did you mean stable?",
     }
@@ -201,7 +202,7 @@ some_settings = st.builds(
     ),
     triggers=st.builds(Triggers, evaluation_interval=seconds, rematch_interval=st.just(0.0) | seconds),
     decision=st.builds(
-        Decision, minimum_failures=numbers, cooldown=seconds, node_pressure=shares, clearly_better=shares
+        Decision, minimum_failures=numbers, cooldown=seconds, node_pressure=shares, placement_probability=shares
     ),
     planner=st.builds(
         Planner,

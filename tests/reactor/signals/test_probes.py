@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reactor.cluster.decoding.events import decode_event
 from reactor.cluster.records import Event, Pod
 from reactor.signals.measurements import ProbeCounter
-from reactor.signals.probe_counts import decay
+from reactor.signals.probe_counts import HalfLife, decay
 from reactor.signals.probes import ProbeHistory
 from storage.rows import HappinessRow
 
@@ -34,13 +34,13 @@ def failures(history: ProbeHistory, now: float, uid: str = "u1") -> float:
 
 @pytest.fixture
 def history(make_pod: MakePod) -> ProbeHistory:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     history.observe_pod(make_pod(started=1000.0, created=1000.0, period=1.0), 1000.0)
     return history
 
 
 def test_recorded_events_and_counters_give_what_the_kubelet_did(kubelet_data: Path, make_pod: MakePod) -> None:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     truth = {"sick": 56, "web": 9, "hang": 3}
     uids: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -126,11 +126,11 @@ def test_a_combined_event_counts_its_newest_occurrence_only(history: ProbeHistor
 
 
 def test_listed_events_are_history(make_pod: MakePod, make_event: MakeEvent) -> None:
-    history = ProbeHistory(300.0)
+    history = ProbeHistory(HalfLife(300.0))
     history.observe_pod(make_pod(started=0.0), 3600.0)
     history.observe_event(make_event(8, 3300.0, first=3300.0), 3600.0, listed=True)
     assert failures(history, 3600.0) == pytest.approx(4.0, rel=1e-6)
-    even = ProbeHistory(300.0)
+    even = ProbeHistory(HalfLife(300.0))
     even.observe_pod(make_pod(started=0.0), 3600.0)
     even.observe_event(make_event(8, 3600.0, first=3000.0), 3600.0, listed=True)
     assert 4.0 < failures(even, 3600.0) < 5.0
@@ -138,7 +138,7 @@ def test_listed_events_are_history(make_pod: MakePod, make_event: MakeEvent) -> 
 
 @pytest.mark.parametrize("skew", [-600.0, 600.0])
 def test_a_wrong_node_clock_does_not_date_live_events(make_pod: MakePod, make_event: MakeEvent, skew: float) -> None:
-    history = ProbeHistory(300.0)
+    history = ProbeHistory(HalfLife(300.0))
     history.observe_pod(make_pod(started=0.0), 3600.0)
     history.observe_event(make_event(1, 3600.0 + skew), 3600.0, listed=False)
     assert failures(history, 3600.0) == 1.0
@@ -148,7 +148,7 @@ def test_a_wrong_node_clock_does_not_date_live_events(make_pod: MakePod, make_ev
 
 
 def test_successes_come_from_elapsed_time(make_pod: MakePod, make_event: MakeEvent) -> None:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     history.observe_pod(make_pod(started=1000.0, initial_delay=30.0, period=10.0), 1010.0)
     assert history.counts("u1", 1030.0).successes == 0
     assert history.counts("u1", 1130.0).successes == pytest.approx(10)
@@ -159,7 +159,7 @@ def test_successes_come_from_elapsed_time(make_pod: MakePod, make_event: MakeEve
 
 
 def test_no_successes_while_a_container_is_down_or_starting_up(make_pod: MakePod) -> None:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     history.observe_pod(make_pod(started=None), 1000.0)
     assert history.counts("u1", 1100.0).successes == 0
     history.observe_pod(make_pod(started=1005.0), 1200.0)
@@ -167,7 +167,7 @@ def test_no_successes_while_a_container_is_down_or_starting_up(make_pod: MakePod
 
 
 def test_history_of_a_pod_that_runs_already(make_pod: MakePod) -> None:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     history.observe_pod(make_pod(started=1000.0, period=10.0), 2000.0)
     assert history.counts("u1", 2000.0).successes == pytest.approx(100)
 
@@ -187,7 +187,7 @@ def test_spam_filter_counters_go_on(history: ProbeHistory, make_event: MakeEvent
 
 
 def test_silence_of_a_spent_budget_is_not_success(make_pod: MakePod, make_event: MakeEvent) -> None:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     history.observe_pod(make_pod(started=1000.0, period=1.0), 1000.0)
     for second in range(1, 26):
         history.observe_event(make_event(second, 1000.0 + second, first=1001.0), 1000.0 + second, listed=False)
@@ -266,7 +266,7 @@ def test_a_name_used_again_is_another_pod(history: ProbeHistory, make_pod: MakeP
 def test_nothing_is_counted_again_after_a_restart(
     make_pod: MakePod, make_event: MakeEvent, make_kill: MakeEvent
 ) -> None:
-    before = ProbeHistory(300.0)
+    before = ProbeHistory(HalfLife(300.0))
     before.observe_pod(make_pod(started=1000.0), 1000.0)
     before.observe_event(make_event(4, 1030.0, first=1000.0), 1030.0, listed=False)
     before.observe_event(make_kill(1, 1031.0), 1031.0, listed=False)
@@ -277,7 +277,7 @@ def test_nothing_is_counted_again_after_a_restart(
     assert before.export(1050.0) == []
     assert len(before.export(1050.0, changed_only=False)) == 1
 
-    after = ProbeHistory(300.0)
+    after = ProbeHistory(HalfLife(300.0))
     after.restore(rows)
     after.observe_pod(make_pod(started=1000.0), 1060.0)
     after.drop_unused_rows()
@@ -290,7 +290,7 @@ def test_nothing_is_counted_again_after_a_restart(
 
 
 def test_a_stored_history_of_another_version_is_not_used(make_pod: MakePod, make_event: MakeEvent) -> None:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     history.restore([HappinessRow("u1", "default", "web-1", 1.0, 9.0, 1050.0, '{"other": 1}')])
     history.observe_pod(make_pod(started=1000.0), 1060.0)
     history.observe_event(make_event(4, 1030.0, first=1000.0), 1060.0, listed=True)
@@ -298,7 +298,7 @@ def test_a_stored_history_of_another_version_is_not_used(make_pod: MakePod, make
 
 
 def test_pods_without_a_liveness_probe_leave_no_trace(make_pod: MakePod, make_event: MakeEvent) -> None:
-    history = ProbeHistory(300.0)
+    history = ProbeHistory(HalfLife(300.0))
     history.observe_pod(make_pod(liveness=False), 1000.0)
     assert not history.observe_event(make_event(1, 1000.0), 1000.0, listed=False)
     assert history.evidence("u1", 1000.0) is None
@@ -306,7 +306,7 @@ def test_pods_without_a_liveness_probe_leave_no_trace(make_pod: MakePod, make_ev
 
 
 def test_a_forged_count_adds_no_more_than_the_probe_can_have_failed(make_pod: MakePod, make_event: MakeEvent) -> None:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     history.observe_pod(make_pod(created=1000.0, started=1000.0, period=10.0), 1000.0)
     assert history.observe_event(make_event(1_000_000, 1055.0), 1055.0, listed=False)
     assert failures(history, 1055.0) == 6
@@ -322,14 +322,14 @@ def test_a_forged_count_adds_no_more_than_the_probe_can_have_failed(make_pod: Ma
 
 
 def test_forged_kills_add_no_more_than_the_probe_can_have_failed(make_pod: MakePod, make_kill: MakeEvent) -> None:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     history.observe_pod(make_pod(created=1000.0, started=1000.0, period=10.0), 1000.0)
     history.observe_event(make_kill(1000, 1025.0), 1025.0, listed=False)
     assert failures(history, 1025.0) == 3
 
 
 def test_a_forged_count_weighs_no_more_than_all_probes_of_an_old_pod(make_pod: MakePod, make_event: MakeEvent) -> None:
-    history = ProbeHistory(300.0)
+    history = ProbeHistory(HalfLife(300.0))
     history.observe_pod(make_pod(created=0.0, started=0.0, period=10.0), 1e6)
     history.observe_event(make_event(1_000_000, 1e6), 1e6, listed=False)
     all_probes = 300.0 / math.log(2) / 10.0
@@ -339,7 +339,7 @@ def test_a_forged_count_weighs_no_more_than_all_probes_of_an_old_pod(make_pod: M
 def test_an_event_of_another_node_or_a_counter_of_another_pod_does_not_count(
     make_pod: MakePod, make_event: MakeEvent
 ) -> None:
-    history = ProbeHistory(FOREVER)
+    history = ProbeHistory(HalfLife(FOREVER))
     history.observe_pod(replace(make_pod(created=0.0), node="n1"), 1000.0)
     event = make_event(2, 1000.0)
     assert not history.observe_event(replace(event, host="n2"), 1000.0, listed=False)

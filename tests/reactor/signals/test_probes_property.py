@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reactor.cluster.records import Container, Event, Pod, Probe
 from reactor.signals.container_probes import LOOK_BACK
 from reactor.signals.measurements import ProbeCounter
+from reactor.signals.probe_counts import HalfLife
 from reactor.signals.probes import ProbeHistory
 
 FOREVER = 1e18
@@ -86,7 +87,7 @@ class Kubelet:
 @dataclass
 class Scene:
     kubelet: Kubelet
-    history: ProbeHistory = field(default_factory=lambda: ProbeHistory(FOREVER))
+    history: ProbeHistory = field(default_factory=lambda: ProbeHistory(HalfLife(FOREVER)))
     now: float = START
     undelivered: list[tuple[float, Event]] = field(default_factory=list)
     scraped: ProbeCounter | None = None
@@ -202,7 +203,7 @@ def test_a_restart_of_ours_changes_nothing(script: list[Step], when: int) -> Non
     for index, step in enumerate(script):
         if index == when:
             rows = scene.history.export(scene.now, changed_only=False)
-            scene.history = ProbeHistory(FOREVER)
+            scene.history = ProbeHistory(HalfLife(FOREVER))
             scene.history.restore(rows)
             scene.history.observe_pod(pod, scene.now)
         play(scene, step, 1.0, counters=True)

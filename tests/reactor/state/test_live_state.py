@@ -61,9 +61,9 @@ def test_events_that_are_listed_before_their_pods_count_all_the_same(rig: Rig) -
 
 def test_the_first_list_is_dated_and_what_comes_later_is_now(rig: Rig) -> None:
     old, new = make_pod("web-1"), make_pod("db-1")
-    rig.sync(old, new, make_event(old, 8, last=NOW - 300))
+    rig.sync(old, new, make_event(old, 8, last=NOW - 80))
 
-    rig.put(make_event(new, 8, last=NOW - 300))
+    rig.put(make_event(new, 8, last=NOW - 80))
 
     found = failures(rig.state)
     assert found[old.uid] == pytest.approx(4.0)
