@@ -50,7 +50,10 @@ class MetricsCollector:
         clock: Clock,
         instruments: Instruments,
         prometheus: PrometheusAccess | None = None,
+        measured: Callable[[], None] = lambda: None,
     ) -> None:
+        """`measured` is called after each round."""
+        self._measured = measured
         self._state = state
         self._store = store
         self._settings = settings
@@ -121,6 +124,7 @@ class MetricsCollector:
         self._state.usage_changed()
         await self._state.yield_to_cycle()
         self._state.usage.estimate()
+        self._measured()
         await self._store_samples(pods, nodes, source)
         if not unknown or any(node.node not in unknown for node in nodes):
             return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -19,7 +19,9 @@ from reactor.cluster.writes import Binding
 from reactor.settings.model import Settings
 from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
+from reactor.signals.startup_times import StartupTimes
 from reactor.signals.usage import UsageHistory
+from reactor.state.calibration import Calibration
 from reactor.state.happiness import PodHappiness
 from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
@@ -70,6 +72,8 @@ class State:
         self.probes = ProbeHistory(settings().happiness.half_life)
         metrics = settings().metrics
         self.usage = UsageHistory(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
+        self.startup_times = StartupTimes()
+        self.calibration = Calibration()
         self._failing: set[str] = set()
         self._assumed: dict[str, _AssumedBinding] = {}
         self._ready = False
@@ -85,6 +89,11 @@ class State:
     def synced(self) -> bool:
         """Every watched kind was listed once, and the events in the lists are counted."""
         return self._ready
+
+    @property
+    def failing(self) -> Collection[str]:
+        """UIDs of the pods with failed probes that are not forgotten yet."""
+        return self._failing
 
     @property
     def pending(self) -> bool:
@@ -174,6 +183,8 @@ class State:
             needs,
             self._steering(),
             self.events_authentic,
+            self.calibration.curve,
+            self.startup_times.freeze(),
         )
 
     def cluster(self) -> ClusterView:
@@ -225,6 +236,7 @@ class State:
             self.usage.forget_node(old.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        self.startup_times.observe_pod(old, new, self._clock.now())
         if new is not None:
             self.probes.observe_pod(new, self._clock.now())
             self.usage.observe_pod(new)

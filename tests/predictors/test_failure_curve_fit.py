@@ -42,8 +42,8 @@ def test_a_curve_is_found_again_in_enough_counts(floor: float, ceiling: float, m
 @pytest.mark.parametrize("seed", range(5))
 def test_a_curve_is_found_again_in_random_counts(seed: int) -> None:
     true = CurveParameters(0.001, 0.4, 0.92, 0.03)
-    probes = np.full(len(LOADS), 200_000)
-    failures = np.random.default_rng(seed).binomial(probes, rates(true))
+    probes = np.full(len(LOADS), 200_000.0)
+    failures = np.random.default_rng(seed).binomial(200_000, rates(true)).astype(np.float64)
     assert np.abs(rates(fit_failure_curve(LOADS, probes, failures, PRIOR)) - rates(true)).max() < 0.02
 
 

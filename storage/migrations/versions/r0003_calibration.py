@@ -1,4 +1,4 @@
-"""How often probes fail by the load of the node, how long workloads take to start, and what moves were expected to do."""
+"""Probes by the load of the node, start-up times of workloads, and what moves were expected to do."""
 
 from __future__ import annotations
 
