@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reactor.state.calibration import BIN_WIDTH, BINS, COLUMNS, FAILURES, PROBES, Floats
 
@@ -49,12 +50,9 @@ class FailingWorkloads:
             self._watched[workload] = _Watched(group, now + WATCHED_FOR)
         return self._watched[workload].group
 
-    def add(self, counted: Floats) -> Floats:
-        """`counted` has a table per group. Keeps those of the groups apart, and returns the others."""
-        self._apart += counted
-        together: Floats = self._apart[TOGETHER].copy()
-        self._apart[[TOGETHER, LEFT_OUT]] = 0.0
-        return together
+    def add(self, groups: NDArray[np.intp], bins: NDArray[np.intp], counted: Floats) -> None:
+        """One value of each per pod. What is counted for `LEFT_OUT` is never looked at."""
+        np.add.at(self._apart, (groups, bins), counted)
 
     def release(self, now: float) -> tuple[list[str], Floats]:
         """Workloads that were watched long enough, and what is to be counted of them."""

@@ -7,15 +7,16 @@ from typing import cast
 
 import numpy as np
 
-from reactor.background.failing_workloads import GROUPS, QUIET, FailingWorkloads
+from reactor.background.failing_workloads import QUIET, TOGETHER, FailingWorkloads
 from reactor.background.probing_pods import ProbingPods
 from reactor.clock import Clock
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Node, Pod
 from reactor.decision.eligibility import Management
 from reactor.settings.model import Managed, Settings
-from reactor.state.calibration import BINS, COLUMNS, Floats, bins_of
+from reactor.state.calibration import BINS, Floats, bins_of
 from reactor.state.live_state import State
+from reactor.work_queue import BATCH
 
 _UNUSED_NODES = 1_000
 """Numbers of nodes that are gone, before all are given anew."""
@@ -34,13 +35,13 @@ class ProbeCounting:
         self._managed: Managed | None = None
         self._counted_at: float | None = None
 
-    def count(self) -> None:
+    async def count(self) -> None:
         """The probes since the last call. After a gap in the measurements nothing is known of the load, and the probes
         are left out."""
+        await self._follow_pods()
         now, begin = self._clock.now(), self._counted_at
         self._counted_at = now
         failures = self._state.probes.take_new_failures()
-        self._follow_pods()
         if begin is None or not 0 < now - begin <= self._settings().metrics.freshness:
             return
         load = self._loads(now)[self._pods.node]
@@ -54,14 +55,19 @@ class ProbeCounting:
             self._pods.set_group(workload, self._failing.watch(workload, now))
         self._add(load, probes, failed, now)
 
-    def _follow_pods(self) -> None:
+    async def _follow_pods(self) -> None:
+        """Only pods that changed since the last round are looked at."""
         settings = self._settings()
         gone = len(self._pods.nodes) - len(self._state.mirror.records(Kind.NODES))
         if settings.managed != self._managed or gone > _UNUSED_NODES:
             self._managed = settings.managed
             self._pods.forget_all()
-        pods = cast("Mapping[str, Pod]", self._state.mirror.records(Kind.PODS))
-        self._pods.follow(pods, Management.of(settings).covers, self._failing.group_of)
+        changed = self._pods.changed(cast("Mapping[str, Pod]", self._state.mirror.records(Kind.PODS)))
+        covers = Management.of(settings).covers
+        for begin in range(0, len(changed), BATCH):
+            if begin:
+                await self._state.yield_to_cycle()
+            self._pods.follow(changed[begin : begin + BATCH], covers, self._failing.group_of)
 
     def _loads(self, now: float) -> Floats:
         """By number of the node: use as a share of allocatable on its worst axis, NaN where it is not known."""
@@ -90,14 +96,13 @@ class ProbeCounting:
 
     def _add(self, load: Floats, probes: Floats, failed: Floats, now: float) -> None:
         calibration = self._state.calibration
-        known = np.nan_to_num(load)
+        bins, known = bins_of(load), np.nan_to_num(load)
         expected = probes * calibration.curve.probabilities(known)
-        where = self._pods.group * BINS + bins_of(load)
-        counted = np.zeros((GROUPS * BINS, COLUMNS))
-        for column, weights in enumerate((probes, failed, probes * known, expected)):
-            counted[:, column] = np.bincount(where, weights, minlength=GROUPS * BINS)
-        together = self._failing.add(counted.reshape(GROUPS, BINS, COLUMNS))
+        counted = np.stack([probes, failed, probes * known, expected], axis=1)
+        together, apart = (self._pods.group == TOGETHER), np.flatnonzero(self._pods.group != TOGETHER)
+        self._failing.add(self._pods.group[apart], bins[apart], counted[apart])
+        table = np.stack([np.bincount(bins, column * together, minlength=BINS) for column in counted.T], axis=1)
         released, late = self._failing.release(now)
         for workload in released:
             self._pods.set_group(workload, self._failing.group_of(workload))
-        calibration.add(together + late, now)
+        calibration.add(table + late, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -34,14 +34,19 @@ class ProbingPods:
         self._workload: dict[int, str] = {}
         self._replicas: dict[str, set[int]] = {}
 
-    def follow(self, pods: Mapping[str, Pod], managed: Callable[[Pod], bool], group_of: Callable[[str], int]) -> None:
-        """Only pods that changed since the last call are looked at."""
-        for uid in self._seen.keys() - pods.keys():
-            self._drop(uid)
-        for uid, pod in pods.items():
-            if self._seen.get(uid) is not pod:
-                self._seen[uid] = pod
-                self._write(pod, managed, group_of)
+    def changed(self, pods: Mapping[str, Pod]) -> list[Pod]:
+        """Those that `follow` has not seen as they are now. Pods that are gone are dropped."""
+        seen = self._seen.get
+        changed = [pod for uid, pod in pods.items() if seen(uid) is not pod]
+        if len(pods) < len(self._seen) + len(changed):
+            for uid in [uid for uid in self._seen if uid not in pods]:
+                self._drop(uid)
+        return changed
+
+    def follow(self, pods: Iterable[Pod], managed: Callable[[Pod], bool], group_of: Callable[[str], int]) -> None:
+        for pod in pods:
+            self._seen[pod.uid] = pod
+            self._write(pod, managed, group_of)
 
     def forget_all(self) -> None:
         """What counts has changed: every pod is looked at again."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from reactor.decision.effects import Effects
-from reactor.record.move_checks import CheckedMoves, MoveChecks
+from reactor.record.move_checks import MoveChecks
 from reactor.state.moves import Move
 from reactor.state.snapshot import Snapshot
 from storage.rows import MoveCheckRow
@@ -18,10 +19,10 @@ from tests.support.moves import make_move
 WAITS = 300.0
 
 
-def moved(number: int = 1, **fields: object) -> Move:
+def moved(number: int = 1, **fields: Any) -> Move:
     return replace(
         make_move(make_pod(f"web-{number}"), "n2", "done", replacement=f"uid-new-{number}", ended=NOW, unhappy=True),
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
 
 
@@ -52,7 +53,8 @@ def test_a_move_is_expected_to_fail_as_the_curve_says_for_its_new_node(
     checks: MoveChecks, rows: list[MoveCheckRow]
 ) -> None:
     checks.expect(moved(), seen(load=1.0))
-    assert rows == [MoveCheckRow("move-web-1", "plan-1", "uid-new-1", "n2", NOW, pytest.approx(0.3, abs=0.01))]
+    assert rows == [MoveCheckRow("move-web-1", "plan-1", "uid-new-1", "n2", NOW, rows[0].expected)]
+    assert rows[0].expected == pytest.approx(0.3, abs=0.01)
     assert checks.summary() is None
 
 
@@ -64,7 +66,10 @@ def test_a_verdict_adds_what_was_observed(checks: MoveChecks, rows: list[MoveChe
         ("move-web-1", 1.0, False),
         ("move-web-2", 0.0, True),
     ]
-    assert checks.summary() == CheckedMoves(2, 1, pytest.approx(0.3, abs=0.01), 0.5)
+    summary = checks.summary()
+    assert summary is not None
+    assert (summary.moves, summary.helped, summary.observed) == (2, 1, 0.5)
+    assert summary.expected == pytest.approx(0.3, abs=0.01)
 
 
 def test_a_move_is_open_until_its_verdict(checks: MoveChecks, rows: list[MoveCheckRow]) -> None:
@@ -78,7 +83,7 @@ def test_a_move_is_open_until_its_verdict(checks: MoveChecks, rows: list[MoveChe
 
 
 @pytest.mark.parametrize("change", [{"unhappy": False}, {"replacement": None}, {"replacement": "uid-gone"}])
-def test_other_moves_are_not_checked(checks: MoveChecks, rows: list[MoveCheckRow], change: dict[str, object]) -> None:
+def test_other_moves_are_not_checked(checks: MoveChecks, rows: list[MoveCheckRow], change: dict[str, Any]) -> None:
     checks.expect(moved(**change), seen())
     assert rows == []
 
