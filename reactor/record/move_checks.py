@@ -28,7 +28,7 @@ class CheckedMoves:
 
 
 class MoveChecks:
-    def __init__(self, store: Callable[[MoveCheckRow], None]) -> None:
+    def __init__(self, store: Callable[[MoveCheckRow], None] = lambda _row: None) -> None:
         self._store = store
         self._open: dict[str, MoveCheckRow] = {}
         self._judged: deque[MoveCheckRow] = deque(maxlen=CHECKS_KEPT)
