@@ -13,9 +13,11 @@ from typing import TypeVar
 import structlog
 
 from reactor.background.active_settings import ActiveSettings, RevisionReport
+from reactor.background.calibrating import Calibrating
 from reactor.background.event_policy_check import EventPolicyCheck
 from reactor.background.leading import Leading
 from reactor.background.metrics_collection import MetricsCollector
+from reactor.background.probe_counting import ProbeCounting
 from reactor.background.requests import Requests
 from reactor.background.start_up import KernelCompilation, freeze_heap
 from reactor.background.steering_check import SteeringCheck
@@ -173,6 +175,7 @@ def wire(borders: Borders) -> Controller:
     executor = Executor(borders.writer, lambda: binder.backoffs, borders.journal, steering)
     memory = DecisionMemory(borders.remembered)
     recorder = Recorder(History(borders.store), events, instruments)
+    instruments.watch_calibration(state.calibration, recorder.move_checks.summary)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings, PlanningThread("planner"))
     unschedulable = UnschedulablePods(borders.writer, clock)
     placing = PlacementPlanner(make_planner)
@@ -209,6 +212,7 @@ class LiveController:
     watch: ClusterWatch
     metrics: MetricsCollector
     maintenance: StoreMaintenance
+    calibrating: Calibrating
     compilation: KernelCompilation
     steering_check: SteeringCheck | None
     election: LeaderElection | None
@@ -235,6 +239,7 @@ class LiveController:
                 tasks.create_task(self.connect(), name="connection")
                 self._keep_running(tasks, "leader election", self.lead)
                 self._keep_running(tasks, "store maintenance", self.maintenance.run)
+                self._keep_running(tasks, "calibration", self.calibrating.run)
                 self._keep_running(tasks, "kernel compilation", self.compilation.run)
                 self._keep_running(tasks, "loop of the cycles", self._decide)
                 self._keep_running(tasks, "binding loop", self.controller.binding_loop.run)
@@ -313,6 +318,14 @@ async def _readable(rows: Awaitable[list[T]]) -> list[T]:
         return []
 
 
+async def _restore_calibration(controller: Controller, history: Store, calibrating: Calibrating) -> None:
+    state = controller.state
+    state.calibration.restore(await _readable(history.load_bins()), controller.clock.now())
+    state.startup_times.restore(await _readable(history.startups()))
+    controller.recorder.move_checks.restore(await _readable(history.move_checks()))
+    await calibrating.fit()
+
+
 async def _take_strays(controller: Controller, journal: ClusterJournal) -> None:
     moves = await journal.take_strays()
     if moves:
@@ -368,6 +381,9 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
         steering_check = _steering_check(controller, borders, fenced, namespace)
         state, instruments = controller.state, controller.instruments
         state.restore(await _readable(history.happiness()))
+        calibrating = Calibrating(state, store, clock)
+        await _restore_calibration(controller, history, calibrating)
+        counting = ProbeCounting(state, settings.get, clock)
         watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock))
         instruments.read_when_scraped(
             watches=lambda: watch.states,
@@ -381,10 +397,13 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             connection=connection,
             settings=settings,
             watch=watch,
-            metrics=MetricsCollector(state, reader, store, settings.get, clock, instruments, options.prometheus),
+            metrics=MetricsCollector(
+                state, reader, store, settings.get, clock, instruments, options.prometheus, counting.count
+            ),
             maintenance=StoreMaintenance(
                 state, store, controller.recorder, settings.get, clock, instruments, settings.announce
             ),
+            calibrating=calibrating,
             compilation=KernelCompilation(state, clock),
             steering_check=steering_check,
             election=election,

@@ -82,10 +82,12 @@ def _take_snapshot(parts: CycleParts, cycle: str, settings: Settings) -> tuple[S
         followed = tuple(parts.executor.follow(cluster, cluster.at, settings))
         snapshot = parts.state.freeze(parts.executor.active_moves(), cluster)
     moving = {move.pod.uid for move in snapshot.moves.moves}
-    learned, verdicts = parts.memory.cooldowns.after_moves(followed, settings).judged(snapshot, settings)
+    remembered = parts.memory.cooldowns.after_moves(followed, settings)
+    learned, verdicts = remembered.judged(snapshot, settings)
     parts.memory.cooldowns = learned.without_expired(cluster, snapshot.at, moving)
     parts.recorder.record_moves(cycle, followed, snapshot)
     parts.recorder.record_effects(verdicts, learned.brakes, snapshot.at)
+    parts.recorder.check_moves(remembered.effects.trials, verdicts, snapshot)
     return snapshot, followed
 
 

@@ -8,7 +8,17 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Delete, Select, Table, and_, delete, exists, or_, select, tuple_
 
-from storage.tables import decisions, happiness, moves, plans, problems, settings_revisions, usage_samples
+from storage.tables import (
+    decisions,
+    happiness,
+    move_checks,
+    moves,
+    plans,
+    problems,
+    settings_revisions,
+    startup_times,
+    usage_samples,
+)
 
 CHUNK_ROWS = 5_000
 
@@ -23,6 +33,8 @@ class Retention:
     """The newest so many, whatever their age."""
     plans: int = 1_000
     """The newest so many, whatever their age."""
+    startups: int = 20_000
+    """Start-up times of the newest so many workloads, whatever their age."""
     problems: int = 100
     """Problems of the newest so many plans: a problem has a line per pod."""
 
@@ -34,6 +46,8 @@ def outdated(now: float, keep: Retention) -> Iterator[Delete]:
     yield _chunk(happiness, happiness.c.at < oldest)
     yield _chunk(decisions, or_(decisions.c.at < oldest, _beyond_newest(decisions, keep.decisions)))
     yield _chunk(moves, moves.c.ended < oldest)
+    yield _chunk(move_checks, move_checks.c.at < oldest)
+    yield _chunk(startup_times, _beyond_newest(startup_times, keep.startups))
     yield _chunk(plans, and_(or_(plans.c.at < oldest, _beyond_newest(plans, keep.plans)), ~_has_open_move()))
     yield _chunk(problems, problems.c.plan_id.not_in(_newest_plans(keep.problems)))
     yield _chunk(settings_revisions, and_(settings_revisions.c.at < oldest, ~_is_in_force()))

@@ -130,4 +130,53 @@ class RevisionRow:
     seq: int = field(default=0, compare=False)
 
 
-Row = HappinessRow | SampleRow | DecisionRow | PlanRow | ProblemRow | MoveRow | RevisionRow
+@dataclass(frozen=True, slots=True)
+class LoadBinRow:
+    """Probes of pods on nodes with about the same load, decayed to the time `at`."""
+
+    bin: int
+    probes: float
+    failures: float
+    load: float
+    """The sum over the probes. Divided by `probes` it is their mean."""
+    expected: float
+    """Failures that the curve in force foretold for these probes."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartupRow:
+    """The newest start-up times of a workload's pods, oldest first."""
+
+    workload: str
+    at: float
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveCheckRow:
+    """Which share of its probes a moved pod was expected to fail on its new node, and which it did fail. `observed` and
+    `helped` are None until the move is judged."""
+
+    move_id: str
+    plan_id: str
+    replacement_uid: str
+    node: str
+    at: float
+    expected: float
+    observed: float | None = None
+    helped: bool | None = None
+
+
+Row = (
+    HappinessRow
+    | SampleRow
+    | DecisionRow
+    | PlanRow
+    | ProblemRow
+    | MoveRow
+    | RevisionRow
+    | LoadBinRow
+    | StartupRow
+    | MoveCheckRow
+)

@@ -19,7 +19,19 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from storage import StorageError, retention, tables, writer
 from storage.database import Limits, check_file, connect, locate, make_file, migrate, require_schema
 from storage.retention import Retention
-from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, ProblemRow, RevisionRow, SampleKind, SampleRow
+from storage.rows import (
+    DecisionRow,
+    HappinessRow,
+    LoadBinRow,
+    MoveCheckRow,
+    MoveRow,
+    PlanRow,
+    ProblemRow,
+    RevisionRow,
+    SampleKind,
+    SampleRow,
+    StartupRow,
+)
 from storage.writer import UNAVAILABLE, Health, Unprepared, Writer, describe
 
 _RowType = TypeVar("_RowType")
@@ -132,6 +144,27 @@ class Store:
 
     def add_revision(self, row: RevisionRow) -> None:
         self._writer.add(writer.REVISIONS, self._numbered(row))
+
+    def add_load_bins(self, *rows: LoadBinRow) -> None:
+        self._writer.add(writer.LOAD_BINS, *rows)
+
+    def add_startups(self, *rows: StartupRow) -> None:
+        self._writer.add(writer.STARTUPS, *rows)
+
+    def add_move_checks(self, *rows: MoveCheckRow) -> None:
+        self._writer.add(writer.MOVE_CHECKS, *rows)
+
+    async def load_bins(self) -> list[LoadBinRow]:
+        return await self._all(LoadBinRow, select(tables.probes_by_load).order_by(tables.probes_by_load.c.bin))
+
+    async def startups(self) -> list[StartupRow]:
+        """Oldest first."""
+        return await self._all(StartupRow, select(tables.startup_times).order_by(tables.startup_times.c.at))
+
+    async def move_checks(self, limit: int = 1000) -> list[MoveCheckRow]:
+        """Newest first."""
+        at = tables.move_checks.c.at
+        return await self._all(MoveCheckRow, select(tables.move_checks).order_by(at.desc()).limit(limit))
 
     async def happiness(self) -> list[HappinessRow]:
         return await self._all(HappinessRow, select(tables.happiness))

@@ -12,7 +12,7 @@ metadata = MetaData()
 
 
 class JsonTuple(TypeDecorator[tuple[Any, ...]]):
-    """A tuple of strings, or of tuples of strings, stored as JSON."""
+    """A tuple of strings or numbers, or of tuples of these, stored as JSON."""
 
     impl = Text
     cache_ok = True
@@ -123,6 +123,41 @@ moves = Table(
     Index("moves_plan_id", "plan_id"),
     Index("moves_seq", "seq"),
     Index("moves_pod_key", "pod_key", "seq"),
+)
+
+# Small: a row per bin of load.
+probes_by_load = Table(
+    "probes_by_load",
+    metadata,
+    Column("bin", Integer, primary_key=True),
+    Column("probes", Float, nullable=False),
+    Column("failures", Float, nullable=False),
+    Column("load", Float, nullable=False),
+    Column("expected", Float, nullable=False),
+    Column("at", Float, nullable=False),
+)
+
+startup_times = Table(
+    "startup_times",
+    metadata,
+    Column("workload", Text, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("seconds", JsonTuple, nullable=False),
+    Index("startup_times_at", "at"),
+)
+
+move_checks = Table(
+    "move_checks",
+    metadata,
+    Column("move_id", Text, primary_key=True),
+    Column("plan_id", Text, nullable=False),
+    Column("replacement_uid", Text, nullable=False),
+    Column("node", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("expected", Float, nullable=False),
+    Column("observed", Float),
+    Column("helped", Boolean),
+    Index("move_checks_at", "at"),
 )
 
 settings_revisions = Table(

@@ -77,9 +77,12 @@ PLANS = _target(tables.plans)
 PROBLEMS = _target(tables.problems)
 MOVES = _target(tables.moves)
 REVISIONS = _target(tables.settings_revisions)
+LOAD_BINS = _target(tables.probes_by_load)
+STARTUPS = _target(tables.startup_times)
+MOVE_CHECKS = _target(tables.move_checks)
 
 HISTORY = (PLANS, MOVES, DECISIONS, REVISIONS)
-_ORDER = (*HISTORY, PROBLEMS, HAPPINESS, SAMPLES)
+_ORDER = (*HISTORY, MOVE_CHECKS, LOAD_BINS, STARTUPS, PROBLEMS, HAPPINESS, SAMPLES)
 """Plans before the moves and problems that name them. The bulk last."""
 
 Queue = OrderedDict[Hashable, Row]

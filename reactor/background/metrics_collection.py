@@ -50,7 +50,10 @@ class MetricsCollector:
         clock: Clock,
         instruments: Instruments,
         prometheus: PrometheusAccess | None = None,
+        measured: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`measured` is called after each round."""
+        self._measured = measured
         self._state = state
         self._store = store
         self._settings = settings
@@ -122,6 +125,8 @@ class MetricsCollector:
         self._state.usage_changed()
         await self._state.yield_to_cycle()
         self._state.usage.estimate()
+        if self._measured is not None:
+            await self._measured()
         await self._store_samples(pods, nodes, source)
         if not unknown or any(node.node not in unknown for node in nodes):
             return ()

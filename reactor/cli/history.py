@@ -18,9 +18,12 @@ from reactor.cli.output import table, to_json
 from reactor.cli.plan_output import ShownPlan, render
 from reactor.clock import rfc3339
 from reactor.errors import InputError
+from reactor.record.calibration_summary import CalibrationSummary, summarize
 from reactor.record.history_reader import HistoryEntry, HistoryReader
+from reactor.record.move_checks import MoveChecks
 from reactor.record.stored_problem import decompress
-from reactor.web.view import Decisions
+from reactor.state.calibration import Calibration
+from reactor.web.view import CalibrationView, Decisions
 from storage.rows import PlanRow, ProblemRow
 from storage.store import Store
 
@@ -59,7 +62,10 @@ def show_history(request: HistoryRequest) -> str:
     if request.problem_id is not None:
         return _stored_problem(_store(request), request.problem_id)
     rows = history_rows(request)
-    return msgspec.json.encode(rows).decode() if request.output == "json" else render_history(rows)
+    if request.output == "json":
+        return msgspec.json.encode(rows).decode()
+    learned = calibration_summary(request)
+    return render_history(rows) + (f"\n\n{learned}" if learned.probes else "")
 
 
 def _store(request: HistoryRequest) -> Path:
@@ -82,6 +88,21 @@ def history_rows(request: HistoryRequest) -> list[HistoryRow]:
         HistoryRow(entry.at, entry.kind, entry.pod or "", entry.reason, entry.text, entry.plan or "")
         for entry in entries
     ]
+
+
+def calibration_summary(request: HistoryRequest) -> CalibrationSummary:
+    if request.store is not None:
+        return _read(request.store, _stored_calibration)
+    answer = fetch(request.server, "calibration", CalibrationView)
+    return CalibrationSummary() if answer is None else answer.summary
+
+
+async def _stored_calibration(store: Store) -> CalibrationSummary:
+    rows = await store.load_bins()
+    calibration, checks = Calibration(), MoveChecks()
+    calibration.restore(rows, max((row.at for row in rows), default=0.0))
+    checks.restore(await store.move_checks())
+    return summarize(calibration.foretold(), checks.summary())
 
 
 def render_history(rows: list[HistoryRow]) -> str:

@@ -30,6 +30,8 @@ def render_status(overview: Overview) -> str:
         lines.append(f"HALTED: {overview.halted}")
     if overview.steering is not None:
         lines.append(steering_line(overview.steering))
+    if overview.calibration is not None:
+        lines.append(str(overview.calibration))
     lines += [f"problem: {problem}" for problem in overview.problems]
     lines += [f"settings refused: {refusal.path}: {refusal.message}" for refusal in overview.settings.refused]
     nodes = [

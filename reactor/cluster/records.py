@@ -80,6 +80,8 @@ class Pod(Struct, frozen=True, gc=False):
     local_data: tuple[str, ...] = ()
     """Volumes whose data a move would lose (emptyDir, hostPath)."""
     containers: tuple[Container, ...] = ()
+    scheduled: float | None = None
+    """When it got its node."""
     started: float | None = None
     ready_since: float | None = None
     mirror: bool = False

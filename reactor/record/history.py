@@ -24,7 +24,7 @@ from reactor.record.stored_problem import problem_row
 from reactor.settings.model import Mode, Planner
 from reactor.state.moves import Move, MoveState
 from reactor.state.snapshot import Snapshot
-from storage.rows import DecisionKind, DecisionRow, MoveRow, PlanRow, ProblemRow
+from storage.rows import DecisionKind, DecisionRow, MoveCheckRow, MoveRow, PlanRow, ProblemRow
 from storage.store import Store
 
 FLUSH_DEADLINE = 5.0
@@ -106,6 +106,9 @@ class History:
     def moves(self, cycle: str, moves: Sequence[Move], at: float) -> None:
         for move in moves:
             self._store.add_move(_move_row(cycle, move, at))
+
+    def move_check(self, row: MoveCheckRow) -> None:
+        self._store.add_move_checks(row)
 
     async def flush(self) -> bool:
         """True when the rows are in the database. If the disk does not take them, the store's health says so; if it

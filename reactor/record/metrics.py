@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.metadata import version
+from math import nan
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
@@ -15,10 +16,13 @@ from reactor.decision.decide import Trigger
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.acting import Acting
 from reactor.record.landings import Landing
+from reactor.record.move_checks import CheckedMoves
 from reactor.settings.model import Mode, Settings
+from reactor.state.calibration import Calibration, Foretold
 from reactor.state.moves import ENDED
 
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10)
+CURVE_PARAMETERS = ("floor", "ceiling", "midpoint", "width")
 _SLOW = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)
 
 
@@ -38,6 +42,15 @@ class Instruments:
         self.leader.set_function(lambda: float(acting.leadership.leads))
         self.paused.set_function(lambda: float(acting.paused is not None))
         self.journal_ok.set_function(lambda: float(not acting.journal_problem))
+
+    def watch_calibration(self, calibration: Calibration, moves: Callable[[], CheckedMoves | None]) -> None:
+        """Read when they are scraped. NaN before anything was counted."""
+        for name in CURVE_PARAMETERS:
+            self.curve.labels(name).set_function(partial(_curve_parameter, calibration, name))
+        self.curve_probes.set_function(lambda: found.probes if (found := calibration.foretold()) else 0.0)
+        for share in ("expected", "observed"):
+            self.probe_failures.labels(share).set_function(partial(_share, calibration.foretold, share))
+            self.move_failures.labels(share).set_function(partial(_share, moves, share))
 
     def _cluster(self) -> None:
         self.synced = self._gauge("rematch_synced", "1 once every watched kind was listed.")
@@ -79,6 +92,16 @@ class Instruments:
         self.plans = self._counter("rematch_plans", "Plans made.", "planner")
         self.blocking_pairs = self._gauge("rematch_plan_blocking_pairs", "Blocking pairs the last plan leaves.")
         self.planned_moves = self._gauge("rematch_plan_moves", "Moves in the last plan.")
+        self.curve = self._gauge(
+            "rematch_failure_curve", "The fitted curve of probe failures by node load.", "parameter"
+        )
+        self.curve_probes = self._gauge("rematch_failure_curve_probes", "Counted probes, decayed over weeks.")
+        self.probe_failures = self._gauge(
+            "rematch_probe_failure_ratio", "Share of these that the curve expected to fail, and that failed.", "share"
+        )
+        self.move_failures = self._gauge(
+            "rematch_moved_pod_failure_ratio", "The same of pods on the nodes that they were moved to.", "share"
+        )
 
     def _moves(self) -> None:
         self.moves = self._counter("rematch_moves", "Moves ended, by outcome.", "outcome", sorted(ENDED))
@@ -160,6 +183,16 @@ class Instruments:
         for value in values:
             counter.labels(value)
         return counter
+
+
+def _curve_parameter(calibration: Calibration, name: str) -> float:
+    value: float = getattr(calibration.curve, name)
+    return value
+
+
+def _share(found: Callable[[], Foretold | CheckedMoves | None], share: str) -> float:
+    shares = found()
+    return nan if shares is None else {"expected": shares.expected, "observed": shares.observed}[share]
 
 
 def _age(watches: Callable[[], Iterable[WatchState]], kind: Kind) -> float:

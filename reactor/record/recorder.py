@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import structlog
@@ -13,7 +13,7 @@ from reactor.cluster.decoding.decoder import MalformedObject
 from reactor.cluster.kinds import Kind
 from reactor.decision.brakes import Brakes
 from reactor.decision.decide import Decision
-from reactor.decision.effects import Verdict
+from reactor.decision.effects import Trial, Verdict
 from reactor.decision.eligibility import Management
 from reactor.errors import ClusterError, Expired
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
@@ -22,6 +22,7 @@ from reactor.record.failures import stage as stage_of_errors
 from reactor.record.history import History
 from reactor.record.landings import Landings
 from reactor.record.metrics import Instruments
+from reactor.record.move_checks import MoveChecks
 from reactor.settings.model import Settings
 from reactor.state.moves import ActiveMoves, Move, MoveState
 from reactor.state.snapshot import Snapshot
@@ -41,6 +42,7 @@ class Recorder:
         self._instruments = instruments
         self._listeners: list[Listener] = []
         self.landings = Landings()
+        self.move_checks = MoveChecks(history.move_check)
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -73,6 +75,7 @@ class Recorder:
         self._history.moves(cycle, moves, snapshot.at)
         for move in moves:
             self._move(move, snapshot)
+            self.move_checks.expect(move, snapshot)
 
     async def store_planned_moves(self, cycle: str, moves: Sequence[Move], at: float) -> bool:
         """Store moves, and the plan they are from, before their first eviction, so that a process that is killed then
@@ -139,6 +142,10 @@ class Recorder:
         event = move_event(move, snapshot)
         if event is not None:
             self._events.add(event)
+
+    def check_moves(self, trials: Mapping[str, Trial], verdicts: Iterable[Verdict], snapshot: Snapshot) -> None:
+        """What moves were expected to do against what they did. `trials` are those before the verdicts."""
+        self.move_checks.judge(trials, verdicts, snapshot)
 
     def record_effects(self, verdicts: Iterable[Verdict], brakes: Brakes, now: float) -> None:
         """Whether moves helped, and the brakes that hold now. A new brake is logged."""

@@ -88,6 +88,7 @@ class ProbeHistory:
         self._uids: dict[str, dict[str, str]] = {}
         self._stored: dict[str, HappinessRow] = {}
         self._changed: set[str] = set()
+        self._new_failures: dict[str, float] = {}
 
     def observe_pod(self, pod: Pod, now: float) -> None:
         """Pods without a liveness probe are not kept."""
@@ -121,9 +122,12 @@ class ProbeHistory:
             container.advance(now, self._half_life(container))
         if event.type == "Warning":
             _spend(probes, count, span.last, now)
+        known = _reported(entry)
         if outcome is ProbeOutcome.OTHER or not self._count(entry, event, outcome, count, span):
             return False
         self._changed.add(event.involved_uid)
+        if not listed:
+            self._note_failures(event.involved_uid, _reported(entry) - known)
         return True
 
     def observe_counters(self, counters: Iterable[ProbeCounter], now: float) -> set[str]:
@@ -132,14 +136,20 @@ class ProbeHistory:
         for counter in counters:
             uid = self._uids.get(counter.namespace, {}).get(counter.pod, "")
             entry = self._entries.get(uid) if counter.uid in (uid, "") else None
-            if entry is not None and self._read(entry, counter, now):
+            if entry is None:
+                continue
+            known, first = _reported(entry), _unread(entry, counter.container)
+            if self._read(entry, counter, now):
                 failed.add(uid)
+                if not first:
+                    self._note_failures(uid, _reported(entry) - known)
         self._changed |= failed
         return failed
 
     def forget(self, uid: str) -> None:
         entry = self._entries.pop(uid, None)
         self._changed.discard(uid)
+        self._new_failures.pop(uid, None)
         if entry is not None and self._uids[entry.namespace].get(entry.pod) == uid:
             del self._uids[entry.namespace][entry.pod]
 
@@ -190,9 +200,22 @@ class ProbeHistory:
             failures_by_kills=sum(container.by_kills for container in containers),
             counters_read_at=max((container.read_at for container in containers), default=0.0) or None,
             last_failure=max((container.last_failure for container in containers), default=0.0) or None,
-            events_silenced=probes.budget + (now - probes.budget_at) / _REFILL < 1,
+            events_silenced=_events_silenced(probes, now),
             messages=probes.messages,
         )
+
+    def take_new_failures(self) -> dict[str, float]:
+        """Failed probes by UID since the last call, not decayed, without those of events from a list and of a first
+        counter value: these may be old."""
+        taken, self._new_failures = self._new_failures, {}
+        return taken
+
+    def silenced(self, uid: str, now: float) -> bool:
+        """Whether nothing is known of its probes now: its events are silenced, and no counter is read."""
+        entry = self._entries.get(uid)
+        if entry is None or not _events_silenced(entry.probes, now):
+            return False
+        return all(now - container.read_at > LOOK_BACK for container in entry.probes.containers)
 
     def restore(self, rows: Iterable[HappinessRow]) -> None:
         """Call before the first pod is observed. A row is used when its pod is observed."""
@@ -251,10 +274,27 @@ class ProbeHistory:
             return False
         return container.read(counter, entry.created, self._half_life(container))
 
+    def _note_failures(self, uid: str, count: float) -> None:
+        self._new_failures[uid] = self._new_failures.get(uid, 0.0) + count
+
     def _row(self, uid: str, now: float) -> HappinessRow:
         entry, counts = self._entries[uid], self.counts(uid, now)
         text = msgspec.json.encode(entry.probes).decode()
         return HappinessRow(uid, entry.namespace, entry.pod, counts.successes, counts.failures, now, text)
+
+
+def _reported(entry: _Entry) -> float:
+    """All its failures, each counted once, not decayed."""
+    return sum(each.by_events + each.by_counters + each.by_kills for each in entry.probes.containers)
+
+
+def _unread(entry: _Entry, container: str) -> bool:
+    found = _container(entry, container)
+    return found is None or found.counted_failures is None
+
+
+def _events_silenced(probes: _PodProbes, now: float) -> bool:
+    return probes.budget + (now - probes.budget_at) / _REFILL < 1
 
 
 def _is_about(entry: _Entry, event: Event) -> bool:

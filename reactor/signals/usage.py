@@ -231,6 +231,14 @@ class UsageHistory:
             remembered=dict(self._workloads.remembered),
         )
 
+    def fresh_nodes(self, now: float) -> dict[str, tuple[float, float]]:
+        """Cores and bytes in use by node, only where both are freshly measured."""
+        rows = self._nodes.rows
+        values = rows.values[:, :_MEASURED]
+        known = np.all(_is_fresh(rows.at[:, :_MEASURED], now, self.freshness) & ~np.isnan(values), axis=1).tolist()
+        used = values.tolist()
+        return {name: (used[slot][CPU], used[slot][MEMORY]) for name, slot in rows.slots.items() if known[slot]}
+
     def estimate(self) -> None:
         """Estimate the peaks now, so that the next `freeze` does not have to."""
         self._estimated()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -19,7 +19,9 @@ from reactor.cluster.writes import Binding
 from reactor.settings.model import Settings
 from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
+from reactor.signals.startup_times import StartupTimes
 from reactor.signals.usage import UsageHistory
+from reactor.state.calibration import Calibration
 from reactor.state.happiness import PodHappiness, half_life
 from reactor.state.load_changes import LoadChange
 from reactor.state.moves import ActiveMoves
@@ -74,6 +76,8 @@ class State:
         self.probes = ProbeHistory(half_life(settings().happiness))
         metrics = settings().metrics
         self.usage = UsageHistory(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
+        self.startup_times = StartupTimes()
+        self.calibration = Calibration()
         self._failing: set[str] = set()
         self._assumed: dict[str, _AssumedBinding] = {}
         self._ready = False
@@ -89,6 +93,11 @@ class State:
     def synced(self) -> bool:
         """Every watched kind was listed once, and the events in the lists are counted."""
         return self._ready
+
+    @property
+    def failing(self) -> Collection[str]:
+        """UIDs of the pods with failed probes that are not forgotten yet."""
+        return self._failing
 
     @property
     def pending(self) -> bool:
@@ -180,6 +189,8 @@ class State:
             needs,
             self._steering(),
             self.events_authentic,
+            self.calibration.curve,
+            self.startup_times.freeze(),
             recent_probes={pod.uid: self.probes.recent(pod.uid, now) for pod in unhappy},
             load_changes={name: LoadChange.of(cluster.nodes[name], self.usage) for name in nodes},
         )
@@ -234,6 +245,7 @@ class State:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         self._note_relief(old, new)
+        self.startup_times.observe_pod(old, new, self._clock.now())
         if new is not None:
             self.probes.observe_pod(new, self._clock.now())
             self.usage.observe_pod(new)

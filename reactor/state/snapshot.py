@@ -42,7 +42,7 @@ class Snapshot:
     failure_curve: FailureCurve = field(default_factory=FailureCurve)
     """How likely probes fail by the load of the node, as recorded here; a prior before there are records enough."""
     startup_seconds: Mapping[str, float] = field(default_factory=dict)
-    """From the binding to Ready, measured, by workload; only workloads that were seen starting."""
+    """From the binding to Ready, measured, by `workload_key`; only workloads that were seen starting."""
 
     recent_probes: Mapping[str, tuple[RecentProbes, ...]] = field(default_factory=dict)
     """By pod UID, one for each container; only of unhappy pods."""

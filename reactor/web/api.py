@@ -37,6 +37,7 @@ class Api:
         return [
             web.get("/api/v1/overview", self.overview),
             web.get("/api/v1/series", self.series),
+            web.get("/api/v1/calibration", self.calibration),
             web.get("/api/v1/decisions", self.decisions),
             web.get("/api/v1/pods", self.pods),
             web.get("/api/v1/pods/{namespace}/{name}", self.pod),
@@ -58,6 +59,10 @@ class Api:
     async def series(self, request: web.Request) -> web.Response:
         read_query(NoQuery, request.query)
         return json_response(await self._series.get())
+
+    async def calibration(self, request: web.Request) -> web.Response:
+        read_query(NoQuery, request.query)
+        return json_response(await self._source.calibration())
 
     async def decisions(self, request: web.Request) -> web.Response:
         query = read_query(DecisionsQuery, request.query)

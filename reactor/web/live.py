@@ -21,6 +21,7 @@ from reactor.record.history_reader import HistoryEntry, HistoryTotals
 from reactor.record.landings import Landing
 from reactor.settings.model import Settings
 from reactor.state.snapshot import Snapshot
+from reactor.web.calibration_page import calibration_view
 from reactor.web.chart_samples import ChartSample, ChartSamples
 from reactor.web.cluster_pages import FrozenCluster
 from reactor.web.pod_page import placement_in, placement_now, pod_view
@@ -28,6 +29,7 @@ from reactor.web.pod_search import find_pods, found_pods
 from reactor.web.query import FindQuery
 from reactor.web.readers import Readers
 from reactor.web.view import (
+    CalibrationView,
     ClusterPages,
     FoundPods,
     Health,
@@ -104,11 +106,16 @@ class LiveView:
             nodes=(),
             pending=(),
             steering=self._steering(snapshot, settings),
+            calibration=self._state.calibration_summary(),
         )
 
     async def series(self) -> Series:
         rematches = await self._history.rematch_times(self.samples.since)
         return await asyncio.to_thread(self.samples.cut().series, rematches)
+
+    async def calibration(self) -> CalibrationView:
+        calibration = self._state.calibration
+        return calibration_view(calibration.table, calibration.curve, self._state.calibration_summary())
 
     async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
         return await self._history.entries(limit, before, waits=waits)

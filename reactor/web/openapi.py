@@ -19,7 +19,7 @@ from msgspec import NODEFAULT, Struct
 from reactor.web.api import METRICS_TYPE
 from reactor.web.middleware import STREAM_PATH, ErrorAnswer
 from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery
-from reactor.web.view import Decisions, FoundPods, Overview, PodPage, PodView, Series
+from reactor.web.view import CalibrationView, Decisions, FoundPods, Overview, PodPage, PodView, Series
 
 Json = dict[str, Any]
 
@@ -54,6 +54,7 @@ OPERATIONS = (
         "/api/v1/overview", "Nodes with their pods, what is wrong, and the settings", Overview, query=OverviewQuery
     ),
     Operation("/api/v1/series", "Measurements over time, as columns for charts", Series),
+    Operation("/api/v1/calibration", "Failed probes by node load, observed and expected", CalibrationView),
     Operation(
         "/api/v1/decisions", "Decisions, plans, moves and settings, newest first", Decisions, query=DecisionsQuery
     ),

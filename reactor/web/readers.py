@@ -11,11 +11,13 @@ from reactor.background.active_settings import ActiveSettings
 from reactor.background.metrics_collection import ServiceLevel
 from reactor.clock import SystemClock
 from reactor.decision.cooldowns import Cooldowns
+from reactor.record.calibration_summary import CalibrationSummary, summarize
 from reactor.record.failures import problems as failure_texts
 from reactor.record.history_reader import HistoryReader
 from reactor.record.landings import Landing
 from reactor.settings.model import Mode
 from reactor.signals.probes import ProbeEvidence
+from reactor.state.calibration import Calibration
 from reactor.state.snapshot import Snapshot
 from reactor.work_queue import MAX_YIELD
 
@@ -52,6 +54,13 @@ class StateReader:
     @property
     def landings(self) -> Counter[Landing]:
         return self._controller.recorder.landings.counts
+
+    @property
+    def calibration(self) -> Calibration:
+        return self._controller.state.calibration
+
+    def calibration_summary(self) -> CalibrationSummary:
+        return summarize(self.calibration.foretold(), self._controller.recorder.move_checks.summary())
 
     def cooldowns(self) -> Cooldowns:
         return self._controller.memory.cooldowns

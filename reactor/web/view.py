@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from reactor.record.calibration_summary import CalibrationSummary
 from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.web.query import FindQuery, OverviewQuery, PodsQuery
 
@@ -137,6 +138,7 @@ class Overview(Struct, frozen=True, rename="camel"):
     totals: Totals | None = None
     node_summary: NodeSummary | None = None
     steering: SteeringView | None = None
+    calibration: CalibrationSummary | None = None
 
 
 class PodPage(Struct, frozen=True, rename="camel"):
@@ -168,6 +170,47 @@ class Series(Struct, frozen=True, rename="camel"):
     """Times of rematches: marks in the charts."""
     node_count: int | None = None
     """Number of nodes before `nodes` is cut to the busiest ones."""
+
+
+class LoadBin(Struct, frozen=True, rename="camel"):
+    """Probes of pods on nodes with a load (a share of allocatable, on the worst axis) from `begin` to `end`. The last
+    bin takes everything above, too."""
+
+    begin: float
+    end: float
+    load: float
+    """The mean load."""
+    probes: float
+    """Decayed over weeks."""
+    observed: float
+    """The share that failed."""
+    expected: float
+    """The share that the curve expected to fail, each before it was counted."""
+
+
+class CurveLine(Struct, frozen=True, rename="camel"):
+    """The probability that a probe fails: a logistic curve over the load of the node."""
+
+    floor: float
+    ceiling: float
+    midpoint: float
+    width: float
+    probabilities: tuple[float, ...]
+    """One per load of the calibration's `loads`."""
+
+
+class CalibrationView(Struct, frozen=True, rename="camel"):
+    """How well the failure curve foretells what happens."""
+
+    summary: CalibrationSummary
+    text: str
+    """The summary in one line."""
+    bins: tuple[LoadBin, ...]
+    loads: tuple[float, ...]
+    curve: CurveLine
+    """The curve in force."""
+    prior: CurveLine
+    """The curve before any probe was counted."""
 
 
 class EvidenceCount(Struct, frozen=True, rename="camel"):
@@ -323,6 +366,8 @@ class ViewSource(Protocol):
     async def series(self) -> Series:
         """Bounded: no more nodes and points than a chart can show."""
         ...
+
+    async def calibration(self) -> CalibrationView: ...
 
     async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
         """Newest first, ids below `before`; without `waits` entries of kind wait are left out."""

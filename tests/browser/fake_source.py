@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from reactor.record.history_reader import HistoryEntry
 from reactor.web.query import FindQuery, OverviewQuery, PodsQuery
 from reactor.web.view import (
+    CalibrationView,
     FoundPods,
     Health,
     NodeView,
@@ -22,7 +23,7 @@ from reactor.web.view import (
     Series,
     Totals,
 )
-from tests.browser.sample_cluster import overview, series
+from tests.browser.sample_cluster import calibration, overview, series
 from tests.browser.sample_decisions import decision, pod_view
 
 
@@ -73,6 +74,7 @@ class FakeSource:
     def __init__(self, decisions: int = 90) -> None:
         self.view = overview(0)
         self.columns = series(0)
+        self.learned = calibration()
         self.log = [decision(identity) for identity in range(1, decisions + 1)]
         self._version = 0
         self._changed = asyncio.Condition()
@@ -94,6 +96,9 @@ class FakeSource:
 
     async def series(self) -> Series:
         return self.columns
+
+    async def calibration(self) -> CalibrationView:
+        return self.learned
 
     async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
         shown = (

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import math
 
-from reactor.web.view import Gauge, NodeSeries, NodeView, Overview, PodChip, Series, SettingsView
+import numpy as np
+
+from matching.failure_curve import FailureCurve
+from reactor.record.calibration_summary import summarize
+from reactor.record.move_checks import CheckedMoves
+from reactor.state.calibration import BIN_WIDTH, BINS, COLUMNS, PRIOR, Calibration, fitted_curve
+from reactor.web.calibration_page import calibration_view
+from reactor.web.view import CalibrationView, Gauge, NodeSeries, NodeView, Overview, PodChip, Series, SettingsView
 
 AT = 1_763_265_600.0
 GIB = 2.0**30
@@ -128,3 +135,16 @@ def series(step: int) -> Series:
 
 def _pairs(left: tuple[float, ...], right: tuple[float, ...]) -> enumerate[tuple[float, float]]:
     return enumerate(zip(left, right, strict=True))
+
+
+def calibration() -> CalibrationView:
+    """A day in which the curve learned that nodes fail from 90 % on, earlier than the prior says."""
+    table, true = np.zeros((BINS, COLUMNS)), FailureCurve(0.002, 0.5, 0.92, 0.03)
+    for at in range(4, 21):
+        load, probes = (at + 0.5) * BIN_WIDTH, 40_000.0 / (1 + abs(at - 10))
+        expected = PRIOR.probability(load) * 0.3 + true.probability(load) * 0.7
+        table[at] = probes, probes * true.probability(load), probes * load, probes * expected
+    checked = CheckedMoves(moves=12, helped=11, expected=0.004, observed=0.003)
+    learned = Calibration()
+    learned.add(table, AT)
+    return calibration_view(table, fitted_curve(table), summarize(learned.foretold(), checked))

@@ -30,12 +30,35 @@ async def test_nodes_pods_and_decisions_are_shown(open_page: OpenPage) -> None:
 async def test_charts_are_drawn_and_readable_without_seeing(open_page: OpenPage) -> None:
     page = await open_page()
     await expect(page.locator(".plot svg.main-svg").first).to_be_visible()
-    await expect(page.locator(".chart")).to_have_count(5)
+    await expect(page.locator("#charts .chart")).to_have_count(5)
     await expect(page.get_by_role("img", name="Availability: 93.4 % now, lowest 86.5 %")).to_be_visible()
     table = page.locator('.chart[data-key="cpu"]')
     await table.get_by_text("as a table").click()
     await expect(table.get_by_role("columnheader")).to_have_text(["Time", "worker-1", "worker-2", "worker-3"])
     assert await table.locator("tbody tr").count() > 10
+
+
+async def test_what_the_failure_curve_foretold_is_drawn_beside_what_happened(open_page: OpenPage) -> None:
+    page = await open_page()
+    chart = page.locator('.chart[data-key="calibration"]')
+    await expect(chart.locator("svg.main-svg").first).to_be_visible()
+    await expect(chart.locator(".legendtext")).to_have_text(["prior", "fitted curve", "failed", "predicted"])
+    await expect(chart.locator(".scatterlayer .points path.point")).to_have_count(2 * 17)
+    await expect(chart.locator("figcaption")).to_contain_text("probes, predicted")
+    await expect(chart.locator("figcaption")).to_contain_text("12 moves judged, 11 helped")
+    await chart.get_by_text("as a table").click()
+    await expect(chart.get_by_role("columnheader")).to_have_text(["Node load", "Probes", "Failed", "Predicted"])
+    await expect(chart.locator("tbody tr")).to_have_count(17)
+    await expect(chart.locator("tbody tr").first).to_have_text("20 % to 25 %5,7140.20 %0.15 %")
+
+
+async def test_without_probes_the_prior_is_drawn(open_page: OpenPage, source: FakeSource) -> None:
+    source.learned = replace(source.learned, bins=(), text="curve: no probes counted yet, the prior is used")
+    page = await open_page()
+    chart = page.locator('.chart[data-key="calibration"]')
+    await expect(chart.locator("svg.main-svg").first).to_be_visible()
+    await expect(chart).to_contain_text("no probes counted yet")
+    await expect(chart.locator(".points path.point")).to_have_count(0)
 
 
 async def test_a_change_arrives_and_leaves_focus_scroll_and_elements_alone(

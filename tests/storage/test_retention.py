@@ -6,7 +6,18 @@ import pytest
 
 from storage import retention
 from storage.retention import Retention
-from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, ProblemRow, RevisionRow, SampleRow
+from storage.rows import (
+    DecisionRow,
+    HappinessRow,
+    LoadBinRow,
+    MoveCheckRow,
+    MoveRow,
+    PlanRow,
+    ProblemRow,
+    RevisionRow,
+    SampleRow,
+    StartupRow,
+)
 from storage.store import Store
 
 HOUR = 3600.0
@@ -71,6 +82,19 @@ async def test_only_so_many_plans_and_decisions_are_kept(
     assert await store.prune(10.0, Retention(decisions=4, plans=3)) == 13
     assert [row.id for row in await store.decisions()] == ["d9", "d8", "d7", "d6"]
     assert [row.id for row in await store.plans()] == ["p9", "p8", "p7"]
+
+
+async def test_what_was_learned_outlives_the_history(store: Store) -> None:
+    store.add_load_bins(LoadBinRow(3, 10.0, 0.0, 1.5, 0.0, 0.0))
+    store.add_startups(*(StartupRow(f"shop/ReplicaSet/web-{at}", float(at), (2.0,)) for at in range(5)))
+    store.add_move_checks(
+        MoveCheckRow("old", "p1", "u1", "n1", 0.0, 0.1), MoveCheckRow("new", "p2", "u2", "n1", 9 * DAY, 0.1)
+    )
+    await store.flush()
+    assert await store.prune(10 * DAY, Retention(startups=3)) == 3
+    assert [row.bin for row in await store.load_bins()] == [3]
+    assert [row.at for row in await store.startups()] == [2.0, 3.0, 4.0]
+    assert [row.move_id for row in await store.move_checks()] == ["new"]
 
 
 async def test_problems_are_kept_for_fewer_plans(store: Store, plan_row: Callable[..., PlanRow]) -> None:

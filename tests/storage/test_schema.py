@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from storage import StorageError
-from storage.rows import DecisionRow
+from storage.rows import DecisionRow, LoadBinRow
 from storage.store import Store
 
 
@@ -70,7 +70,7 @@ INSERT INTO meta VALUES ('cluster', 'uid of kube-system');
 """
 
 
-def _make_first_schema(database: Path) -> None:
+def _make_schema(database: Path, revision: str, rows: str) -> None:
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine
@@ -81,11 +81,15 @@ def _make_first_schema(database: Path) -> None:
     engine = create_engine(f"sqlite:///{database}")
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+        command.upgrade(config, revision)
     engine.dispose()
     with sqlite3.connect(database) as filled:
-        filled.executescript(_FIRST)
+        filled.executescript(rows)
     filled.close()
+
+
+def _make_first_schema(database: Path) -> None:
+    _make_schema(database, "0001", _FIRST)
 
 
 async def test_a_store_of_the_first_schema_keeps_its_history(database: Path) -> None:
@@ -107,6 +111,18 @@ async def test_a_store_of_the_first_schema_keeps_its_history(database: Path) -> 
     order = [revision.seq, decisions[1].seq, plans[1].seq, move.seq, plans[0].seq, decisions[0].seq]
     assert order == sorted(set(order))
     assert not any("meta" in line for line in _dump(database))
+
+
+async def test_a_store_of_the_second_schema_keeps_its_rows_and_takes_the_new_ones(database: Path) -> None:
+    happy = "INSERT INTO happiness VALUES ('u1', 'shop', 'web', 5.0, 1.0, 100.0, '{}');"
+    _make_schema(database, "0002", happy)
+    async with await Store.open(database) as store:
+        assert [row.uid for row in await store.happiness()] == ["u1"]
+        assert (await store.load_bins(), await store.startups(), await store.move_checks()) == ([], [], [])
+        store.add_load_bins(LoadBinRow(0, 1.0, 0.0, 0.0, 0.0, 5.0))
+        store.add_load_bins(LoadBinRow(0, 2.0, 0.0, 0.0, 0.0, 6.0))
+        assert await store.flush()
+        assert [row.probes for row in await store.load_bins()] == [2.0]
 
 
 async def test_a_migrated_store_is_like_a_new_one(database: Path, tmp_path: Path) -> None:
@@ -148,7 +164,7 @@ async def test_a_newer_schema_is_refused_with_both_versions_and_the_way_out(data
     connection.commit()
     connection.close()
     before = _dump(database)
-    with pytest.raises(StorageError, match=r"rematch\.db has schema 0042.*up to 0002; run the newer version"):
+    with pytest.raises(StorageError, match=r"rematch\.db has schema 0042.*up to 0003; run the newer version"):
         await Store.open(database)
     assert _dump(database) == before
 

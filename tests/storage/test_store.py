@@ -11,16 +11,20 @@ from storage.database import Limits
 from storage.rows import (
     DecisionRow,
     HappinessRow,
+    LoadBinRow,
+    MoveCheckRow,
     MoveRow,
     PlanRow,
     ProblemRow,
     RevisionRow,
     Row,
     SampleRow,
+    StartupRow,
 )
 from storage.store import Store
 
 REFUSED = RevisionRow("r1", 5.0, "file", "abc", False, (("happiness.threshold", "must be between 0 and 1"),), "text")
+JUDGED = MoveCheckRow("m1", "p1", "uid-2", "n2", 9.0, 0.01, 0.02, True)
 
 
 async def test_a_restart_keeps_every_kind_of_row(
@@ -39,6 +43,9 @@ async def test_a_restart_keeps_every_kind_of_row(
         store.add_decisions(decision_row(1))
         store.add_revision(REFUSED)
         store.add_problem(ProblemRow("p1", b"compressed"))
+        store.add_load_bins(LoadBinRow(19, 100.0, 3.0, 97.5, 2.5, 9.0))
+        store.add_startups(StartupRow("shop/ReplicaSet/web", 9.0, (3.5, 4.0)))
+        store.add_move_checks(JUDGED)
     async with await Store.open(f"sqlite:///{database}") as store:
         assert await store.moves() == [move_row(plan_id="p1")]
         assert await store.plan("p1") == plan_row("p1")
@@ -48,6 +55,9 @@ async def test_a_restart_keeps_every_kind_of_row(
         assert await store.revisions() == [REFUSED]
         assert await store.problem("p1") == ProblemRow("p1", b"compressed")
         assert await store.problem("p2") is None
+        assert await store.load_bins() == [LoadBinRow(19, 100.0, 3.0, 97.5, 2.5, 9.0)]
+        assert await store.startups() == [StartupRow("shop/ReplicaSet/web", 9.0, (3.5, 4.0))]
+        assert await store.move_checks() == [JUDGED]
 
 
 async def test_rows_are_written_within_a_second_without_a_flush(
@@ -221,6 +231,9 @@ def test_the_fields_of_a_row_are_the_columns_of_its_table() -> None:
         (ProblemRow, tables.problems),
         (MoveRow, tables.moves),
         (RevisionRow, tables.settings_revisions),
+        (LoadBinRow, tables.probes_by_load),
+        (StartupRow, tables.startup_times),
+        (MoveCheckRow, tables.move_checks),
     ]
     for row_type, table in pairs:
         columns = [column.key for column in tables.metadata.tables[str(table)].columns]

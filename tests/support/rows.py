@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import cast
 
 from reactor.record.history_reader import HistoryEntry, history_entries
-from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, ProblemRow, RevisionRow, SampleRow
+from storage.rows import (
+    DecisionRow,
+    HappinessRow,
+    LoadBinRow,
+    MoveCheckRow,
+    MoveRow,
+    PlanRow,
+    ProblemRow,
+    RevisionRow,
+    SampleRow,
+    StartupRow,
+)
 from storage.store import Store
 
 
@@ -23,6 +34,9 @@ class RowsKept:
         self.samples: list[SampleRow] = []
         self.happiness: list[HappinessRow] = []
         self.problems: list[ProblemRow] = []
+        self.load_bins: list[LoadBinRow] = []
+        self.startups: list[StartupRow] = []
+        self.move_checks: list[MoveCheckRow] = []
         self._seq = itertools.count(1)
 
     @property
@@ -58,6 +72,15 @@ class RowsKept:
 
     def add_happiness(self, *rows: HappinessRow) -> None:
         self.happiness += rows
+
+    def add_load_bins(self, *rows: LoadBinRow) -> None:
+        self.load_bins += rows
+
+    def add_startups(self, *rows: StartupRow) -> None:
+        self.startups += rows
+
+    def add_move_checks(self, *rows: MoveCheckRow) -> None:
+        self.move_checks += rows
 
     def add_problem(self, row: ProblemRow) -> None:
         self.problems.append(row)

@@ -85,6 +85,7 @@ class PodDecoder:
         ephemeral_pvcs = _ephemeral_pvcs(spec, meta.name)
         ready = _condition(status, "Ready")
         is_ready = ready is not None and ready.status == "True"
+        scheduled = _condition(status, "PodScheduled")
         requests = self._requests.effective(spec, status)
         nominated = status.nominated_node_name
         return Pod(
@@ -113,8 +114,9 @@ class PodDecoder:
             ephemeral_pvcs=ephemeral_pvcs,
             local_data=self._shared(_local_data(spec)),
             containers=tuple(self._containers(spec, status)),
+            scheduled=_since(scheduled),
             started=seconds(status.start_time),
-            ready_since=seconds(ready.last_transition_time) if ready is not None and is_ready else None,
+            ready_since=_since(ready),
             mirror=MIRROR in annotations,
             group=_group(spec, labels, annotations),
             pre_stop=all(each.lifecycle is not None and is_given(each.lifecycle.pre_stop) for each in spec.containers),
@@ -176,6 +178,13 @@ def _condition(status: WirePodStatus, name: str) -> WireCondition | None:
         if condition.type == name:
             return condition
     return None
+
+
+def _since(condition: WireCondition | None) -> float | None:
+    """When it became True; None while it is not."""
+    if condition is None or condition.status != "True":
+        return None
+    return seconds(condition.last_transition_time)
 
 
 def _unsupported(spec: WirePodSpec) -> Iterator[str]:

@@ -33,6 +33,7 @@ export async function fetchDecisions({ waits, before }) {
 }
 
 export const fetchSeries = () => fetchJson("series");
+export const fetchCalibration = () => fetchJson("calibration");
 
 /** Null when there is no such pod. */
 export async function fetchPod(namespace, name) {

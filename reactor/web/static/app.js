@@ -1,7 +1,8 @@
 // The page: which view is shown, when it is fetched again, and what clicks do.
 
-import { fetchDecisions, fetchOverview, fetchPod, fetchSeries, PAGE_OF_DECISIONS } from "./api.js";
+import { fetchCalibration, fetchDecisions, fetchOverview, fetchPod, fetchSeries, PAGE_OF_DECISIONS } from "./api.js";
 import { showBanners } from "./banners.js";
+import { showCalibration } from "./calibration.js";
 import { showCharts } from "./charts.js";
 import { legend } from "./chips.js";
 import { announcement, merge, showDecisions } from "./decisions.js";
@@ -16,6 +17,7 @@ import { showSummary } from "./summary.js";
 import { installThemeToggle } from "./theme-toggle.js";
 
 const SERIES_EVERY_MS = 3000;
+const CALIBRATION_EVERY_MS = 30_000;
 const ANNOUNCE_EVERY_MS = 5000;
 const FIRST_NODES = 12;
 const MORE_NODES = 48;
@@ -24,11 +26,11 @@ const byId = (id) => document.getElementById(id);
 const page = {
   cluster: byId("cluster"), mode: byId("mode"), connection: byId("connection"), banners: byId("banners"),
   loading: byId("loading"), overview: byId("overview"), pod: byId("pod"), figures: byId("figures"), facts: byId("facts"),
-  nodeSummary: byId("node-summary"), nodes: byId("nodes"), pending: byId("pending"), charts: byId("charts"), chartsNote: byId("charts-note"),
+  nodeSummary: byId("node-summary"), nodes: byId("nodes"), pending: byId("pending"), charts: byId("charts"), chartsNote: byId("charts-note"), calibration: byId("calibration"),
   decisions: byId("decisions"), decisionsEmpty: byId("decisions-empty"), more: byId("more"), announcer: byId("announcer"),
 };
 const state = {
-  overview: null, series: null, seriesAt: -Infinity, redraw: false, decisions: [], complete: false, waits: true, pod: null,
+  overview: null, series: null, seriesAt: -Infinity, calibration: null, calibrationAt: -Infinity, redraw: false, decisions: [], complete: false, waits: true, pod: null,
   lost: false, trouble: "", search: "", expanded: new Set(), nodes: FIRST_NODES, announced: -Infinity, newest: null,
 };
 
@@ -55,7 +57,7 @@ async function load() {
     const where = route();
     state.overview = await fetchOverview(state);
     if (where) await loadPod(where);
-    else await Promise.all([loadSeries(), loadDecisions()]);
+    else await Promise.all([loadSeries(), loadCalibration(), loadDecisions()]);
     state.trouble = "";
   } catch (error) {
     state.trouble = error.message;
@@ -71,6 +73,13 @@ async function loadSeries() {
   if (performance.now() - state.seriesAt < SERIES_EVERY_MS) return;
   state.series = await fetchSeries();
   state.seriesAt = performance.now();
+  state.redraw = true;
+}
+
+async function loadCalibration() {
+  if (performance.now() - state.calibrationAt < CALIBRATION_EVERY_MS) return;
+  state.calibration = await fetchCalibration();
+  state.calibrationAt = performance.now();
   state.redraw = true;
 }
 
@@ -119,6 +128,7 @@ function renderOverview() {
   showPending(page.pending, state.overview);
   showDecisions(page, state);
   if (state.series && state.redraw) showCharts(page, state.series, state.overview.threshold);
+  if (state.calibration && state.redraw) showCalibration(page.calibration, state.calibration);
   state.redraw = false;
 }
 

@@ -1,4 +1,6 @@
-// Draws a chart with plotly.js, which is loaded once, after everything else.
+// Draws a chart of lines over time.
+
+import { colour, drawInto, frame } from "./plotly.js";
 
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const COLOURS = 6;
@@ -7,28 +9,9 @@ const TICKS = [
   { dtickrange: [null, 59999], value: "%H:%M:%S" },
   { dtickrange: [60000, null], value: "%H:%M" },
 ];
-const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
-let arriving;
 
-/** Resolves to plotly.js, or to null if it cannot be loaded: then there are only sentences and tables. */
-function plotly() {
-  arriving ??= new Promise((resolve) => {
-    const version = document.querySelector('meta[name="plotly"]').content;
-    if (!version) return resolve(null);
-    const script = document.createElement("script");
-    script.src = new URL(`plotly.min.js?v=${version}`, import.meta.url);
-    script.onload = () => resolve(globalThis.Plotly ?? null);
-    script.onerror = () => resolve(null);
-    return document.head.append(script);
-  });
-  return arriving;
-}
-
-export async function draw(parent, chart, series) {
-  const library = await plotly();
-  if (!library || !parent.isConnected || !parent.clientWidth) return;
-  if (!parent.firstChild) parent.append(document.createElement("div"));
-  await library.react(parent.firstChild, traces(chart, series.times), layout(chart, series), CONFIG);
+export function draw(parent, chart, series) {
+  return drawInto(parent, () => ({ traces: traces(chart, series.times), layout: layout(chart, series) }));
 }
 
 function traces({ lines, print }, times) {
@@ -48,11 +31,7 @@ function layout({ share, floor, ceiling, level, lines, id }, { times, rematches 
   const across = (y) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: colour("--warn"), width: 1, dash: "dash" } });
   const visible = rematches.filter((at) => at >= times[0] && at <= times.at(-1));
   return {
-    uirevision: id, height: 170, margin: { l: 44, r: 8, t: 6, b: 24 }, showlegend: lines.length > 1,
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: ink },
-    legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", font: { size: 11 } },
-    hovermode: "x unified", hoverlabel: { bgcolor: colour("--surface"), bordercolor: rule, font: { color: colour("--text") } },
+    ...frame(id), showlegend: lines.length > 1, hovermode: "x unified",
     xaxis: { type: "date", gridcolor: rule, linecolor: rule, nticks: 6, tickformatstops: TICKS, hoverformat: "%H:%M:%S", fixedrange: false },
     yaxis: { gridcolor: rule, zeroline: false, nticks: 5, tickformat: share ? ".0%" : "", ticksuffix: id === "latency" ? " s" : "",
       fixedrange: true, ...bounds(lines, floor, ceiling) },
@@ -80,15 +59,3 @@ function localTime(seconds) {
 
 /** plotly.js reads a little HTML in names. */
 const inert = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-
-const probe = document.createElement("span");
-
-/** The colour of a custom property in the current theme. */
-function colour(property) {
-  probe.hidden = true;
-  probe.style.color = `var(${property})`;
-  document.body.append(probe);
-  const resolved = getComputedStyle(probe).color;
-  probe.remove();
-  return resolved;
-}

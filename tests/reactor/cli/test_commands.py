@@ -14,9 +14,10 @@ from reactor.cli.history import HistoryRequest, history_rows
 from reactor.cli.main import cli
 from reactor.cli.output import table
 from reactor.cli.status import render_status, steering_line
+from reactor.record.calibration_summary import CalibrationSummary
 from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.web.view import Gauge, NodeView, Overview, PodChip, Refusal, SettingsView, SteeringView
-from storage.rows import DecisionRow, MoveRow, PlanRow
+from storage.rows import DecisionRow, LoadBinRow, MoveCheckRow, MoveRow, PlanRow
 from storage.store import Store
 from tests.support.clock import NOW
 from tests.support.command import Command
@@ -137,6 +138,27 @@ async def _fill_nothing(path: Path) -> None:
         pass
 
 
+async def _fill_calibration(path: Path) -> None:
+    async with await Store.open(path) as store:
+        store.add_load_bins(
+            LoadBinRow(5, 12_000.0, 12.0, 3300.0, 6.0, NOW), LoadBinRow(19, 300.0, 60.0, 295.0, 66.0, NOW)
+        )
+        store.add_move_checks(MoveCheckRow("m", "p", "u", "n2", NOW, 0.004, 0.01, helped=True))
+
+
+def test_history_ends_with_how_well_the_curve_foretells(rematch: Command, tmp_path: Path) -> None:
+    store = tmp_path / "rematch.db"
+    asyncio.run(_fill(store, waits=1))
+    asyncio.run(_fill_calibration(store))
+
+    assert rematch("history", "--store", store).out.splitlines()[-2:] == [
+        "",
+        "curve: 12,300 probes, predicted 0.59% to fail, 0.59% failed;"
+        " 1 moves judged, 1 helped, predicted 0.40% to fail there, 1.00% failed",
+    ]
+    assert "curve" not in rematch("history", "--store", store, "-o", "json").out
+
+
 def test_a_file_that_is_no_store_gets_one_line(rematch: Command, tmp_path: Path) -> None:
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"this is not SQLite at all, but long enough to look at" * 50)
@@ -168,6 +190,7 @@ def test_status_shows_problems_first() -> None:
         nodes=(node,),
         pending=(),
         steering=SteeringView("auto", policy_works=False, tried=True, problem="install it: kubectl apply"),
+        calibration=CalibrationSummary(12_300.0, 0.031, 0.029),
     )
 
     text = render_status(overview)
@@ -175,6 +198,7 @@ def test_status_shows_problems_first() -> None:
     for part in (
         "steering auto, policy: install it: kubectl apply",
         "mode act",
+        "curve: 12,300 probes, predicted 3.10% to fail, 2.90% failed",
         "not synced",
         "HALTED: web-2",
         "prometheus: no answer",

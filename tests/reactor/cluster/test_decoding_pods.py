@@ -74,6 +74,9 @@ def test_identity_labels_and_kept_annotations() -> None:
 def test_ready_needs_the_condition_and_no_deletion() -> None:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-16T00:49:40Z"}
     assert decode(status={"conditions": [ready]}).ready_since == START + 2
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-16T00:49:39Z"}
+    assert decode(status={"conditions": [scheduled, ready]}).scheduled == START + 1
+    assert decode(status={"conditions": [{**scheduled, "status": "False"}]}).scheduled is None
     assert decode(status={"conditions": [ready]}).ready
     assert not decode(status={"conditions": [ready | {"status": "False"}]}).ready
     deleting = decode(metadata={"deletionTimestamp": "2026-11-16T00:50:08Z"}, status={"conditions": [ready]})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,8 +16,11 @@ from reactor.decision.decide import Trigger
 from reactor.decision.wait_reasons import Reason
 from reactor.errors import Expired, Unreachable
 from reactor.record.metrics import Instruments
+from reactor.record.move_checks import CheckedMoves
 from reactor.record.recorder import WatchRecorder
+from reactor.state.calibration import Calibration
 from reactor.state.moves import ENDED
+from storage.rows import LoadBinRow
 
 UNITS = ("_seconds", "_bytes", "_ratio", "_total", "_info", "_celsius")
 
@@ -112,3 +117,21 @@ def test_ages_and_refusals_are_read_when_scraped(instruments: Instruments) -> No
 
     assert value(instruments, "rematch_watch_age_seconds", kind="pods") == 400
     assert value(instruments, "rematch_settings_refused") == 1
+
+
+def test_the_curve_and_how_well_it_foretells_are_exposed(instruments: Instruments) -> None:
+    calibration = Calibration()
+    checked: list[CheckedMoves] = []
+    instruments.watch_calibration(calibration, lambda: checked[-1] if checked else None)
+
+    assert value(instruments, "rematch_failure_curve", parameter="midpoint") == 1.0
+    assert value(instruments, "rematch_failure_curve_probes") == 0
+    assert isnan(value(instruments, "rematch_probe_failure_ratio", share="observed") or 0.0)
+
+    calibration.restore([LoadBinRow(19, 200.0, 6.0, 195.0, 5.0, 0.0)], 0.0)
+    checked.append(CheckedMoves(4, 3, 0.01, 0.02))
+
+    assert value(instruments, "rematch_failure_curve_probes") == 200
+    assert value(instruments, "rematch_probe_failure_ratio", share="expected") == 0.025
+    assert value(instruments, "rematch_probe_failure_ratio", share="observed") == 0.03
+    assert value(instruments, "rematch_moved_pod_failure_ratio", share="observed") == 0.02

@@ -9,13 +9,17 @@ from typing import ClassVar
 from aiohttp import web
 from aiohttp.test_utils import TestClient
 
+from reactor.record.calibration_summary import CalibrationSummary
 from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.web.query import FindQuery, OverviewQuery, PodsQuery
 from reactor.web.view import (
+    CalibrationView,
+    CurveLine,
     FoundPod,
     FoundPods,
     Gauge,
     Health,
+    LoadBin,
     NodeView,
     Overview,
     PodChip,
@@ -112,6 +116,11 @@ class SmallSource:
 
     async def series(self) -> Series:
         return Series((1.0,), (None,), (float("nan"),), (0.5,), (0.5,), (), node_count=0)
+
+    async def calibration(self) -> CalibrationView:
+        curve = CurveLine(0.001, 0.5, 1.0, 0.05, (0.001, 0.5))
+        bins = (LoadBin(0.95, 1.0, 0.98, 120.0, 0.25, 0.2),)
+        return CalibrationView(CalibrationSummary(120.0, 0.2, 0.25), "curve", bins, (0.0, 1.5), curve, curve)
 
     async def decisions(self, limit: int, before: int | None, waits: bool) -> tuple[HistoryEntry, ...]:
         self.queries.append((limit, before, waits))

@@ -102,3 +102,12 @@ async def test_head_answers_without_a_body(client: Client, path: str) -> None:
     answer = await client.head(path)
     assert answer.status == 200
     assert await answer.read() == b""
+
+
+async def test_the_calibration_has_bins_and_curves(client: Client) -> None:
+    body = await (await client.get("/api/v1/calibration")).json()
+    assert body["bins"] == [
+        {"begin": 0.95, "end": 1.0, "load": 0.98, "probes": 120.0, "observed": 0.25, "expected": 0.2}
+    ]
+    assert body["summary"]["movesExpected"] is None
+    assert len(body["curve"]["probabilities"]) == len(body["loads"])
