@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Protocol
@@ -18,6 +19,47 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveBenefit:
+    """In failing pod-minutes within the horizon: a pod that fails half of its probes for two minutes is one."""
+
+    saved: float
+    """What the other moves of the plan would not save without this one; below 0 where it costs more than it saves."""
+    price: float
+    """The disruption: what the pod is out or doubled while its replacement starts, and the price of any move."""
+
+    @property
+    def ratio(self) -> float:
+        return self.saved / self.price if self.price > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBenefit:
+    """What is expected within the horizon, with the plan and without it (`matching.planning.expectation`)."""
+
+    horizon: float
+    """Seconds."""
+    without: float
+    """Failing pod-minutes if nothing moves."""
+    expected: float
+    """Failing pod-minutes with the plan."""
+    lost_without: float
+    """Of all requests, if every pod gets as many: the share of the time in which pods fail."""
+    lost: float
+    price: float
+    """Of all moves of running pods."""
+    required_ratio: float
+    """What the planner demands of `ratio`; 0 for planners that do not weigh benefit."""
+
+    @property
+    def saved(self) -> float:
+        return self.without - self.expected
+
+    @property
+    def ratio(self) -> float:
+        return self.saved / self.price if self.price > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedMove:
     """`source` is None for a pending pod. `rank` is the target's position (from 1) in the pod's preferences."""
 
@@ -29,6 +71,8 @@ class PlannedMove:
     reasons: tuple[str, ...]
     rejected: tuple[Rejected, ...] = ()
     strategy: Strategy = Strategy.EVICT
+    benefit: MoveBenefit | None = None
+    """None for a pending pod: binding it disrupts nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +108,7 @@ class BlockingCause(StrEnum):
     NOT_WORTH_IT = "notWorthIt"
     """The moves that would resolve it neither lower the overload nor help an unhappy pod."""
     NARROWER = "narrowerMatching"
-    """Only the unhappy pods were matched, because that helps as much with fewer moves."""
+    """Only some pods were matched, because that helps as much with fewer moves: a nearer fit alone is no reason."""
     FEWEST_MOVES = "fewestMoves"
     """No more moves than it takes to make the unhappy pods happy (scope affected)."""
     DISPLACEMENT = "displacement"
@@ -107,6 +151,28 @@ class Measures:
 
 
 @dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A constraint without which pods could be cured."""
+
+    constraint: str
+    workload: str
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Why pods stay unhappy although they may move: no placement that the planner knows of helps them."""
+
+    pods: tuple[str, ...]
+    amounts: Mapping[str, float]
+    """By axis, in its unit: what the nodes of these pods want beyond their headroom."""
+    node_like: str = ""
+    """The name of a node; one more like it would cure `cured` of the pods."""
+    cured: int = 0
+    relaxations: tuple[Relaxation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     planner: str
     moves: tuple[PlannedMove, ...]
@@ -116,6 +182,10 @@ class Plan:
     before: Measures
     after: Measures
     notes: tuple[str, ...] = ()
+    benefit: PlanBenefit | None = None
+    """None in plans that were made elsewhere or before there was one."""
+    missing: Missing | None = None
+    """None when no unhappy pod that may move is left."""
 
     @property
     def dumped(self) -> tuple[Unplaced, ...]:

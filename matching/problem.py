@@ -9,10 +9,15 @@ from enum import StrEnum
 from itertools import repeat
 from typing import Any, TypeVar
 
+from matching.failure_curve import FailureCurve
+
 T = TypeVar("T")
 
 TOLERANCE = 1e-9
 """Shares closer than this are equal: sums of decimal fractions are not exact."""
+
+USUAL_STARTUP_SECONDS = 30.0
+"""Of a pod whose workload was not seen starting; rather too long, so that its moves cost rather too much."""
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -187,6 +192,8 @@ class Pod:
     """Why it is moved in this way, in one line; it becomes a reason of the move."""
     volumes: tuple[Volume, ...] = ()
     """What has to be attached to its node. Where it can be reached from is part of the rules."""
+    startup_seconds: float = USUAL_STARTUP_SECONDS
+    """From the binding of a replacement until it is Ready."""
 
     @property
     def namespace(self) -> str:
@@ -237,6 +244,15 @@ class Availability(StrEnum):
     """What is left of that when the pod's turn comes: less the usage of the pods that were matched before it."""
 
 
+class Preference(StrEnum):
+    """Which of the nodes that cure a pod it gets."""
+
+    NEAREST = "nearest"
+    """The nearest fit that keeps its headroom, as in STABLE."""
+    CROWD = "crowd"
+    """The one where it and the pods there are expected to fail least; of those that are about as good, the nearest."""
+
+
 class Dumping(StrEnum):
     """What happens to a running pod for which there is no room by peaks."""
 
@@ -272,7 +288,18 @@ class Options:
     availability: Availability = Availability.BEFORE
     dumping: Dumping = Dumping.NEVER
     only_if_better: bool = True
-    """Drop a plan that neither lowers the overload nor helps a pod; False keeps the stable matching as it is."""
+    """Drop a plan that is not worth its moves; False keeps the stable matching as it is."""
+    failure_curve: FailureCurve = field(default_factory=FailureCurve)
+    """How likely pods fail by the load of their node at peak: what benefit is expected by."""
+    threshold: float = 0.9
+    """A pod whose probes are expected to succeed less often than this is expected to be unhappy."""
+    horizon: float = 1800.0
+    """Seconds over which benefit is expected."""
+    required_ratio: float = 2.0
+    """A move must be expected to save this many times its price in failing pod-minutes."""
+    move_price: float = 1.0
+    """Pod-minutes that every move costs, on top of what it disrupts: cold caches, risk, attention."""
+    preference: Preference = Preference.CROWD
 
 
 class Role(StrEnum):

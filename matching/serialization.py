@@ -19,7 +19,20 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from matching.plan import BlockingPair, Certificate, Measures, Plan, PlannedMove, Rejected, Stay, Unplaced
+from matching.plan import (
+    BlockingPair,
+    Certificate,
+    Measures,
+    Missing,
+    MoveBenefit,
+    Plan,
+    PlanBenefit,
+    PlannedMove,
+    Rejected,
+    Stay,
+    Unplaced,
+)
+from matching.planning.missing import missing_text
 from matching.problem import Node, Pod, Problem, ProblemError, from_columns
 
 T = TypeVar("T")
@@ -36,6 +49,8 @@ _RENAMED: dict[type, dict[str, str]] = {
     PlannedMove: {"source": "from", "target": "to"},
     Unplaced: {"source": "from"},
 }
+_COMPUTED = {"benefit": ("saved", "ratio"), "missing": ("text",)}
+"""Keys of a plan that are written for scripts and follow from the others."""
 _LARGEST = 2**63 - 1
 
 
@@ -47,7 +62,7 @@ def problem_to_json(problem: Problem) -> bytes:
         "axes": list(problem.axes),
         "hardOnly": list(problem.hard_only),
         "needsFrom": problem.needs_from,
-        "options": {_name(field): getattr(problem.options, field.name) for field in fields(problem.options)},
+        "options": {_name(field): _encode(getattr(problem.options, field.name)) for field in fields(problem.options)},
         "namespaces": _encode(problem.namespaces),
         "latency": _encode(problem.latency),
         "nodes": _encode_columns(Node, problem.nodes),
@@ -88,6 +103,8 @@ def plan_to_json(plan: Plan, *, stays: bool = True) -> dict[str, Any]:
         "before": _measures(plan.before),
         "after": _measures(plan.after),
         "notes": list(plan.notes),
+        "benefit": _benefit(plan.benefit),
+        "missing": None if plan.missing is None else _missing(plan.missing),
         "version": PLAN_VERSION,
     }
 
@@ -100,8 +117,21 @@ def plan_from_json(document: Mapping[str, Any]) -> Plan:
     known = {key: value for key, value in document.items() if key in names}
     if "staying" in document:
         known.setdefault("stays", [])
+    known |= {key: _without(document[key], *computed) for key, computed in _COMPUTED.items() if document.get(key)}
+    if isinstance(document.get("moves"), list):
+        known["moves"] = [_without_ratio(move) for move in document["moves"]]
     values = _decode_fields(Plan, known, "plan", skip=("certificate",))
     return Plan(**values, certificate=_read_certificate(document.get("certificate"), "plan.certificate"))
+
+
+def _without_ratio(move: Any) -> Any:
+    if not isinstance(move, Mapping) or not move.get("benefit"):
+        return move
+    return {**move, "benefit": _without(move["benefit"], "ratio")}
+
+
+def _without(value: Any, *keys: str) -> Any:
+    return {key: each for key, each in value.items() if key not in keys} if isinstance(value, Mapping) else value
 
 
 def _move(move: PlannedMove) -> dict[str, Any]:
@@ -114,6 +144,22 @@ def _move(move: PlannedMove) -> dict[str, Any]:
         "reasons": list(move.reasons),
         "rank": move.rank,
         "rejected": _rejected(move.rejected),
+        "benefit": _benefit(move.benefit),
+    }
+
+
+def _benefit(benefit: PlanBenefit | MoveBenefit | None) -> dict[str, Any] | None:
+    """With what is computed from the other figures: scripts should not have to."""
+    if benefit is None:
+        return None
+    figures = {_name(field): getattr(benefit, field.name) for field in fields(benefit)}
+    return {**figures, "saved": round(benefit.saved, 3), "ratio": round(benefit.ratio, 3)}
+
+
+def _missing(missing: Missing) -> dict[str, Any]:
+    return {
+        **{_name(field): _encode(getattr(missing, field.name)) for field in fields(missing)},
+        "text": missing_text(missing),
     }
 
 

@@ -232,7 +232,10 @@ def _check_nodes(nodes: Sequence[Node], allocatable: Floats, axes: tuple[str, ..
 def _check_options(options: Options) -> None:
     if not 0 <= options.headroom < 1:
         raise ProblemError(f"headroom is {options.headroom}; it must be at least 0 and below 1")
-    for name, value in (("inertia", options.inertia), ("relief", options.relief), ("soft_weight", options.soft_weight)):
+    if not 0 < options.threshold <= 1:
+        raise ProblemError(f"threshold is {options.threshold}; it must be above 0 and at most 1")
+    for name in ("inertia", "relief", "soft_weight", "horizon", "required_ratio", "move_price"):
+        value = getattr(options, name)
         if not (np.isfinite(value) and value >= 0):
             raise ProblemError(f"{name} is {value}; it must be a finite number of at least 0")
     for name in ("max_moves", "max_moves_per_workload", "max_moves_per_node", "max_moves_per_namespace"):

@@ -27,7 +27,7 @@ class Budget:
         self.limited = any(limit is not None for _, limit in _limits(options))
         self._current = arrays.current
         self._total = _or_unlimited(options.max_moves)
-        self._workload = _group((_workload(pod) for pod in arrays.pods), options.max_moves_per_workload)
+        self._workload = _group((workload_of(pod) for pod in arrays.pods), options.max_moves_per_workload)
         self._namespace = _group((pod.namespace for pod in arrays.pods), options.max_moves_per_namespace)
         self._of_workload = _left(self._workload, options.max_moves_per_workload)
         self._of_namespace = _left(self._namespace, options.max_moves_per_namespace)
@@ -51,6 +51,11 @@ class Budget:
         if self._namespace is not None:
             left &= self._of_namespace[self._namespace[pods]] > 0
         return left
+
+    def is_spent(self) -> bool:
+        """Whether one of the limits is reached."""
+        limits = (self._of_workload, self._of_namespace, self._of_node)
+        return self._total <= 0 or any(bool((left <= 0).any()) for left in limits)
 
     def may_enter(self) -> Mask:
         """The nodes that may still receive a running pod from elsewhere."""
@@ -117,7 +122,7 @@ def _limits(options: Options) -> Iterator[tuple[str, int | None]]:
     yield " per namespace", options.max_moves_per_namespace
 
 
-def _workload(pod: Pod) -> Hashable:
+def workload_of(pod: Pod) -> Hashable:
     return (pod.namespace, pod.workload) if pod.workload else pod.key
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from matching.plan import Plan
+from matching.planning.benefit import benefits_of
 from matching.planning.executable import executable
+from matching.planning.missing import missing
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem
 from matching.planning.reasons.moves import MOST_EXPLAINED, explained, explained_by_planner
-from matching.planning.reasons.obstacles import missing, some
+from matching.planning.reasons.obstacles import missing_for_pending, some
 from matching.planning.reasons.stays import fixed_pending, stays
 from matching.planning.reasons.wording import plural
 from matching.verify import certify
@@ -26,7 +28,9 @@ def write_plan(planner: str, prepared: PreparedProblem, outcome: Outcome) -> Pla
         explanations, without_node = explained_by_planner(prepared, outcome.choice, outcome.reasons)
     for pod, why in outcome.choice.redirected.items():
         explanations[pod] = replace(explanations[pod], reasons=(*explanations[pod].reasons, why))
-    moves = tuple(explanations[pod] for pod in outcome.order or ())
+    benefits = benefits_of(prepared, at, outcome.required_ratio)
+    moves = tuple(benefits.on(pod, explanations[pod]) for pod in outcome.order or ())
+    lacking = missing(prepared, at)
     staying, held_back = stays(prepared, outcome), _held_back(prepared, outcome.choice)
     unplaced = tuple(sorted([*without_node, *fixed_pending(prepared)], key=lambda pod: pod.pod))
     return Plan(
@@ -38,6 +42,8 @@ def write_plan(planner: str, prepared: PreparedProblem, outcome: Outcome) -> Pla
         before=before,
         after=measure(arrays, at),
         notes=(*outcome.notes, *_notes(prepared, outcome.choice), *_unlisted(len(moves))),
+        benefit=benefits.plan,
+        missing=lacking,
     )
 
 
@@ -59,7 +65,7 @@ def _notes(prepared: PreparedProblem, choice: Choice) -> Iterator[str]:
     if choice.redirected:
         names = _names(prepared, choice.redirected)
         yield f"sent to another node, because moves would wait for each other's room: {names}"
-    yield from missing(prepared, choice.at)
+    yield from missing_for_pending(prepared, choice.at)
 
 
 def _unlisted(moves: int) -> Iterator[str]:

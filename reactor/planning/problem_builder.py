@@ -12,12 +12,11 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from matching.feasibility import would_take
-from matching.problem import Amounts, Options, Problem, Rules, Scope, Strategy, from_columns
+from matching.problem import USUAL_STARTUP_SECONDS, Amounts, Options, Problem, Rules, Scope, Strategy, from_columns
 from matching.problem import Node as ProblemNode
 from matching.problem import Pod as ProblemPod
 from reactor.cluster.pod_constraints import attached_volumes, namespace_labels, rules_of, unused_attachments
 from reactor.cluster.records import Node, Pod
-from reactor.cluster.view import ClusterView
 from reactor.decision.strategies import Choice
 from reactor.signals.measurements import Usage
 from reactor.signals.workloads import workload_key
@@ -129,7 +128,7 @@ class ProblemBuilder:
                 self._pending_needs(axes, row[0], _counted(row)) if row[1] is None else next(running)
                 for row in self._rows
             ]
-        return _problem_pods(self._rows, needs, self._snapshot.cluster)
+        return _problem_pods(self._rows, needs, self._snapshot)
 
     def _request(self, axes: tuple[str, ...], requests: Mapping[str, float]) -> Amounts:
         found = self._requests.get(id(requests))
@@ -177,7 +176,7 @@ class ProblemBuilder:
         """Takes room on the node, but does not run there: its needs are those of its workload, as for every pod that
         has not run yet, and they are no part of the node's measured usage."""
         needs = self._pending_needs(axes, pod, pod.replacement_requests)
-        (stand_in,) = _problem_pods([(pod, node, fixed, True, pod.rules, EVICTED)], [needs], self._snapshot.cluster)
+        (stand_in,) = _problem_pods([(pod, node, fixed, True, pod.rules, EVICTED)], [needs], self._snapshot)
         return replace(stand_in, leaving=False)
 
     def _nominated_elsewhere(self) -> list[Pod]:
@@ -269,11 +268,14 @@ def _background(axes: tuple[str, ...], node: Node, usage: Usage, used: Amounts |
     return tuple(background)
 
 
-def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs], cluster: ClusterView) -> list[ProblemPod]:
+def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs], snapshot: Snapshot) -> list[ProblemPod]:
     if not rows:
         return []
+    cluster = snapshot.cluster
     pods, nodes, fixed, happy, rules, choices = zip(*rows, strict=True)
     request, usage, peak = zip(*needs, strict=True)
+    workloads = [workload_key(pod) for pod in pods]
+    startups = [snapshot.startup_seconds.get(workload, USUAL_STARTUP_SECONDS) for workload in workloads]
     return from_columns(
         ProblemPod,
         {
@@ -283,7 +285,7 @@ def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs], cluster: Cluste
             "request": request,
             "peak": peak,
             "node": nodes,
-            "workload": [workload_key(pod) for pod in pods],
+            "workload": workloads,
             "priority": [pod.priority for pod in pods],
             "happy": happy,
             "fixed": fixed,
@@ -294,6 +296,7 @@ def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs], cluster: Cluste
             "strategy": [choice.strategy or Strategy.EVICT for choice in choices],
             "strategy_reason": [choice.reason for choice in choices],
             "volumes": [attached_volumes(pod, cluster) if pod.pvcs else () for pod in pods],
+            "startup_seconds": startups,
         },
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from matching.problem import Options, Problem, Scope
+from matching.problem import Options, Preference, Problem, Scope
 from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.decide import Decision
@@ -48,7 +48,7 @@ def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
         if reservation.move.replacement not in pending.reserved_nodes:
             builder.reserve(reservation)
     builder.hold(snapshot.cluster.nominated)
-    return for_planner(builder.problem(_options(settings, scope)), snapshot, settings)
+    return for_planner(builder.problem(_options(snapshot, settings, scope)), snapshot, settings)
 
 
 def placement_problem(
@@ -89,7 +89,7 @@ def _avoided(pods: Iterable[Pod], eligibility: Eligibility) -> dict[str, tuple[s
     return {uid: nodes for uid, nodes in found if nodes}
 
 
-def _options(settings: Settings, scope: Scope) -> Options:
+def _options(snapshot: Snapshot, settings: Settings, scope: Scope) -> Options:
     planner = settings.planner
     return Options(
         scope=scope,
@@ -100,4 +100,10 @@ def _options(settings: Settings, scope: Scope) -> Options:
         max_moves_per_workload=planner.max_moves_per_workload,
         max_moves_per_node=planner.max_moves_per_node,
         max_moves_per_namespace=planner.max_moves_per_namespace,
+        failure_curve=snapshot.failure_curve,
+        threshold=settings.happiness.threshold,
+        horizon=planner.horizon,
+        required_ratio=planner.required_ratio,
+        move_price=planner.move_price,
+        preference=Preference(planner.preference),
     )

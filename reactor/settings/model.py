@@ -207,6 +207,11 @@ class Scope(StrEnum):
     UNHAPPY = "unhappy"
 
 
+class Preference(StrEnum):
+    NEAREST = "nearest"
+    CROWD = "crowd"
+
+
 class Planner(_Section):
     name: str = "stable"
     """An installed planner (entry-point group rematch.planners)."""
@@ -236,6 +241,16 @@ class Planner(_Section):
     """Most running pods that leave or enter one node in one plan, counted together."""
     max_moves_per_namespace: Annotated[int, Field(ge=1)] | None = None
     """Most moves in one namespace in one plan."""
+    preference: Preference = Preference.CROWD
+    """Which of the nodes that cure a pod it gets. `crowd`: the one where it and the pods there are expected to fail
+    least; of those that are about as good, the nearest fit. `nearest`: the nearest fit that keeps its headroom, as in
+    STABLE."""
+    horizon: PositiveSeconds = 1800.0
+    """Benefit is expected over this time: a move for an unhappiness that lasts longer is worth more."""
+    required_ratio: Annotated[float, Field(ge=0)] = 2.0
+    """A move must be expected to save this many times its price, in failing pod-minutes."""
+    move_price: Annotated[float, Field(ge=0)] = 1.0
+    """Pod-minutes that every move costs, on top of what it disrupts: cold caches, risk, attention."""
 
 
 class StrategyName(StrEnum):

@@ -9,7 +9,7 @@ not take part.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ import numpy as np
 from matching.array_types import NOWHERE, Floats, Ints
 from matching.model.arrays import movable
 from matching.model.ledger import Ledger
-from matching.plan import BlockingCause, Measures
+from matching.plan import BlockingCause
 from matching.planners.stable.affected_search import HappinessCheck, search_moves
+from matching.planners.stable.reasons import RematchReasons
 from matching.planners.stable.small_search import Placements, all_placements
 from matching.planning.budget import budget_text, within_budget
 from matching.planning.executable import executable
@@ -27,7 +28,7 @@ from matching.planning.objective import is_better, score
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem
 from matching.planning.reasons.obstacles import some
-from matching.planning.reasons.wording import PENDING, percent, plural, unhappy_on
+from matching.planning.reasons.wording import plural
 from matching.preferences import DECIMALS
 from matching.problem import Scope
 
@@ -46,7 +47,7 @@ def fewest_moves(prepared: PreparedProblem, alone: Choice) -> Outcome:
     choice = replace(found.choice, chose=alone.chose | (at != alone.at))
     notes = tuple(_notes(prepared, check, left))
     before, after = (measure(prepared.arrays, each) for each in (prepared.arrays.current, at))
-    reasons = _AffectedReasons(prepared, at, frozenset(left), before, after)
+    reasons = RematchReasons(prepared, choice, frozenset(left), before, after)
     return Outcome(choice, choice, BlockingCause.FEWEST_MOVES, notes=notes, reasons=reasons, order=found.order)
 
 
@@ -127,54 +128,3 @@ def _notes(prepared: PreparedProblem, check: HappinessCheck, left: list[int]) ->
         within = f" within the {budget}" if budget else ""
         names = some(prepared.arrays.pods[pod].key for pod in left)
         yield f"for {len(left)} of {plural(number, 'unhappy pod')} no move that helps was found{within}: {names}"
-
-
-@dataclass(frozen=True, slots=True)
-class _AffectedReasons:
-    """Other nodes are compared by how loaded they would end."""
-
-    prepared: PreparedProblem
-    at: Ints
-    left: frozenset[int]
-    before: Measures
-    after: Measures
-
-    def rank(self, pod: int) -> int:
-        costs = self.costs(pod)
-        allowed = self.prepared.candidates.of(pod)
-        return int((costs[allowed] < costs[self.at[pod]]).sum()) + 1
-
-    def why_moved(self, pod: int) -> tuple[str, ...]:
-        target = self.prepared.arrays.nodes[self.at[pod]].name
-        return self._why_pod(pod), f"{target} will end at {percent(self.after.node_load[target])} at peak"
-
-    def why_stayed(self, pod: int) -> str:
-        if pod in self.left:
-            return "unhappy, but no move was found that helps it and harms no other pod"
-        if self.prepared.arrays.unhappy[pod]:
-            return "unhappy, but pods that leave relieve its node enough"
-        return "happy, and it does not have to make room"
-
-    def costs(self, pod: int) -> Floats:
-        elsewhere = self.at.copy()
-        elsewhere[pod] = NOWHERE
-        costs: Floats = Ledger(self.prepared.arrays, elsewhere).shares_with(pod).max(axis=0, initial=0.0)
-        return costs
-
-    def describe_cost(self, cost: float) -> str:
-        return f"would end at {percent(cost)} at peak"
-
-    def _why_pod(self, pod: int) -> str:
-        arrays, current = self.prepared.arrays, int(self.prepared.arrays.current[pod])
-        if current == NOWHERE:
-            return PENDING
-        name = arrays.nodes[current].name
-        if arrays.unhappy[pod]:
-            return unhappy_on(name, self.before.node_load[name])
-        arriving = np.flatnonzero(
-            (self.at == current) & (arrays.current != current) & (arrays.current != NOWHERE)
-        ).tolist()
-        if arriving:
-            return f"happy, but makes room on {name} for {some(arrays.pods[other].key for other in arriving)}"
-        staying = np.flatnonzero((self.at == current) & arrays.unhappy).tolist()
-        return f"happy, but its leaving relieves {some(arrays.pods[other].key for other in staying)} on {name}"

@@ -2,18 +2,15 @@
 
 `matching.preferences` defines the preferences, `serial_choice` finds the matching. The planner adds:
 
+- Moves have a price, and benefit is weighed against it (`by_benefit`): of the matchings of the scope, and of the fewest
+  moves that relieve the nodes of the unhappy pods, the plan is what is expected to save most for its price. When no
+  placement helps, no running pod moves and the plan says what is missing.
 - No pod loses its node. Without room by peaks a pod is placed with less headroom, and the plan names these pods.
-- The plan must beat the baseline, in which running pods stay and pending pods are placed: less overload, fewer unhappy
-  pods on overloaded nodes, or unhappy pods on clearly less loaded nodes. If the matching of the whole cluster does not,
-  the matching of the unhappy pods alone is tried. If that does not either, no running pod moves and a note says why.
-- Each move pays for itself. When both matchings are better than nothing, the one that helps more unhappy pods is
-  preferred; when they help as many, the one with less overload, where each move counts as `relief` of overload. So one
-  unhappy pod does not make ten happy ones move.
 - Never more moves than the budget.
 
-The scope `affected` looks for the fewest moves that make the unhappy pods happy (`affected`). With `dumping: allow`,
-pods can lose their node (`choice_with_dumping`). With inertia 0, as in the paper, moves have no price: the matching of
-the whole cluster is taken whenever it is better than nothing.
+The scope `affected` looks for the fewest moves that make the unhappy pods happy (`affected`). With inertia 0, as in the
+paper, or with `dumping: allow` (`choice_with_dumping`), the matching of the whole cluster is taken whenever it is
+better than nothing: less overload, fewer unhappy pods on overloaded nodes, or unhappy pods on clearly less loaded ones.
 """
 
 from __future__ import annotations
@@ -27,6 +24,7 @@ from matching.model.arrays import movable
 from matching.plan import BlockingCause, Plan, Promise
 from matching.planners.stable.affected import fewest_moves
 from matching.planners.stable.budget_cut import cut_to_budget
+from matching.planners.stable.by_benefit import best_benefit
 from matching.planners.stable.serial_choice import choice_for_all, choice_with_dumping, serial_choice
 from matching.planners.stable.small_search import with_fewer_blocking_pairs
 from matching.planning.budget import budget_note, movers, stays_for_now, within_budget
@@ -68,6 +66,8 @@ class StablePlanner:
         baseline = choose(prepared, prepared.arrays.pending, prepared.arrays.current)
         if problem.options.scope is Scope.AFFECTED:
             return write_plan(self.name, prepared, fewest_moves(prepared, baseline))
+        if _moves_cost(prepared) and not _dumps(prepared):
+            return write_plan(self.name, prepared, best_benefit(prepared, baseline))
         return write_plan(self.name, prepared, _best(prepared, baseline, score(prepared.arrays, baseline.at)))
 
     def _with_parameters(self, options: Options) -> Options:

@@ -129,7 +129,7 @@ def some(names: Iterable[str]) -> str:
     return ", ".join(every[:MOST_LISTED]) + more
 
 
-def missing(prepared: PreparedProblem, at: Ints) -> Iterator[str]:
+def missing_for_pending(prepared: PreparedProblem, at: Ints) -> Iterator[str]:
     """What the cluster lacks for the pending pods that got no node: one sentence per kind of node that they select.
 
     Their requests are compared with all that is left on such nodes. Where that would be enough in total, the sentence

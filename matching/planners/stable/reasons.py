@@ -1,0 +1,71 @@
+"""Why pods move, or stay, in a plan that makes unhappy pods happy with few moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from matching.array_types import NOWHERE, Floats
+from matching.model.ledger import Ledger
+from matching.plan import Measures
+from matching.planning.outcome import Choice
+from matching.planning.prepared import PreparedProblem
+from matching.planning.reasons.obstacles import some
+from matching.planning.reasons.wording import PENDING, degraded, percent, unhappy_on
+
+
+@dataclass(frozen=True, slots=True)
+class RematchReasons:
+    """Other nodes are compared by how loaded they would end."""
+
+    prepared: PreparedProblem
+    choice: Choice
+    left: frozenset[int]
+    """Unhappy pods that no move was found for."""
+    before: Measures
+    after: Measures
+
+    def rank(self, pod: int) -> int:
+        costs = self.costs(pod)
+        allowed = self.prepared.candidates.of(pod)
+        return int((costs[allowed] < costs[self.choice.at[pod]]).sum()) + 1
+
+    def why_moved(self, pod: int) -> tuple[str, ...]:
+        target = self.prepared.arrays.nodes[self.choice.at[pod]].name
+        where = f"{target} will end at {percent(self.after.node_load[target])} at peak"
+        if pod not in self.choice.headroom:
+            return self._why_pod(pod), where
+        less = degraded(self.choice.headroom[pod], self.prepared.arrays.options.headroom)
+        return self._why_pod(pod), where, less
+
+    def why_stayed(self, pod: int) -> str:
+        if pod in self.left:
+            return "unhappy, but no move was found that helps it and harms no other pod"
+        if self.prepared.arrays.unhappy[pod]:
+            return "unhappy, but pods that leave relieve its node enough"
+        return "happy, and it does not have to make room"
+
+    def costs(self, pod: int) -> Floats:
+        elsewhere = self.choice.at.copy()
+        elsewhere[pod] = NOWHERE
+        costs: Floats = Ledger(self.prepared.arrays, elsewhere).shares_with(pod).max(axis=0, initial=0.0)
+        return costs
+
+    def describe_cost(self, cost: float) -> str:
+        return f"would end at {percent(cost)} at peak"
+
+    def _why_pod(self, pod: int) -> str:
+        arrays, current = self.prepared.arrays, int(self.prepared.arrays.current[pod])
+        if current == NOWHERE:
+            return PENDING
+        name = arrays.nodes[current].name
+        if arrays.unhappy[pod]:
+            return unhappy_on(name, self.before.node_load[name])
+        arriving = np.flatnonzero(
+            (self.choice.at == current) & (arrays.current != current) & (arrays.current != NOWHERE)
+        ).tolist()
+        if arriving:
+            return f"happy, but makes room on {name} for {some(arrays.pods[other].key for other in arriving)}"
+        staying = np.flatnonzero((self.choice.at == current) & arrays.unhappy).tolist()
+        return f"happy, but its leaving relieves {some(arrays.pods[other].key for other in staying)} on {name}"

@@ -1,0 +1,161 @@
+"""How much pods are expected to fail, by placement: the benefit that plans are weighed by.
+
+The failure curve says how likely a pod fails by the load of its node at peak. Two observations correct it:
+
+- *Unhappy pods* show that their node is overloaded, whatever was measured: CPU use cannot exceed the capacity, so the
+  demand of a saturated node is not seen. Such a node counts as saturated at least. As far as that is plausible, its
+  pods want that much more CPU, wherever they go. What then still is missing stays on the node: it has another cause,
+  and only those that leave are rid of it.
+- *Happy pods* show that their node is not crowded, whatever the curve says. So relieving it saves nothing. What comes
+  there in addition can harm them.
+
+Nor does it save anything to relieve a node further than to where its pods are happy with a margin: where they are
+expected to fail half as often as an unhappy pod.
+
+Without any unhappy pod, for a plan on demand, nodes whose peaks exceed their room count as nodes in trouble.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.model.arrays import Arrays, share_of_room, sum_by_node
+from matching.problem import TOLERANCE
+
+_MOST_UNSEEN = 1.5
+"""So many times what was measured a starved pod may want."""
+
+_CPU = 0
+"""The axis whose use cannot exceed the capacity."""
+
+
+class Expectation:
+    """All arrays are by node. Failing is counted in pods: 0.5 is one pod that fails every second probe."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays, self._curve = arrays, arrays.options.failure_curve
+        self._nodes = len(arrays.nodes)
+        self.minutes = arrays.options.horizon / 60
+        measured = share_of_room(arrays.background + arrays.taken_now.peak, arrays.allocatable)
+        self.in_trouble = _in_trouble(arrays, measured.max(axis=0, initial=0.0))
+        unseen = self._unseen(measured[_CPU])
+        self.peak: Floats = arrays.peak.copy()
+        """Of the pods, with the demand that could not be measured."""
+        running = arrays.current != NOWHERE
+        self.peak[_CPU, running] *= unseen[arrays.current[running]]
+        worst = share_of_room(self.load(arrays.current), arrays.allocatable).max(axis=0, initial=0.0)
+        self.load_before = worst
+        """As a share, on the worst axis: what can be explained by the pods there."""
+        self._unexplained: Floats = np.where(self.in_trouble, (self._curve.midpoint - worst).clip(min=0.0), 0.0)
+        self.before: Floats = self._curve.probabilities(worst + self._unexplained)
+        """How likely a pod fails now."""
+        self.calm = (1 - arrays.options.threshold) / 2
+        """How likely a pod fails on a node that needs no relief."""
+
+    def _unseen(self, cpu: Floats) -> Floats:
+        """By which factor pods want more CPU than they get."""
+        wanted = np.divide(self._curve.midpoint, cpu, out=np.ones_like(cpu), where=cpu > 0)
+        return np.where(self.in_trouble, wanted.clip(1.0, _MOST_UNSEEN), 1.0)
+
+    def load(self, at: Ints) -> Floats:
+        return self._arrays.background + sum_by_node(self.peak, at, self._nodes)
+
+    def placed(self, at: Ints) -> ExpectedFailures:
+        return ExpectedFailures(self, self._arrays, at)
+
+    def loads_of(self, load: Floats, nodes: Ints) -> Floats:
+        """As shares, on the worst axis. `load` has one column per node."""
+        worst = share_of_room(load, self._arrays.allocatable[:, nodes]).max(axis=0, initial=0.0)
+        loads: Floats = worst + self._unexplained[nodes]
+        return loads
+
+    def failing(self, loads: Floats, nodes: Ints, residents: Floats, arrivals: Floats) -> Floats:
+        """Of pods that were there before, and of pods that came."""
+        likely = self._curve.probabilities(loads)
+        more = (likely - self.before[nodes]).clip(min=0.0)
+        beyond = (likely - self.calm).clip(min=0.0)
+        failing: Floats = residents * np.where(self.in_trouble[nodes], beyond, more) + arrivals * likely
+        return failing
+
+    def likely(self, loads: Floats) -> Floats:
+        return self._curve.probabilities(loads)
+
+    def happy(self, loads: Floats | float) -> Mask:
+        """Whether pods are expected to be happy on nodes with such loads."""
+        happy: Mask = self._curve.probabilities(np.asarray(loads)) <= 1 - self._arrays.options.threshold
+        return happy
+
+
+class ExpectedFailures:
+    """Of one placement, which can be changed move by move."""
+
+    def __init__(self, expectation: Expectation, arrays: Arrays, at: Ints) -> None:
+        self._expectation, self._arrays = expectation, arrays
+        number = len(arrays.nodes)
+        self.load: Floats = expectation.load(at)
+        placed = at != NOWHERE
+        stayed = placed & (at == arrays.current)
+        self.residents: Floats = np.bincount(at[stayed], minlength=number).astype(np.float64)
+        self.arrivals: Floats = np.bincount(at[placed & ~stayed], minlength=number).astype(np.float64)
+        self._every: Ints = np.arange(number)
+        self.without_node = int((arrays.pending & ~placed).sum())
+
+    def total(self) -> float:
+        """In pods; a pod without a node fails all the time."""
+        return self.without_node + float(self._of(self._every).sum())
+
+    def loads(self) -> Floats:
+        return self._expectation.loads_of(self.load, self._every)
+
+    def load_of(self, node: int) -> float:
+        return float(self._expectation.loads_of(self.load[:, [node]], np.array([node]))[0])
+
+    def load_with(self, pod: int, node: int) -> float:
+        load = self.load[:, [node]] + self._expectation.peak[:, [pod]]
+        return float(self._expectation.loads_of(load, np.array([node]))[0])
+
+    def loads_with(self, pod: int) -> Floats:
+        """Of every node, if the pod came."""
+        return self._expectation.loads_of(self.load + self._expectation.peak[:, pod, None], self._every)
+
+    def saved_by(self, pod: int) -> Floats:
+        """For every node, in pods: what is saved if the pod moves there from its current node, where it is."""
+        expectation, source = self._expectation, np.array([self._arrays.current[pod]])
+        there = expectation.failing(self.loads_with(pod), self._every, self.residents, self.arrivals + 1)
+        left = expectation.loads_of(self.load[:, source] - expectation.peak[:, [pod]], source)
+        here = expectation.failing(left, source, self.residents[source] - 1, self.arrivals[source])
+        saved: Floats = self._of(source)[0] - here[0] + self._of(self._every) - there
+        return saved
+
+    def saved_by_moves(self, pods: Ints, targets: Ints) -> Floats:
+        """For each of those pods, which have moved to those nodes: what would be lost if it alone went back."""
+        expectation, sources, peak = self._expectation, self._arrays.current[pods], self._expectation.peak[:, pods]
+        back = expectation.loads_of(self.load[:, sources] + peak, sources)
+        left = expectation.loads_of(self.load[:, targets] - peak, targets)
+        without = expectation.failing(back, sources, self.residents[sources] + 1, self.arrivals[sources])
+        without = without + expectation.failing(left, targets, self.residents[targets], self.arrivals[targets] - 1)
+        saved: Floats = without - self._of(sources) - self._of(targets)
+        return saved
+
+    def move(self, pod: int, source: int, target: int) -> None:
+        """Between two nodes; one of them is the pod's current node, or NOWHERE."""
+        for node, change in ((source, -1), (target, 1)):
+            if node == NOWHERE:
+                continue
+            self.load[:, node] += change * self._expectation.peak[:, pod]
+            counts = self.residents if node == self._arrays.current[pod] else self.arrivals
+            counts[node] += change
+
+    def _of(self, nodes: Ints) -> Floats:
+        loads = self._expectation.loads_of(self.load[:, nodes], nodes)
+        return self._expectation.failing(loads, nodes, self.residents[nodes], self.arrivals[nodes])
+
+
+def _in_trouble(arrays: Arrays, worst: Floats) -> Mask:
+    if not arrays.unhappy.any():
+        overfull: Mask = worst > 1 + TOLERANCE
+        return overfull
+    in_trouble = np.zeros(len(arrays.nodes), dtype=bool)
+    in_trouble[arrays.current[arrays.unhappy]] = True
+    return in_trouble
