@@ -65,11 +65,19 @@ class SimulatedController:
     """Feeds the changes of the cluster to the controller. Call `step_if_due` after each step of the clock."""
 
     def __init__(
-        self, cluster: ModelledCluster, settings: Settings, store: Store, window: float, *, skip_quiet: bool = False
+        self,
+        cluster: ModelledCluster,
+        settings: Settings,
+        store: Store,
+        window: float,
+        *,
+        skip_quiet: bool = False,
+        skip_measuring: bool = False,
     ) -> None:
         """`window`: seconds between two measurements, over which usage is averaged. `skip_quiet`: leave out the cycles
-        and measurements in which nothing can have changed, for runs over days."""
-        self._skip_quiet, self._resting, self._signalled = skip_quiet, False, 0.0
+        in which nothing can have changed; `skip_measuring`: and the measurements, for runs over days."""
+        self._skip_quiet, self._skip_measuring = skip_quiet, skip_measuring
+        self._resting, self._unmeasured, self._signalled = False, False, 0.0
         self._settled = False
         self._settings = settings
         self._cluster, self._clock, self._window = cluster, cluster.clock, window
@@ -120,14 +128,16 @@ class SimulatedController:
 
     def _wake(self) -> None:
         self._woken, self._signalled = True, self._clock.time
-        if self._resting:
-            self._resting = False
+        self._resting = False
+        if self._unmeasured:
+            self._unmeasured = False
             self._measure()
 
     def _quiet(self) -> bool:
         """Nobody is unhappy, nothing moves, and time alone makes nobody unhappy: only a signal can."""
         long = self._clock.time - self._signalled >= QUIET_SECONDS
-        return self._skip_quiet and self._settled and long and not self.busy and not self._state.pending
+        still = self._settled and long and not self.busy and not self._state.pending
+        return self._skip_quiet and still and self._settings.triggers.rematch_interval == 0
 
     def _sync(self) -> None:
         mirror, found = self._state.mirror, self._cluster.records()
@@ -138,7 +148,8 @@ class SimulatedController:
         assert self._state.synced
 
     def _measure(self) -> None:
-        if self._resting:
+        if self._resting and self._skip_measuring:
+            self._unmeasured = True
             return
         self._clock.after(self._window, self._measure)
         now, measured = self._clock.now(), self._cluster.measure()

@@ -17,7 +17,7 @@ from loadtests.simulation.pod import CALIBRATED, PROBE_TIMEOUT
 from loadtests.tournament.default_scheduler import Landing
 from loadtests.tournament.instance import AppModel, Instance, LossModel, NodeModel, RolloutModel
 from loadtests.tournament.queues import Pods, served
-from loadtests.tournament.sharing import Floats
+from loadtests.tournament.sharing import Flags, Floats, Ints
 from loadtests.tournament.slots import Slots
 
 STEP = 0.5
@@ -111,13 +111,13 @@ class Sample:
     """For the measures, at one moment. By lineage and by app."""
 
     time: float
-    node: np.ndarray
-    unhappy: np.ndarray
-    sent: np.ndarray
+    node: Ints
+    unhappy: Flags
+    sent: Floats
     """Since the start, by app; as the others."""
-    answered: np.ndarray
-    lost_to_moves: np.ndarray
-    demand: np.ndarray
+    answered: Floats
+    lost_to_moves: Floats
+    demand: Floats
     """Cores that the pods of each node want."""
 
 
@@ -262,6 +262,8 @@ class FluidCluster:
         if not self._steady():
             return min(STEP, limit)
         next_change = min(self.instance.load.next_change(now), self.clock.next_due, until)
+        if self.slots.leak.any():
+            next_change = min(next_change, now + SAMPLE)
         if self._noisy:
             probed = self.slots.next_noise[self.slots.probed]
             next_change = min(next_change, float(probed.min()) if len(probed) else next_change)
@@ -277,7 +279,7 @@ class FluidCluster:
         if self._bursts or self._pending or slots.bug.any() or not all(each.reachable for each in self.nodes.values()):
             return False
         here = slots.node >= 0
-        if not np.array_equal(slots.ready, here) or slots.queue.any() or slots.live_failed.any():
+        if not np.array_equal(slots.ready, here) or slots.queue.any() or slots.live_failed.any() or (slots.live_timeout < np.inf).any():
             return False
         wanted = slots.rate * slots.work * self._slower[slots.node] + slots.idle
         fits = np.all(np.bincount(slots.node[here], wanted[here], len(self._cores)) <= self._cores * FULL)
@@ -395,57 +397,65 @@ class FluidCluster:
         slots.recent_failures *= decay
         reachable = np.array([state.reachable for state in self.nodes.values()])
         probing = slots.listens & slots.probed & reachable[slots.node]
-        self._probe_liveness(probing & (slots.next_live <= now), now)
-        self._probe_readiness(probing & (slots.next_ready <= now), now)
+        for slot in np.flatnonzero(slots.live_timeout <= now).tolist():
+            self._failed(self._by_slot[slot])
+        for slot in np.flatnonzero(slots.ready_timeout <= now).tolist():
+            self._failed_readiness(self._by_slot[slot])
+        self._probe_liveness(np.flatnonzero(probing & slots.listens & (slots.next_live <= now)), now)
+        self._probe_readiness(np.flatnonzero(probing & slots.listens & (slots.next_ready <= now)), now)
 
-    def _probe_liveness(self, due: np.ndarray, now: float) -> None:
-        """A failure is known when the probe's timeout is over, so it is the wait of a second ago that counts; the steps
-        are too long to matter."""
-        slots, period = self.slots, self.instance.scenario.probes.period
-        at = np.flatnonzero(due)
+    def _probe_liveness(self, at: Ints, now: float) -> None:
+        """A probe that gets no answer has failed when its timeout is over."""
         if not len(at):
             return
+        slots, period = self.slots, self.instance.scenario.probes.period
         times = np.floor((now - slots.next_live[at]) / period) + 1
         slots.next_live[at] += times * period
-        failed = self._fails(at) | (slots.next_noise[at] <= now)
-        for slot in at[slots.next_noise[at] <= now]:
+        by_chance = slots.next_noise[at] <= now
+        failed = self._fails(at) | by_chance
+        for slot in at[by_chance].tolist():
             slots.next_noise[slot] = now + self._noise()
-        good, bad = at[~failed], at[failed]
         slots.successes[at] += times - failed
         slots.recent_successes[at] += times - failed
-        slots.live_failed[good] = 0
-        slots.failures[bad] += 1
-        slots.recent_failures[bad] += 1
-        slots.live_failed[bad] += 1
-        for slot in bad.tolist():
-            self._failed(self._by_slot[slot])
+        slots.live_failed[at[~failed]] = 0
+        slots.live_timeout[at[failed]] = now + PROBE_TIMEOUT
 
     def _failed(self, pod: FluidPod) -> None:
+        slots, slot = self.slots, pod.slot
+        slots.live_timeout[slot] = np.inf
+        slots.failures[slot] += 1
+        slots.recent_failures[slot] += 1
+        slots.live_failed[slot] += 1
         self.first_failure = min(self.first_failure, self.clock.time)
         self.listener.probe_failed(pod)
-        if self.slots.live_failed[pod.slot] >= self.instance.scenario.probes.failure_threshold:
+        if slots.live_failed[slot] >= self.instance.scenario.probes.failure_threshold:
             self._kill(pod)
 
-    def _probe_readiness(self, due: np.ndarray, now: float) -> None:
-        slots, probes = self.slots, self.instance.scenario.probes
-        at = np.flatnonzero(due)
+    def _probe_readiness(self, at: Ints, now: float) -> None:
         if not len(at):
             return
-        times = np.floor((now - slots.next_ready[at]) / probes.readiness_period) + 1
-        slots.next_ready[at] += times * probes.readiness_period
+        slots, period = self.slots, self.instance.scenario.probes.readiness_period
+        slots.next_ready[at] += (np.floor((now - slots.next_ready[at]) / period) + 1) * period
         failed = self._fails(at)
-        slots.ready_failed[at] = np.where(failed, slots.ready_failed[at] + 1, 0)
-        for slot in at[~failed & ~slots.ready[at]].tolist():
+        good = at[~failed]
+        slots.ready_failed[good] = 0
+        slots.ready_timeout[at[failed]] = now + PROBE_TIMEOUT
+        for slot in good[~slots.ready[good]].tolist():
             self._set_ready(self._by_slot[slot], ready=True)
-        for slot in at[slots.ready[at] & (slots.ready_failed[at] >= probes.failure_threshold)].tolist():
-            self._set_ready(self._by_slot[slot], ready=False)
 
-    def _fails(self, at: np.ndarray) -> np.ndarray:
+    def _failed_readiness(self, pod: FluidPod) -> None:
+        slots, slot = self.slots, pod.slot
+        slots.ready_timeout[slot] = np.inf
+        slots.ready_failed[slot] += 1
+        if slots.ready[slot] and slots.ready_failed[slot] >= self.instance.scenario.probes.failure_threshold:
+            self._set_ready(pod, ready=False)
+
+    def _fails(self, at: Ints) -> Flags:
         slots = self.slots
         burst = np.array([self._bursts.get(int(node), 0.0) for node in slots.node[at]]) if self._bursts else 0.0
         luck = self._draws.random(len(at))
         share = 1 - (1 - slots.refused[at]) * (1 - slots.bug[at]) * (1 - burst)
-        failed: np.ndarray = (slots.wait[at] > PROBE_TIMEOUT) | (luck < share)
+        failed: Flags = (slots.wait[at] > PROBE_TIMEOUT) | (luck < share)
         return failed
 
     def _set_ready(self, pod: FluidPod, *, ready: bool) -> None:
@@ -480,6 +490,7 @@ class FluidCluster:
         slots.listens[slot] = slots.ready[slot] = slots.routed[slot] = False
         slots.queue[slot] = 0.0
         slots.live_failed[slot] = 0
+        slots.live_timeout[slot] = slots.ready_timeout[slot] = np.inf
         pod.life += 1
         self._routes_stale = True
 
@@ -548,6 +559,7 @@ class FluidCluster:
         slots, slot = self.slots, pod.slot
         pod.deleting = True
         slots.ready[slot] = slots.routed[slot] = slots.probed[slot] = False
+        slots.live_timeout[slot] = slots.ready_timeout[slot] = np.inf
         self._routes_stale = True
         lineage = int(slots.lineage[slot])
         slots.lineage[slot] = -1

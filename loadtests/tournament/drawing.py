@@ -273,7 +273,7 @@ def _following(instance: Instance, change: Series, source: random.Random) -> Ins
 def _with_neighbour(instance: Instance, change: Neighbour, source: random.Random) -> Instance:
     loads = relative_loads(instance)
     names = sorted(loads)
-    node = max(names, key=lambda name: loads[name]) if change.on == "busiest" else source.choice(names)
+    node = max(names, key=lambda name: loads[name]) if change.where == "busiest" else source.choice(names)
     cores = next(each.spec.cores for each in instance.nodes if each.name == node)
     name = f"neighbour-{sum(bool(app.pinned) for app in instance.apps) + 1}"
     model = AppModel(name, 1, 0.0, _number(change.share, source) * cores, 0.1 * cores, 32 * MIB, 24 * MIB, pinned=node)

@@ -14,7 +14,7 @@ from reactor.settings.model import Settings
 from storage.store import Store
 
 LONG = 4 * 3600.0
-"""Seconds from which on cycles are left out in which nothing can have changed."""
+"""Seconds from which on also measurements are left out while nothing can change."""
 
 _RATE = {"per10Minutes": 1_000_000, "perDay": 1_000_000}
 _UNLIMITED = {
@@ -50,6 +50,8 @@ class Policy:
     """Whether it places pending pods itself; else kube-scheduler's scores do."""
     bound: bool = False
     """It knows what nobody can know: a bound, not a rival."""
+    follows_ours: bool = False
+    """It may make as many moves as ours made."""
 
 
 class LeftAlone:
@@ -64,8 +66,10 @@ class Controlled:
 
     def __init__(self, cluster: FluidCluster, settings: Settings, store: Store) -> None:
         window = settings.metrics.metrics_api.interval
-        skip = cluster.instance.seconds >= LONG and settings.triggers.rematch_interval == 0
-        self._controller = SimulatedController(WatchedModel(cluster), settings, store, window, skip_quiet=skip)
+        watched, long = WatchedModel(cluster), cluster.instance.seconds >= LONG
+        self._controller = SimulatedController(
+            watched, settings, store, window, skip_quiet=True, skip_measuring=long
+        )
         self.cpu_seconds = 0.0
 
     async def act(self) -> None:
@@ -84,8 +88,9 @@ OURS = "ours"
 LEFT_ALONE = "left alone"
 
 
-def policies() -> dict[str, Policy]:
-    """By name, in the order of the report."""
+def policies(moves: int | None = None) -> dict[str, Policy]:
+    """By name, in the order of the report. `moves`: how many ours made, for those that may make as many."""
+    del moves
     every = (
         Policy(LEFT_ALONE, "kube-scheduler's placement, nobody moves a pod", lambda _cluster, _store: LeftAlone()),
         controlled(OURS, "Rematch as shipped"),

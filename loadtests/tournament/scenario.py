@@ -100,7 +100,7 @@ class Neighbour(_Part, frozen=True, tag="neighbour"):
     at: Drawn = 300.0
     seconds: Drawn = 300.0
     pause: Drawn = 300.0
-    on: str = "busiest"
+    where: str = "busiest"
     """`busiest` or `any`."""
 
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 def fair_shares(node: Ints, wanted: Floats, weight: Floats, cores: Floats) -> Floats:

@@ -18,6 +18,8 @@ _FLOATS = (
     "next_live",
     "next_ready",
     "next_noise",
+    "live_timeout",
+    "ready_timeout",
     "successes",
     "failures",
     "recent_successes",
@@ -34,7 +36,8 @@ _FLAGS = ("listens", "ready", "routed", "probed")
 
 class Slots:
     """`listens`: its container runs and takes requests. `routed`: requests are sent to it. `lineage`: whose place it has;
-    a pod that replaces another one takes over its lineage, -1 is a surge's pod before that."""
+    a pod that replaces another one takes over its lineage, -1 is a surge's pod before that. `live_timeout`: when a probe
+    that gets no answer is over; infinite without one."""
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
@@ -42,7 +45,7 @@ class Slots:
         self.size = 0
         self.weight = self.limit = self.work = self.workers = self.backlog = self.idle = np.zeros(0)
         self.memory = self.leak = self.started = self.bug = np.zeros(0)
-        self.next_live = self.next_ready = self.next_noise = np.zeros(0)
+        self.next_live = self.next_ready = self.next_noise = self.live_timeout = self.ready_timeout = np.zeros(0)
         self.successes = self.failures = self.recent_successes = self.recent_failures = np.zeros(0)
         self.used = self.throttled = self.wait = self.refused = self.rate = np.zeros(0)
         self.node = self.app = self.live_failed = self.ready_failed = self.lineage = np.zeros(0, dtype=np.int64)
@@ -59,6 +62,7 @@ class Slots:
             getattr(self, name)[slot] = 0
         self.queue[slot] = 0.0
         self.node[slot] = self.lineage[slot] = -1
+        self.live_timeout[slot] = self.ready_timeout[slot] = np.inf
         return slot
 
     def give_back(self, slot: int) -> None:
@@ -74,5 +78,6 @@ class Slots:
                 setattr(self, name, np.concatenate([getattr(self, name), np.zeros(more, dtype=kind)]))
         self.queue = np.concatenate([self.queue, np.zeros((more, self._columns))])
         self.node[self.size :] = self.lineage[self.size :] = -1
+        self.live_timeout[self.size :] = self.ready_timeout[self.size :] = np.inf
         self._free += range(size - 1, self.size - 1, -1)
         self.size = size

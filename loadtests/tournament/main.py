@@ -1,0 +1,86 @@
+"""`rematch lab tournament`: plays, measures, compares, reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from loadtests.tools.state_folder import claimed
+from loadtests.tournament.policies import policies
+from loadtests.tournament.progress import ProgressBar
+from loadtests.tournament.results import ResultFile, write_csv
+from loadtests.tournament.runner import Runner, games
+from loadtests.tournament.scenario import scenarios
+from loadtests.tournament.summary import summary_lines
+from reactor.errors import InputError
+
+CHOOSE = range(1, 31)
+"""Seeds by which settings are chosen."""
+REPORT = range(1001, 1031)
+"""Seeds of which figures are reported. Nothing is chosen by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentOptions:
+    """The command line."""
+
+    scenarios: tuple[str, ...]
+    policies: tuple[str, ...]
+    seeds: str
+    jobs: int
+    resume: bool
+    state: Path
+
+
+def main(options: TournamentOptions) -> None:
+    wanted = scenarios(options.scenarios)
+    names = chosen_policies(options.policies)
+    seeds = parse_seeds(options.seeds)
+    with claimed(options.state):
+        file = ResultFile(options.state / "results.jsonl")
+        if not options.resume:
+            file.forget()
+        stopped = False
+        every = games(wanted, seeds, names)
+        bar = ProgressBar(time.monotonic)
+        try:
+            Runner(file, options.jobs, bar.show).run(every)
+        except KeyboardInterrupt:
+            stopped = True
+            click.echo("\nstopped; what was played is kept, --resume goes on from there", err=True)
+        known = file.read(wanted)
+        results = [known[game.key] for game in every if game.key in known]
+        write_csv(options.state / "runs.csv", results)
+        for line in summary_lines(results, partial=stopped):
+            click.echo(line)
+
+
+def chosen_policies(names: Sequence[str]) -> list[str]:
+    every = policies()
+    unknown = [name for name in names if name not in every]
+    if unknown:
+        raise InputError(f"policy {unknown[0]!r} is not known; known are {', '.join(every)}")
+    return [name for name in every if not names or name in names]
+
+
+def parse_seeds(text: str) -> list[int]:
+    """`choose`, `report`, `A-B`, or numbers with commas."""
+    if text == "choose":
+        return list(CHOOSE)
+    if text == "report":
+        return list(REPORT)
+    try:
+        if "-" in text:
+            low, high = map(int, text.split("-"))
+            seeds = list(range(low, high + 1))
+        else:
+            seeds = [int(part) for part in text.split(",")]
+    except ValueError:
+        seeds = []
+    if not seeds or min(seeds) < 0:
+        raise InputError(f"--seeds {text!r}: write choose, report, A-B or numbers with commas")
+    return seeds
