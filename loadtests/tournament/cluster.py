@@ -16,8 +16,7 @@ from loadtests.simulation.clock import VirtualClock
 from loadtests.simulation.pod import CALIBRATED, PROBE_TIMEOUT
 from loadtests.tournament.default_scheduler import Landing
 from loadtests.tournament.instance import AppModel, Instance, LossModel, NodeModel, RolloutModel
-from loadtests.tournament.queues import Pods, served
-from loadtests.tournament.sharing import Flags, Floats, Ints
+from loadtests.tournament.queues import Flags, Floats, Ints, serve
 from loadtests.tournament.slots import Slots
 
 STEP = 0.5
@@ -141,12 +140,13 @@ class FluidCluster:
         self._landing = Landing(instance.nodes, self._random)
         self._by_slot: dict[int, FluidPod] = {}
         self._cores = np.array([node.spec.cores for node in instance.nodes])
+        self._reachable_cores = self._cores.copy()
+        self._lost_nodes = 0
         self._memory = np.array([float(node.spec.memory_bytes) for node in instance.nodes])
         self._slower = np.ones(len(instance.nodes))
         self._names = [node.name for node in instance.nodes]
         self._sent, self._answered, self._lost = (np.zeros(len(instance.apps)) for _ in range(3))
         self._sampled = -SAMPLE
-        self._demand = np.zeros(len(instance.nodes))
         self._bursts: dict[int, float] = {}
         self._factors_at = -1.0
         self._factors = instance.load.at(0.0)
@@ -276,7 +276,7 @@ class FluidCluster:
     def _steady(self) -> bool:
         """Nothing waits anywhere, every node has room for what its pods want, and every pod runs."""
         slots = self.slots
-        if self._bursts or self._pending or slots.bug.any() or not all(each.reachable for each in self.nodes.values()):
+        if self._bursts or self._pending or slots.bug.any() or self._lost_nodes:
             return False
         here = slots.node >= 0
         if not np.array_equal(slots.ready, here) or slots.queue.any() or slots.live_failed.any() or (slots.live_timeout < np.inf).any():
@@ -292,30 +292,10 @@ class FluidCluster:
 
     def _serve(self, seconds: float) -> None:
         slots = self.slots
-        here = np.flatnonzero(slots.listens)
-        node = slots.node[here]
-        pods = Pods(
-            node,
-            slots.weight[here],
-            slots.limit[here],
-            slots.work[here] * self._slower[node],
-            slots.workers[here],
-            slots.backlog[here],
-            slots.idle[here],
-        )
-        arrivals = slots.rate[here] * seconds
-        reachable = np.array([state.reachable for state in self.nodes.values()])
-        cores = np.where(reachable, self._cores, 0.0)
-        self._demand = np.bincount(node, slots.rate[here] * pods.work + pods.idle, len(cores))
-        after, step = served(slots.queue[here], pods, cores, arrivals, seconds)
-        slots.queue[here] = after
-        slots.used[here] += step.used
-        slots.throttled[here] += step.throttled * seconds
-        slots.wait[here], slots.refused[here] = step.wait, step.refused
-        answered = step.answered * (1.0 - slots.bug[here])
-        apps = slots.app[here]
-        number = len(self._sent)
-        self._answered += np.bincount(apps, answered, number)
+        pods, outcome = slots.pods(), slots.outcome()
+        serve(pods, self._slower, self._reachable_cores, seconds, outcome)
+        answered = outcome.answered * (1.0 - slots.bug)
+        self._answered += np.bincount(slots.app, answered, len(self._sent))
         self._count_sent(seconds)
 
     def _count_sent(self, seconds: float) -> None:
@@ -395,8 +375,9 @@ class FluidCluster:
         decay = 0.5 ** (seconds / RECENT)
         slots.recent_successes *= decay
         slots.recent_failures *= decay
-        reachable = np.array([state.reachable for state in self.nodes.values()])
-        probing = slots.listens & slots.probed & reachable[slots.node]
+        probing = slots.listens & slots.probed
+        if self._lost_nodes:
+            probing &= (self._reachable_cores > 0)[slots.node]
         for slot in np.flatnonzero(slots.live_timeout <= now).tolist():
             self._failed(self._by_slot[slot])
         for slot in np.flatnonzero(slots.ready_timeout <= now).tolist():
@@ -635,6 +616,8 @@ class FluidCluster:
     def _lose(self, loss: LossModel) -> None:
         node = self.nodes[loss.node]
         node.reachable = False
+        self._reachable_cores[node.index] = 0.0
+        self._lost_nodes += 1
         self.clock.after(NODE_NOTICED, lambda: self._notice(node))
         self.clock.after(NODE_NOTICED + loss.eviction_after, lambda: self._evict_all(node))
 
@@ -657,6 +640,8 @@ class FluidCluster:
     def _recover(self, loss: LossModel) -> None:
         node = self.nodes[loss.node]
         node.reachable = node.ready = True
+        self._reachable_cores[node.index] = node.model.spec.cores
+        self._lost_nodes -= 1
         self.slots.queue[self.slots.node == node.index] = 0.0
         self.listener.node_changed(node)
 
@@ -710,6 +695,13 @@ class FluidCluster:
 
     # Samples.
 
+    def _demand(self) -> Floats:
+        slots = self.slots
+        here = slots.listens
+        wanted = slots.rate * slots.work * self._slower[slots.node] + slots.idle
+        demand: Floats = np.bincount(slots.node[here], wanted[here], len(self._names))
+        return demand
+
     def _sample(self) -> None:
         slots = self.slots
         self._sampled = self.clock.time
@@ -728,6 +720,6 @@ class FluidCluster:
                 self._sent.copy(),
                 self._answered.copy(),
                 self._lost.copy(),
-                self._demand.copy(),
+                self._demand(),
             )
         )

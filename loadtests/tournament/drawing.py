@@ -37,7 +37,7 @@ from loadtests.tournament.scenario import (
     Series,
     Spike,
 )
-from loadtests.tournament.sharing import Floats
+from loadtests.tournament.queues import Floats
 from loadtests.workloads.placement import NodeSpec
 from matching.problem import PodTerm, Requirement, Rules, Selector, Spread, Taint, Toleration
 

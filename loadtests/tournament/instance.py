@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from loadtests.tournament.scenario import Scenario
-from loadtests.tournament.sharing import Floats
+from loadtests.tournament.queues import Floats
 from loadtests.workloads.placement import NodeSpec
 from matching.problem import Rules, Taint
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from loadtests.tournament.sharing import Floats
+from loadtests.tournament.queues import Floats
 
 FOLDER = Path(__file__).parent / "series"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadtests.tournament.cluster import FluidCluster, MoveRecord, Sample
-from loadtests.tournament.sharing import Floats
+from loadtests.tournament.queues import Floats
 
 BEFORE = 60.0
 """Seconds before a move in which a pod's trouble counts as what the move was for."""

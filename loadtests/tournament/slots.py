@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from loadtests.tournament.queues import Outcome, Pods
+
 _FLOATS = (
     "weight",
     "limit",
@@ -29,6 +31,10 @@ _FLOATS = (
     "wait",
     "refused",
     "rate",
+    "answered",
+    "failed",
+    "wanted",
+    "share",
 )
 _INTS = ("node", "app", "live_failed", "ready_failed", "lineage")
 _FLAGS = ("listens", "ready", "routed", "probed")
@@ -48,10 +54,19 @@ class Slots:
         self.next_live = self.next_ready = self.next_noise = self.live_timeout = self.ready_timeout = np.zeros(0)
         self.successes = self.failures = self.recent_successes = self.recent_failures = np.zeros(0)
         self.used = self.throttled = self.wait = self.refused = self.rate = np.zeros(0)
+        self.answered = self.failed = self.wanted = self.share = np.zeros(0)
         self.node = self.app = self.live_failed = self.ready_failed = self.lineage = np.zeros(0, dtype=np.int64)
         self.listens = self.ready = self.routed = self.probed = np.zeros(0, dtype=np.bool_)
         self.queue = np.zeros((0, columns))
         self._grow(64)
+
+    def pods(self) -> Pods:
+        """What `serve` reads. The arrays are these here."""
+        return Pods(*(getattr(self, name) for name in Pods._fields))
+
+    def outcome(self) -> Outcome:
+        """What `serve` writes."""
+        return Outcome(*(getattr(self, name) for name in Outcome._fields))
 
     def take(self) -> int:
         """A slot with zeros in it."""
