@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from loadtests.simulation.controller import SimulatedController
+from loadtests.tournament.clairvoyant import Clairvoyant
 from loadtests.tournament.cluster import FluidCluster
+from loadtests.tournament.descheduler import DOCUMENTED, FITTING, Descheduler, Thresholds
 from loadtests.tournament.watched import WatchedModel
 from reactor.settings.model import Settings
 from storage.store import Store
@@ -84,13 +86,21 @@ def controlled(name: str, text: str, tree: Mapping[str, Any] | None = None) -> P
     return Policy(name, text, lambda cluster, store: Controlled(cluster, settings, store), binds=True)
 
 
+def _descheduler(name: str, text: str, thresholds: Thresholds, interval: float) -> Policy:
+    return Policy(
+        name,
+        f"descheduler, LowNodeUtilization on usage: {text}; evictions, kube-scheduler places",
+        lambda cluster, _store: Descheduler(cluster, thresholds, interval),
+    )
+
+
 OURS = "ours"
 LEFT_ALONE = "left alone"
+AS_MANY = "clairvoyant as many"
 
 
 def policies(moves: int | None = None) -> dict[str, Policy]:
     """By name, in the order of the report. `moves`: how many ours made, for those that may make as many."""
-    del moves
     every = (
         Policy(LEFT_ALONE, "kube-scheduler's placement, nobody moves a pod", lambda _cluster, _store: LeftAlone()),
         controlled(OURS, "Rematch as shipped"),
@@ -106,6 +116,35 @@ def policies(moves: int | None = None) -> dict[str, Policy]:
                 "decision": {"minimumFailures": 0.0},
                 "execution": {**_UNLIMITED, **_EVICTING},
             },
+        ),
+        *(
+            controlled(
+                f"{name} 60 s",
+                f"KSE's {name} every 60 s, evictions",
+                {
+                    "planner": {"name": name},
+                    "triggers": {"rematchInterval": 60},
+                    "execution": {**_UNLIMITED, **_EVICTING},
+                },
+            )
+            for name in ("greedy", "refine")
+        ),
+        controlled("balance", "Rematch with the planner balance", {"planner": {"name": "balance"}}),
+        _descheduler("descheduler 60 s", "documented thresholds, every 60 s", DOCUMENTED, 60.0),
+        _descheduler("descheduler 5 min", "documented thresholds, every 5 minutes as it ships", DOCUMENTED, 300.0),
+        _descheduler("descheduler fitted", "thresholds that fit this load, every 60 s", FITTING, 60.0),
+        Policy(
+            "clairvoyant",
+            "knows the load to come, moves by surge",
+            lambda cluster, _store: Clairvoyant(cluster),
+            bound=True,
+        ),
+        Policy(
+            AS_MANY,
+            "the same with at most as many moves as ours made",
+            lambda cluster, _store: Clairvoyant(cluster, moves or 0),
+            bound=True,
+            follows_ours=True,
         ),
     )
     return {policy.name: policy for policy in every}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import multiprocessing
 import signal
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import structlog
@@ -50,16 +52,36 @@ def games(scenarios: Sequence[Scenario], seeds: Sequence[int], names: Sequence[s
     return [Game(scenario, seed, name) for seed in seeds for scenario in scenarios for name in names]
 
 
+class Worker:
+    """What a process keeps from game to game: an event loop, and a store that nothing reads."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._loop = asyncio.Runner()
+        path = Path(self._folder.name) / "rows.db"
+        self._store = self._loop.run(Store.open(path, Limits(flush_seconds=_NEVER)))
+
+    def play(self, game: Game, moves: int | None) -> Result:
+        policy = policies(moves)[game.policy]
+        measures = self._loop.run(run(draw(game.scenario, game.seed), policy, self._store))
+        return Result(game.scenario.name, game.seed, game.policy, digest_of(game.scenario), measures)
+
+    def close(self) -> None:
+        self._loop.run(self._store.close())
+        self._loop.close()
+        self._folder.cleanup()
+
+
+@cache
+def _worker() -> Worker:
+    worker = Worker()
+    atexit.register(worker.close)
+    return worker
+
+
 def play(game: Game, moves: int | None = None) -> Result:
     """In a process of its own. `moves`: how many a policy may make that is limited to as many as ours."""
-    return asyncio.run(_play(game, moves))
-
-
-async def _play(game: Game, moves: int | None) -> Result:
-    with tempfile.TemporaryDirectory() as folder:
-        async with await Store.open(Path(folder) / "rows.db", Limits(flush_seconds=_NEVER)) as store:
-            measures = await run(draw(game.scenario, game.seed), policies(moves)[game.policy], store)
-    return Result(game.scenario.name, game.seed, game.policy, digest_of(game.scenario), measures)
+    return _worker().play(game, moves)
 
 
 class Runner:
