@@ -279,7 +279,12 @@ class FluidCluster:
         if self._bursts or self._pending or slots.bug.any() or self._lost_nodes:
             return False
         here = slots.node >= 0
-        if not np.array_equal(slots.ready, here) or slots.queue.any() or slots.live_failed.any() or (slots.live_timeout < np.inf).any():
+        if (
+            not np.array_equal(slots.ready, here)
+            or slots.queue.any()
+            or slots.live_failed.any()
+            or (slots.live_timeout < np.inf).any()
+        ):
             return False
         wanted = slots.rate * slots.work * self._slower[slots.node] + slots.idle
         fits = np.all(np.bincount(slots.node[here], wanted[here], len(self._cores)) <= self._cores * FULL)
@@ -491,7 +496,9 @@ class FluidCluster:
                 self._boot(pod, 0)
                 self._set_ready(pod, ready=True)
                 self.slots.next_live[pod.slot] = self._random.uniform(0, self.instance.scenario.probes.period)
-                self.slots.next_ready[pod.slot] = self._random.uniform(0, self.instance.scenario.probes.readiness_period)
+                self.slots.next_ready[pod.slot] = self._random.uniform(
+                    0, self.instance.scenario.probes.readiness_period
+                )
         for rollout in self.instance.rollouts:
             self.clock.at(rollout.at, lambda each=rollout: self._roll_out(each))  # type: ignore[misc]
         for loss in self.instance.losses:
@@ -709,7 +716,9 @@ class FluidCluster:
         unhappy = np.ones(self.lineages, dtype=np.bool_)
         known = np.flatnonzero(slots.lineage >= 0)
         failures, successes = slots.recent_failures[known], slots.recent_successes[known]
-        happy = (failures <= (1 - UNHAPPY) * (failures + successes)) & (slots.listens[known] | (slots.started[known] == 0))
+        happy = (failures <= (1 - UNHAPPY) * (failures + successes)) & (
+            slots.listens[known] | (slots.started[known] == 0)
+        )
         node[slots.lineage[known]] = slots.node[known]
         unhappy[slots.lineage[known]] = ~happy | (slots.node[known] < 0)
         self.samples.append(

@@ -49,7 +49,7 @@ class Landing:
         if app.apart:
             states = [state for state in states if not here[state.name]]
         if app.spread_zones:
-            counts = Counter({zone: 0 for zone in self._zones.values()})
+            counts = Counter(dict.fromkeys(self._zones.values(), 0))
             for name, number in here.items():
                 counts[self._zones[name]] += number
             least = min(counts.values())

@@ -1,10 +1,10 @@
 """descheduler, modelled from its documentation: LowNodeUtilization on usage, and RemovePodsHavingTooManyRestarts.
 
-LowNodeUtilization (defaults as documented, thresholds and targetThresholds as in its example): nodes below `low` in all
-of CPU, memory and pods are underutilised, nodes above `high` in any are overutilised. Without nodes of both kinds nothing
-happens. From each overutilised node, the most used first, pods are evicted, the lowest priority first (here: in the
-order of their names), until the node is at `high` or the underutilised nodes have taken what they can up to `high`.
-RemovePodsHavingTooManyRestarts evicts pods with at least `restarts` restarts. kube-scheduler places what is evicted.
+LowNodeUtilization: nodes below `low` in all of CPU, memory and pods are underutilised, nodes above `high` in any
+are overutilised. Without nodes of both kinds nothing happens. From each overutilised node, the most used first, pods
+are evicted (all have the same priority here: in the order of their names), until the node is at `high` or the
+underutilised nodes have taken what they can up to `high`. RemovePodsHavingTooManyRestarts evicts pods with at least
+`restarts` restarts. kube-scheduler places what is evicted.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from loadtests.tournament.instance import (
     RolloutModel,
 )
 from loadtests.tournament.load_series import read_series
+from loadtests.tournament.queues import Floats
 from loadtests.tournament.scenario import (
     AppGroup,
     Broken,
@@ -37,7 +38,6 @@ from loadtests.tournament.scenario import (
     Series,
     Spike,
 )
-from loadtests.tournament.queues import Floats
 from loadtests.workloads.placement import NodeSpec
 from matching.problem import PodTerm, Requirement, Rules, Selector, Spread, Taint, Toleration
 

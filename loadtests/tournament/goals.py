@@ -109,5 +109,3 @@ def _over_all(ours: Sequence[Result]) -> Iterator[Goal]:
     yield Goal("all", f"less than {HARMFUL:.0%} of moves harmful", f"{harmful:.1%}", harmful < HARMFUL)
     twice = sum(one.twice for one in each)
     yield Goal("all", "no pod moved twice in 10 minutes without a change of load", f"{twice}", twice == 0)
-
-

@@ -1,4 +1,4 @@
-"""One drawn instance of a scenario, as values: nodes, apps, load over time, where the pods are at first, what happens."""
+"""One drawn instance of a scenario, as values: nodes, apps, load over time, the first placement, what happens."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from loadtests.tournament.scenario import Scenario
 from loadtests.tournament.queues import Floats
+from loadtests.tournament.scenario import Scenario
 from loadtests.workloads.placement import NodeSpec
 from matching.problem import Rules, Taint
 

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from tabulate import tabulate
 
 from loadtests.tools.state_folder import claimed
+from loadtests.tournament.goals import goals
 from loadtests.tournament.policies import policies
 from loadtests.tournament.progress import ProgressBar
+from loadtests.tournament.report import goal_rows, write_report
 from loadtests.tournament.results import ResultFile, write_csv
 from loadtests.tournament.runner import Runner, games
 from loadtests.tournament.scenario import scenarios
-from loadtests.tournament.summary import summary_lines
+from loadtests.tournament.summary import by_scenario, summary_lines
 from reactor.errors import InputError
 
 CHOOSE = range(1, 31)
@@ -55,8 +58,14 @@ def main(options: TournamentOptions) -> None:
         known = file.read(wanted)
         results = [known[game.key] for game in every if game.key in known]
         write_csv(options.state / "runs.csv", results)
+        if not results:
+            click.echo("nothing was played yet")
+            return
         for line in summary_lines(results, partial=stopped):
             click.echo(line)
+        judged = goal_rows(goals(by_scenario(results)))
+        click.echo("\n" + tabulate(judged, ("scenario", "goal", "verdict", "figure"), disable_numparse=True))
+        click.echo(f"report: {write_report(options.state, results, wanted, options.seeds, partial=stopped)}")
 
 
 def chosen_policies(names: Sequence[str]) -> list[str]:

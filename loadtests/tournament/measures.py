@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -66,10 +67,7 @@ def measure(cluster: FluidCluster, cpu_seconds: float) -> Measures:
         restarts=cluster.restarts,
         cpu_seconds=cpu_seconds,
         pod_days=cluster.lineages * instance.seconds / 86_400,
-        parts=tuple(
-            availability(history.at(begin), history.at(end), cluster)
-            for begin, end in zip(edges, edges[1:], strict=False)
-        ),
+        parts=tuple(availability(history.at(begin), history.at(end), cluster) for begin, end in pairwise(edges)),
     )
 
 

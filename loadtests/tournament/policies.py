@@ -69,9 +69,7 @@ class Controlled:
     def __init__(self, cluster: FluidCluster, settings: Settings, store: Store) -> None:
         window = settings.metrics.metrics_api.interval
         watched, long = WatchedModel(cluster), cluster.instance.seconds >= LONG
-        self._controller = SimulatedController(
-            watched, settings, store, window, skip_quiet=True, skip_measuring=long
-        )
+        self._controller = SimulatedController(watched, settings, store, window, skip_quiet=True, skip_measuring=long)
         self.cpu_seconds = 0.0
 
     async def act(self) -> None:

@@ -111,7 +111,9 @@ class Runner:
         waiting, running = list(missing), dict[Future[Result], Game]()
         while waiting or running:
             while waiting and len(running) < 2 * self._jobs:
-                index = next((number for number, game in enumerate(waiting) if _may_start(game, waiting, running)), None)
+                index = next(
+                    (number for number, game in enumerate(waiting) if _may_start(game, waiting, running)), None
+                )
                 if index is None:
                     break
                 game = waiting.pop(index)

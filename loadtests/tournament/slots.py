@@ -41,9 +41,9 @@ _FLAGS = ("listens", "ready", "routed", "probed")
 
 
 class Slots:
-    """`listens`: its container runs and takes requests. `routed`: requests are sent to it. `lineage`: whose place it has;
-    a pod that replaces another one takes over its lineage, -1 is a surge's pod before that. `live_timeout`: when a probe
-    that gets no answer is over; infinite without one."""
+    """`listens`: its container runs and takes requests. `routed`: requests are sent to it. `lineage`: whose place it
+    has; a pod that replaces another one takes over its lineage, -1 is a surge's pod before that. `live_timeout`: when a
+    probe that gets no answer is over; infinite without one."""
 
     def __init__(self, columns: int) -> None:
         self._columns = columns

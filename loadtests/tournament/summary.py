@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 
 from tabulate import tabulate
 
 from loadtests.tournament.results import Result
 
-_HEADERS = ("policy", "availability", "unhappy min", "moves", "lost", "useless", "harmful", "twice", "cured", "cpu s")
+HEADERS = (
+    "policy",
+    "availability",
+    "unhappy pod-min",
+    "moves",
+    "lost to moves",
+    "useless",
+    "harmful",
+    "twice",
+    "cured",
+    "first move s",
+    "cpu s",
+)
 
 
 def by_scenario(results: Sequence[Result]) -> dict[str, dict[str, list[Result]]]:
     found: dict[str, dict[str, list[Result]]] = {}
     for each in results:
         found.setdefault(each.scenario, {}).setdefault(each.policy, []).append(each)
-    return found
+    return {
+        scenario: {name: sorted(runs, key=lambda run: run.seed) for name, runs in played.items()}
+        for scenario, played in found.items()
+    }
 
 
 def summary_lines(results: Sequence[Result], *, partial: bool) -> Iterator[str]:
@@ -24,10 +39,10 @@ def summary_lines(results: Sequence[Result], *, partial: bool) -> Iterator[str]:
         yield "partial: only what was played so far"
     for scenario, played in by_scenario(results).items():
         yield f"\n{scenario} ({max(map(len, played.values()))} seeds, means per run)"
-        yield tabulate([_row(policy, runs) for policy, runs in played.items()], _HEADERS, disable_numparse=True)
+        yield tabulate([row(policy, runs) for policy, runs in played.items()], HEADERS, disable_numparse=True)
 
 
-def _row(policy: str, runs: Sequence[Result]) -> list[str]:
+def row(policy: str, runs: Sequence[Result]) -> list[str]:
     each = [result.measures for result in runs]
     return [
         policy,
@@ -39,5 +54,12 @@ def _row(policy: str, runs: Sequence[Result]) -> list[str]:
         f"{fmean(one.harmful for one in each):.2f}",
         f"{fmean(one.twice for one in each):.2f}",
         f"{fmean(one.cured for one in each):.2f}",
+        _first(one.first_move for one in each),
         f"{fmean(one.cpu_seconds for one in each):.2f}",
     ]
+
+
+def _first(moves: Iterable[float | None]) -> str:
+    """From the first failed probe; negative where a policy moves before anything fails."""
+    known = [each for each in moves if each is not None]
+    return f"{fmean(known):.0f}" if known else "-"

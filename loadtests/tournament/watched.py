@@ -263,9 +263,7 @@ class ModelConnection:
                 "status": {
                     "observedGeneration": state.generation,
                     "replicas": len(self._cluster.active(state)),
-                    "updatedReplicas": sum(
-                        pod.revision == state.revision for pod in self._cluster.active(state)
-                    ),
+                    "updatedReplicas": sum(pod.revision == state.revision for pod in self._cluster.active(state)),
                 },
             }
         )
