@@ -159,3 +159,19 @@ def zero_loss(**given: Any) -> None:
     from loadtests.zero_loss.main import ZeroLossOptions, main
 
     main(ZeroLossOptions(**given))
+
+
+@lab.command()
+@click.option("--scenarios", multiple=True, metavar="NAME|FILE", help="Only these; once per scenario. Default: all.")
+@click.option("--policies", multiple=True, metavar="NAME", help="Only these; once per policy. Default: all.")
+@click.option("--seeds", default="choose", show_default=True, metavar="choose|report|A-B",
+              help="choose: 1 to 30, to tune by; report: 1001 to 1030, for figures.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Games at the same time.")
+@click.option("--resume", is_flag=True, help="Go on with what an earlier tournament has played.")
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/tournament"), show_default=True,
+              help="Folder for the results and the report.")  # fmt: skip
+def tournament(**given: Any) -> None:
+    """Policies against each other in simulated time: availability, moves, and whether they helped."""
+    from loadtests.tournament.main import TournamentOptions, main
+
+    main(TournamentOptions(**given))

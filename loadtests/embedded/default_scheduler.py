@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from loadtests.embedded.api_errors import ApiError
 from loadtests.embedded.binding import bind
@@ -36,16 +36,21 @@ def choose_node(pod: Json, nodes: Iterable[Json], pods: Iterable[Json], rng: ran
 
     Among equals kube-scheduler picks at random: `rng` does; without one it is the first by name.
     """
-    return _best(pod, _fitting(pod, Occupancy(nodes, pods))[0], rng)
+    return choose_among(pod, list(Occupancy(nodes, pods).nodes.values()), rng)
 
 
-def _fitting(pod: Json, occupancy: Occupancy) -> tuple[list[NodeState], Counter[str]]:
+def choose_among(pod: Json, states: Sequence[NodeState], rng: random.Random | None = None) -> str | None:
+    """The same among nodes whose pods are counted already: cheap for many pods one after the other."""
+    return _best(pod, _fitting(pod, states)[0], rng)
+
+
+def _fitting(pod: Json, states: Sequence[NodeState]) -> tuple[list[NodeState], Counter[str]]:
     """The nodes that will do, and how many will not for which reason."""
     obstacle = unsupported(pod)
     if obstacle:
-        return [], Counter({f"the lab's scheduler does not judge {obstacle}": len(occupancy.nodes)})
+        return [], Counter({f"the lab's scheduler does not judge {obstacle}": len(states)})
     wanted, reasons, fitting = pod_requests(pod), Counter[str](), []
-    for state in occupancy.nodes.values():
+    for state in states:
         why = refusal(pod, wanted, state)
         if why:
             reasons[why] += 1
@@ -121,7 +126,7 @@ class DefaultScheduler:
                     self._wake.set()
 
     def _schedule(self, pod: Json, occupancy: Occupancy) -> None:
-        fitting, reasons = _fitting(pod, occupancy)
+        fitting, reasons = _fitting(pod, list(occupancy.nodes.values()))
         node = _best(pod, fitting, self._api.rng)
         namespace, name = namespace_of(pod), name_of(pod)
         if node is None:

@@ -26,6 +26,10 @@ class VirtualClock:
     def after(self, seconds: float, action: Action) -> None:
         self.at(self.time + seconds, action)
 
+    @property
+    def next_due(self) -> float:
+        return self._due[0][0] if self._due else float("inf")
+
     def step(self, until: float) -> bool:
         """The next thing that is due by then; False when there is none and the time has come."""
         if not self._due or self._due[0][0] > until:

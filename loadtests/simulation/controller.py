@@ -1,74 +1,111 @@
-"""The reactor in simulated time: the controller itself on a virtual clock."""
+"""The reactor in simulated time: the controller itself on a virtual clock, fed by a model of a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from loadtests.simulation.cluster import SimulatedCluster
-from loadtests.simulation.pod import Parameters, SimulatedPod
-from loadtests.simulation.records import (
-    CONTAINER,
-    SimulatedConnection,
-    event_record,
-    node_record,
-    owner_record,
-    pod_record,
-)
+from loadtests.simulation.clock import VirtualClock
 from reactor.app import Borders, wire
+from reactor.cluster.api import Connection
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind
-from reactor.cluster.records import NodeUsageSample, PodUsageSample
+from reactor.cluster.records import NodeUsageSample, PodUsageSample, Record
 from reactor.cluster.writes import ClusterWriter
 from reactor.execution.cycle_outcome import Outcome
-from reactor.settings.model import Settings, StrategyName
-from reactor.signals.measurements import MetricsSource, ProbeCounter
+from reactor.settings.model import Settings
+from reactor.signals.measurements import MetricsSource, ProbeCounter, ThrottleSample
 from storage.store import Store
 
+QUIET_SECONDS = 120.0
+"""Without a signal, before cycles are left out."""
 
-def _evicting(settings: Settings) -> Settings:
-    """The simulated ReplicaSets have one replica and nobody who would scale them."""
-    evict = {"strategies": (StrategyName.EVICT,), "evict_single_replicas": True}
-    return settings.model_copy(update={"execution": settings.execution.model_copy(update=evict)})
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Usage and probe counters, as Prometheus would have scraped them."""
+
+    pods: Sequence[PodUsageSample]
+    nodes: Sequence[NodeUsageSample]
+    counters: Sequence[ProbeCounter]
+    throttled: Sequence[ThrottleSample] = ()
+
+
+class RecordSink(Protocol):
+    """The controller's mirror of the cluster."""
+
+    def changed(self, kind: Kind, record: Record) -> None: ...
+
+    def removed(self, kind: Kind, key: str) -> None: ...
+
+
+class ModelledCluster(Protocol):
+    """What the controller sees of a model, and how it writes to it."""
+
+    @property
+    def clock(self) -> VirtualClock: ...
+
+    @property
+    def connection(self) -> Connection: ...
+
+    def records(self) -> Mapping[Kind, Sequence[Record]]:
+        """Everything that is there now."""
+        ...
+
+    def report_to(self, sink: RecordSink) -> None:
+        """Every change from now on."""
+        ...
+
+    def measure(self) -> Measured:
+        """Averages since the last call."""
+        ...
 
 
 class SimulatedController:
     """Feeds the changes of the cluster to the controller. Call `step_if_due` after each step of the clock."""
 
-    def __init__(self, cluster: SimulatedCluster, settings: Settings, parameters: Parameters, store: Store) -> None:
-        self._settings = _evicting(settings)
-        self._cluster, self._clock, self._namespace = cluster, cluster.clock, cluster.spec.namespace
-        self._window = max(parameters.usage_seconds, self._settings.metrics.metrics_api.interval)
-        writer = ClusterWriter(SimulatedConnection(cluster), self._clock)
+    def __init__(
+        self,
+        cluster: ModelledCluster,
+        settings: Settings,
+        store: Store,
+        window: float,
+        *,
+        skip_quiet: bool = False,
+        skip_measuring: bool = False,
+    ) -> None:
+        """`window`: seconds between two measurements, over which usage is averaged. `skip_quiet`: leave out the cycles
+        in which nothing can have changed; `skip_measuring`: and the measurements, for runs over days."""
+        self._skip_quiet, self._skip_measuring = skip_quiet, skip_measuring
+        self._resting, self._unmeasured, self._signalled = False, False, 0.0
+        self._settled = False
+        self._settings = settings
+        self._cluster, self._clock, self._window = cluster, cluster.clock, window
+        writer = ClusterWriter(cluster.connection, self._clock)
         self._controller = wire(Borders(self._clock, writer, store, lambda: self._settings))
         self._state, self._loop = self._controller.state, self._controller.loop
-        self._version = 0
-        self._events: dict[str, int] = {}
-        self._used: dict[str, float] = {}
-        self._used_by_nodes: dict[str, float] = {}
         self._due = 0.0
         self._woken = False
         self._listener: Callable[[Outcome], None] = lambda _: None
         self._sync()
-        self._clock.after(self._window, self._measure)
+        self._clock.after(window, self._measure)
 
     def listen(self, listener: Callable[[Outcome], None]) -> None:
         """`listener` gets the outcome of every cycle."""
         self._listener = listener
 
-    def pod_changed(self, pod: SimulatedPod) -> None:
-        self._version += 1
-        if pod.deleting and pod.node is None:
-            self._state.mirror.remove(Kind.PODS, pod.uid)
-            self._used.pop(pod.uid, None)
-        else:
-            record = pod_record(pod, self._version, self._cluster.spec, self._clock.now())
-            self._state.mirror.upsert(Kind.PODS, record)
-        self._woken = True
+    @property
+    def busy(self) -> bool:
+        """Moves are under way."""
+        return self._controller.executor.busy
 
-    def probe_failed(self, pod: SimulatedPod) -> None:
-        self._record_event(pod, "Unhealthy")
+    def changed(self, kind: Kind, record: Record) -> None:
+        self._state.mirror.upsert(kind, record)
+        self._wake()
 
-    def container_killed(self, pod: SimulatedPod) -> None:
-        self._record_event(pod, "Killing")
+    def removed(self, kind: Kind, key: str) -> None:
+        self._state.mirror.remove(kind, key)
+        self._wake()
 
     async def step_if_due(self) -> None:
         """On a signal, or when the controller's loop is due."""
@@ -76,55 +113,49 @@ class SimulatedController:
         if self._woken:
             self._woken = False
             keys = await self._controller.work_queue.next(0.0)
-        if not keys and self._clock.time < self._due:
+        if not keys and (self._resting or self._clock.time < self._due):
+            return
+        if not keys and self._quiet():
+            self._resting = True
             return
         await self._controller.binding_loop.step()
         outcome = await self._loop.step(keys)
         self._due = self._clock.time + self._loop.due_at - self._clock.now()
         self._clock.at(self._due, lambda: None)
         if outcome is not None:
+            self._settled = not outcome.decision.unhappy and not outcome.decision.waits
             self._listener(outcome)
 
+    def _wake(self) -> None:
+        self._woken, self._signalled = True, self._clock.time
+        self._resting = False
+        if self._unmeasured:
+            self._unmeasured = False
+            self._measure()
+
+    def _quiet(self) -> bool:
+        """Nobody is unhappy, nothing moves, and time alone makes nobody unhappy: only a signal can."""
+        long = self._clock.time - self._signalled >= QUIET_SECONDS
+        still = self._settled and long and not self.busy and not self._state.pending
+        return self._skip_quiet and still and self._settings.triggers.rematch_interval == 0
+
     def _sync(self) -> None:
-        mirror = self._state.mirror
-        mirror.replaced(Kind.NODES, [node_record(node) for node in self._cluster.spec.nodes])
-        mirror.replaced(Kind.REPLICA_SETS, [owner_record(app, self._namespace) for app in self._cluster.spec.apps])
-        for pod in list(self._cluster.pods.values()):
-            self.pod_changed(pod)
+        mirror, found = self._state.mirror, self._cluster.records()
         for kind in CLUSTER_KINDS:
-            mirror.replaced(kind, list(mirror.records(kind).values()))
-        self._cluster.reporter = self
+            mirror.replaced(kind, list(found.get(kind, ())))
+        self._cluster.report_to(self)
+        self._woken = True
         assert self._state.synced
 
-    def _record_event(self, pod: SimulatedPod, reason: str) -> None:
-        count = self._events[f"{pod.uid}.{reason}"] = self._events.get(f"{pod.uid}.{reason}", 0) + 1
-        self._state.mirror.upsert(Kind.EVENTS, event_record(pod, self._namespace, reason, count, self._clock.now()))
-        self._woken = True
-
     def _measure(self) -> None:
-        """Usage and probe counters, as Prometheus would have scraped them."""
+        if self._resting and self._skip_measuring:
+            self._unmeasured = True
+            return
         self._clock.after(self._window, self._measure)
-        now, pods = self._clock.now(), [pod for pod in self._cluster.pods.values() if pod.started is not None]
-        memory = self._cluster.memory_bytes
-        usages = [PodUsageSample(self._namespace, pod.uid, self._cores(pod), memory, now) for pod in pods]
-        self._state.usage.record_pods(usages, MetricsSource.PROMETHEUS, now)
-        self._state.usage.record_nodes(self._node_samples(now), MetricsSource.PROMETHEUS, now)
-        self._state.observe_counters(
-            ProbeCounter(self._namespace, pod.uid, CONTAINER, float(pod.successes), float(pod.failures), now, pod.uid)
-            for pod in pods
-        )
+        now, measured = self._clock.now(), self._cluster.measure()
+        self._state.usage.record_pods(measured.pods, MetricsSource.PROMETHEUS, now)
+        self._state.usage.record_nodes(measured.nodes, MetricsSource.PROMETHEUS, now)
+        self._state.usage.record_throttling(measured.throttled, now)
+        self._state.observe_counters(measured.counters)
         self._state.usage_changed()
         self._woken = True
-
-    def _cores(self, pod: SimulatedPod) -> float:
-        used = pod.used()
-        before, self._used[pod.uid] = self._used.get(pod.uid, 0.0), used
-        return (used - before) / self._window
-
-    def _node_samples(self, now: float) -> list[NodeUsageSample]:
-        samples = []
-        for name, used in self._cluster.used().items():
-            before, self._used_by_nodes[name] = self._used_by_nodes.get(name, 0.0), used
-            memory = self._cluster.memory_bytes * sum(pod.node == name for pod in self._cluster.pods.values())
-            samples.append(NodeUsageSample(name, (used - before) / self._window, memory, now))
-        return samples

@@ -71,6 +71,8 @@ class UsageTable:
         self._tick = 0
         self._free: list[int] = []
         self._history: list[NDArray[np.float32]] = []
+        self._top = 0
+        """Slots from here on were never used."""
 
     def set_window(self, window: float) -> None:
         """A new window clears the history."""
@@ -84,6 +86,7 @@ class UsageTable:
         if not self._free:
             self._grow()
         slot = self._free.pop()
+        self._top = max(self._top, slot + 1)
         self.rows.slots[key] = slot
         self.rows.workloads[slot] = workload
         return slot
@@ -151,8 +154,12 @@ class UsageTable:
 
     def _peak_blocks(self, estimator: PeakEstimator) -> Iterator[NDArray[np.float64]]:
         order = self._oldest_first()
-        for block in self._history:
-            yield np.stack([estimator.estimate_rows(block[:, axis, order]) for axis in range(_PEAK_AXES)], axis=1)
+        for number, block in enumerate(self._history):
+            used = min(max(self._top - number * _BLOCK, 0), _BLOCK)
+            peaks = np.full((_BLOCK, _PEAK_AXES), np.nan)
+            for axis in range(_PEAK_AXES):
+                peaks[:used, axis] = estimator.estimate_rows(block[:used, axis, order])
+            yield peaks
 
     def _oldest_first(self) -> NDArray[np.intp]:
         return np.asarray((np.arange(_COLUMNS) + self._tick + 1) % _COLUMNS)

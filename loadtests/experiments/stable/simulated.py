@@ -14,6 +14,7 @@ from loadtests.simulation.clock import VirtualClock
 from loadtests.simulation.cluster import SimulatedCluster, SimulationSpec
 from loadtests.simulation.controller import SimulatedController
 from loadtests.simulation.pod import CALIBRATED, Parameters
+from loadtests.simulation.records import WatchedCluster, evicting
 from loadtests.workloads.placement import App, Placement
 from loadtests.workloads.samples import RequestOutcome, RequestSample
 from storage.store import Store
@@ -59,7 +60,9 @@ class SimulatedSession:
         self._controller: SimulatedController | None = None
         self._counter = ControllerCounter()
         if spec.settings is not None:
-            self._controller = SimulatedController(self._cluster, spec.settings, driver.parameters, driver.store)
+            window = max(driver.parameters.usage_seconds, spec.settings.metrics.metrics_api.interval)
+            watched = WatchedCluster(self._cluster)
+            self._controller = SimulatedController(watched, evicting(spec.settings), driver.store, window)
             self._controller.listen(self._counter.count)
 
     async def placement(self) -> Placement:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
+from loadtests.experiments.report_page import Table
 from loadtests.experiments.stable.design import KUBE_SCHEDULER, OURS, PAPER, PAPER_RATES, STEPS, Arm, Phase, Step
 from loadtests.experiments.stable.goal import compare, judge
 from loadtests.experiments.stable.results import Results, World, rates_of, window
@@ -34,12 +34,6 @@ PAPER_TABLE: dict[int, dict[float, Published]] = {
     140: {0.7: _NONE, 0.8: Published(1, 6), 0.9: Published(2, 5)},
     150: {0.7: _NONE, 0.8: _NONE, 0.9: _NONE},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    headers: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
 
 
 def goal_table(worlds: Sequence[World]) -> Table:

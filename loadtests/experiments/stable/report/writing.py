@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from loadtests.experiments.report_page import ReportPage
 from loadtests.experiments.stable.design import LEAST_SEEDS, SHORT, Phase
 from loadtests.experiments.stable.goal import LEAST_VALID, judge
 from loadtests.experiments.stable.records import DataFolder, write_csv
 from loadtests.experiments.stable.report import plots, tables
-from loadtests.experiments.stable.report.page import ReportPage
 from loadtests.experiments.stable.results import World, worlds_in
 from reactor.errors import InputError
 
@@ -91,8 +91,23 @@ def _page(worlds: Sequence[World], *, partial: bool) -> ReportPage:
     _agreement(page, worlds)
     page.heading("All arms")
     page.table(tables.availability_table(worlds))
-    page.facts(worlds)
+    for world in worlds:
+        page.heading(f"Settings and versions: {world.title}")
+        page.facts(_facts(world))
     return page
+
+
+def _facts(world: World) -> dict[str, object]:
+    about = world.about
+    return {
+        "load by": about.tool,
+        "started": about.started,
+        "form": about.form,
+        "requests per second and app that fill all nodes (measured)": round(about.capacity, 3),
+        "nodes (cores)": dict(about.nodes),
+        "versions": dict(about.versions),
+        "settings of our default arm": dict(about.settings),
+    }
 
 
 def _agreement(page: ReportPage, worlds: Sequence[World]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
-from loadtests.experiments.stable.report.plots import Figure
-from loadtests.experiments.stable.report.tables import Table
-from loadtests.experiments.stable.results import World
+import plotly.graph_objects as go
+
 from reactor.errors import RematchError
 
 _STYLE = """
@@ -59,6 +59,12 @@ new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzi
 _VERDICTS = frozenset({"reached", "not reached", "cannot be judged"})
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    headers: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
 class ReportPage:
     """Filled from top to bottom."""
 
@@ -81,27 +87,15 @@ class ReportPage:
         rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
         self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
 
-    def figure(self, figure: Figure) -> None:
+    def figure(self, figure: go.Figure) -> None:
         self._figures += 1
         name = f"figure-{self._figures}"
         data = figure.to_json().replace("</", "<\\/")
         self._parts.append(f'<div class="plot" data-figure="{name}"></div>')
         self._parts.append(f'<script type="application/json" id="{name}">{data}</script>')
 
-    def facts(self, worlds: Sequence[World]) -> None:
-        for world in worlds:
-            about = world.about
-            facts = {
-                "load by": about.tool,
-                "started": about.started,
-                "form": about.form,
-                "requests per second and app that fill all nodes (measured)": round(about.capacity, 3),
-                "nodes (cores)": dict(about.nodes),
-                "versions": dict(about.versions),
-                "settings of our default arm": dict(about.settings),
-            }
-            self.heading(f"Settings and versions: {world.title}")
-            self._parts.append(f"<pre>{escape(json.dumps(facts, indent=1))}</pre>")
+    def facts(self, facts: Mapping[str, object]) -> None:
+        self._parts.append(f"<pre>{escape(json.dumps(facts, indent=1))}</pre>")
 
     def html(self) -> str:
         packed = base64.b64encode(gzip.compress(_plotly().read_bytes(), 9, mtime=0)).decode()
