@@ -140,6 +140,18 @@ def test_a_pod_that_failed_as_often_before_does_so_by_itself() -> None:
     assert PartName.RECORD in {part.name for part in evidence(always).parts}
 
 
+@pytest.mark.parametrize(("restarts", "started"), [(2, None), (2, NOW - 5), (0, NOW - 3600)])
+def test_a_pod_that_is_killed_again_and_again_does_not_hide_the_load(restarts: int, started: float | None) -> None:
+    """While it is down its node is less used than when it runs."""
+    pod = make_pod(containers=(Container("srv", Probe(), restarts, started),))
+    snapshot = snapshot_of([pod], 3.2, {"web-1": 5.0})
+    peaks = snapshot.usage.peaks.copy()
+    peaks[snapshot.usage.pods.slots[pod.uid], 0] = 1.2
+    found = decided(replace(snapshot, usage=replace(snapshot.usage, peaks=peaks)))
+
+    assert isinstance(found, Unhappy if restarts else Wait)
+
+
 def throttled(snapshot: Snapshot, share: float, waits: float | None = None) -> Snapshot:
     return replace(snapshot, usage=_measured(snapshot, share, waits))
 
