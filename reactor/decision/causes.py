@@ -10,7 +10,6 @@ from reactor.settings.model import Settings
 from reactor.signals.workloads import workload_key
 from reactor.state.snapshot import MEASURED, Needs, Snapshot
 
-
 SAMPLED = 120.0
 """Seconds over which a measurement of CPU may be taken."""
 

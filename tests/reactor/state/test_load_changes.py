@@ -18,7 +18,8 @@ START = 1_700_000_100.0
 
 
 def change(*loads: float) -> LoadChange:
-    return LoadChange.of_loads(START + 15.0 * np.arange(len(loads)), np.array(loads))
+    times = np.array([at(step) for step in range(len(loads))])
+    return LoadChange.of_loads(times, np.array(loads))
 
 
 def at(step: int) -> float:
@@ -32,7 +33,7 @@ def at(step: int) -> float:
         ((0.5, 0.5, 0.9, 0.92), 2, None),
         ((0.9, 0.95, 0.5, 0.52), 2, 2),
         ((0.9, 0.6, 0.9, 0.9), 2, None),
-        ((1.0, 0.9, 0.8, 0.7), 2, 3),
+        ((1.0, 0.9, 0.8, 0.65), 3, 3),
         ((0.5, math.nan, 0.9, math.nan), 2, None),
     ],
     ids=["steady", "rose", "fell", "fell and rose again", "falls on", "gaps"],
