@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from reactor.state.from_dump import snapshot_from_dump
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods
 from reactor.web.query import FindQuery
-from reactor.web.view import AxisView, Evidence, FoundPod, FoundPods, PodView
+from reactor.web.view import AxisView, CurrentDecision, Evidence, FoundPod, FoundPods, PodView
 
 KINDS = {
     "Pod": ("po", "pod", "pods"),
@@ -130,6 +131,8 @@ def _page(view: PodView) -> str:
     if view.decision is not None:
         until = f" (until {rfc3339(view.decision.until)})" if view.decision.until else ""
         parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}): {view.decision.text}{until}")
+        if view.decision.placement_probability is not None:
+            parts.append(_evidence(view.decision, view.decision.placement_probability))
     if view.fixed:
         parts.append(f"Not moved:  {view.fixed}")
     elif view.moved_by:
@@ -171,6 +174,14 @@ def _happiness(evidence: Evidence | None) -> str:
         lines.append(f"Last:       {rfc3339(evidence.last_failure)}")
     lines += [f"Message:    {rfc3339(message.at)} {message.text}" for message in evidence.messages]
     return "\n".join(lines)
+
+
+def _evidence(decision: CurrentDecision, likely: float) -> str:
+    """The odds are the product of the ratios."""
+    rows = [(part.name, f"{part.ratio:.3g}", part.text) for part in decision.evidence]
+    odds = math.prod(part.ratio for part in decision.evidence)
+    title = f"Its place:  {likely:.0%} likely the cause; odds {odds:.3g} = {' x '.join(row[1] for row in rows)}"
+    return f"{title}\n{table(('evidence', 'ratio', 'what is known'), rows)}"
 
 
 def _axis(axis: AxisView) -> str:

@@ -10,6 +10,9 @@ from reactor.settings.model import Settings
 from reactor.signals.workloads import workload_key
 from reactor.state.snapshot import MEASURED, Needs, Snapshot
 
+SAMPLED = 120.0
+"""Seconds over which a measurement of CPU may be taken."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeCause:
@@ -18,7 +21,7 @@ class NodeCause:
     known: bool
     text: str
     load: float = 0.0
-    """Use as a share of allocatable, on the worst axis."""
+    """Use as a share of allocatable, on the worst axis, with the pod up."""
     broken: bool = False
     """Its conditions say that it is not well, whatever its load."""
     pressure: bool = False
@@ -72,7 +75,19 @@ def node_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> NodeCause:
         return NodeCause(False, f"no fresh metrics of {node.name}")
     axis, share = max(use.items(), key=itemgetter(1))
     crowded = share >= settings.decision.node_pressure
-    return NodeCause(True, f"{node.name} uses {share:.0%} of its {axis}", share, pressure=crowded)
+    load = max(share, use["cpu"] + _idle_while_down(pod, node, snapshot))
+    return NodeCause(True, f"{node.name} uses {share:.0%} of its {axis}", load, pressure=crowded)
+
+
+def _idle_while_down(pod: Pod, node: Node, snapshot: Snapshot) -> float:
+    """The CPU, as a share, that the measurement lacks because a container of the pod was down meanwhile: killed again
+    and again, a pod hides the load that kills it."""
+    usage, peak = snapshot.usage.usage(pod.uid), snapshot.usage.peak(pod.uid)
+    up = usage.cpu.at - SAMPLED
+    down = any(each.restarts and (each.started is None or each.started > up) for each in pod.containers)
+    if not down or usage.cpu.fresh is None or peak.cpu is None:
+        return 0.0
+    return max(0.0, peak.cpu - usage.cpu.fresh) / node.allocatable["cpu"]
 
 
 def _pod_known(pod: Pod, snapshot: Snapshot) -> bool:

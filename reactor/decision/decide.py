@@ -166,13 +166,9 @@ def _recovering(pod: Pod, counts: RecentCounts, eligibility: Eligibility) -> Wai
     if not eligibility.restrained:
         return None
     if counts.passed_in_a_row >= RECOVERED:
-        text = f"its last {counts.passed_in_a_row:.0f} probes passed"
+        text = "its last probes passed"
     elif counts.since and not counts.failed:
-        ago = eligibility.snapshot.at - counts.since
-        text = (
-            f"{pod.node} was relieved or the container started {ago:.0f} s ago;"
-            f" since then {counts.passed_since:.0f} probes passed and none failed"
-        )
+        text = f"no probe failed since {pod.node} was relieved or the container started"
     else:
         return None
     return Wait(pod.uid, pod.key, Reason.RECOVERING, text)

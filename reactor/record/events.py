@@ -13,7 +13,7 @@ import structlog
 from reactor.clock import Clock
 from reactor.cluster.kinds import ObjectName
 from reactor.cluster.pod_constraints import unsupported_constraints
-from reactor.cluster.records import ConfigMap, Pod
+from reactor.cluster.records import ConfigMap, Node, Pod
 from reactor.cluster.writes import Announcement
 from reactor.decision.decide import Unhappy, Wait
 from reactor.errors import ClusterError, NotFound, format_errors
@@ -115,6 +115,12 @@ def wait_event(pod: Pod, wait: Wait) -> Announcement:
 def unhappy_event(pod: Pod, one: Unhappy, rematch: Rematch | None) -> Announcement:
     happiness = f"happiness {one.happiness.probability:.2f} is below {one.happiness.threshold.value:g}"
     return pod_event(pod, "Unhappy", f"{happiness}; {one.cause}; {_plan_for(one, rematch)}", warning=True)
+
+
+def suspected_node_event(node: Node, one: Unhappy) -> Announcement:
+    """Not its load makes the pods of this node fail."""
+    text = f"pods of several workloads fail here and their replicas elsewhere do not, as {one.pod}; look at the node"
+    return Announcement("Node", "", node.name, node.uid, "NodeSuspected", text, "Warning")
 
 
 def _plan_for(one: Unhappy, rematch: Rematch | None) -> str:

@@ -89,6 +89,9 @@ class Instruments:
             ("snapshot", "decide", "plan", "execute", "place", "cycle", "binding"),
         )
         self.waits = self._counter("rematch_waits", "Decisions to wait, by reason.", "reason", Reason)
+        self.suspected_nodes = self._counter(
+            "rematch_suspected_nodes", "Rematches because pods fail on a node that is not loaded, by node.", "node"
+        )
         self.plans = self._counter("rematch_plans", "Plans made.", "planner")
         self.blocking_pairs = self._gauge("rematch_plan_blocking_pairs", "Blocking pairs the last plan leaves.")
         self.planned_moves = self._gauge("rematch_plan_moves", "Moves in the last plan.")

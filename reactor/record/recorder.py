@@ -17,7 +17,15 @@ from reactor.decision.effects import Trial, Verdict
 from reactor.decision.eligibility import Management
 from reactor.errors import ClusterError, Expired
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
-from reactor.record.events import EventQueue, move_event, placement_events, refused_event, unhappy_event, wait_event
+from reactor.record.events import (
+    EventQueue,
+    move_event,
+    placement_events,
+    refused_event,
+    suspected_node_event,
+    unhappy_event,
+    wait_event,
+)
 from reactor.record.failures import stage as stage_of_errors
 from reactor.record.history import History
 from reactor.record.landings import Landings
@@ -99,6 +107,11 @@ class Recorder:
                 "unhappy", pod=one.pod, node=pod.node, happiness=round(one.happiness.probability, 3), cause=one.cause
             )
             self._events.add(unhappy_event(pod, one, outcome.rematch))
+            node = snapshot.cluster.nodes.get(pod.node or "")
+            if node is not None and one.evidence is not None and one.evidence.node_suspected:
+                log.warning("node suspected", node=node.name, pod=one.pod)
+                self._instruments.suspected_nodes.labels(node.name).inc()
+                self._events.add(suspected_node_event(node, one))
 
     def record_plan(self, cycle: str, decision: Decision, rematch: Rematch, settings: Settings) -> None:
         """As soon as it is made: its moves are stored before the first eviction, and the plan with them."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from matching.array_types import Floats
 from reactor.cluster.records import Node
 from reactor.signals.usage import UsageHistory
 
@@ -40,7 +40,7 @@ class LoadChange:
         return cls.of_loads(times, np.max(used / np.array(totals)[:, np.newaxis], axis=0))
 
     @classmethod
-    def of_loads(cls, times: Floats, loads: Floats) -> LoadChange:
+    def of_loads(cls, times: NDArray[np.float64], loads: NDArray[np.float64]) -> LoadChange:
         """`loads` by step, oldest first; NaN where nothing was measured."""
         measured = ~np.isnan(loads)
         times, loads = times[measured], loads[measured]

@@ -15,11 +15,12 @@ from reactor.planning.problems import rematch_problem
 from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.settings.model import Settings
 from reactor.signals.probes import ProbeEvidence
-from reactor.state.happiness import probability
+from reactor.state.happiness import half_life, probability
 from reactor.state.snapshot import Snapshot
 from reactor.state.thresholds import threshold_of
 from reactor.web.view import (
     AxisView,
+    CauseView,
     CurrentDecision,
     Evidence,
     EvidenceCount,
@@ -120,11 +121,17 @@ def _evidence(pod: Pod, snapshot: Snapshot, found: ProbeEvidence | None, setting
         successes=found.counts.successes,
         failures=found.counts.failures,
         goodwill=settings.happiness.goodwill,
-        half_life=settings.happiness.half_life,
+        half_life=_half_life(pod, settings),
         sources=sources,
         last_failure=found.last_failure,
         messages=tuple(ProbeMessage(message.at, 1, message.text) for message in found.messages),
     )
+
+
+def _half_life(pod: Pod, settings: Settings) -> float:
+    """Of the probe that forgets first."""
+    periods = [container.liveness.period for container in pod.containers if container.liveness is not None]
+    return half_life(settings.happiness).of(min(periods, default=0.0))
 
 
 def _resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
@@ -145,6 +152,9 @@ def _decision(pod: Pod, eligibility: Eligibility) -> CurrentDecision | None:
     if happiness is None or not happiness.unhappy or not eligibility.management.covers(pod) or pod.node is None:
         return None
     found = decide_for(pod, eligibility)
+    likely = None if found.evidence is None else found.evidence.probability
+    parts = () if found.evidence is None else found.evidence.parts
+    shown = tuple(CauseView(part.name, part.ratio, part.text) for part in parts)
     if isinstance(found, Wait):
-        return CurrentDecision(HistoryKind.WAIT, found.reason, found.text, snapshot.at, found.until)
-    return CurrentDecision(HistoryKind.REMATCH, "unhappy", found.cause, snapshot.at)
+        return CurrentDecision(HistoryKind.WAIT, found.reason, found.text, snapshot.at, found.until, likely, shown)
+    return CurrentDecision(HistoryKind.REMATCH, "unhappy", found.cause, snapshot.at, None, likely, shown)

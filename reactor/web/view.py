@@ -254,6 +254,14 @@ class AxisView(Struct, frozen=True, rename="camel"):
     capacity: float | None = None
 
 
+class CauseView(Struct, frozen=True, rename="camel"):
+    """One part of how likely it is that a pod fails because of where it is. A ratio above 1 speaks for the place."""
+
+    name: str
+    ratio: float
+    text: str
+
+
 class CurrentDecision(Struct, frozen=True, rename="camel"):
     """The decision about this pod now. `until` is when it is evaluated again."""
 
@@ -262,6 +270,10 @@ class CurrentDecision(Struct, frozen=True, rename="camel"):
     text: str
     at: float
     until: float | None = None
+    placement_probability: float | None = None
+    """How likely the pod fails because of where it is; null where the decision did not depend on it. The odds are the
+    product of the ratios of `evidence`."""
+    evidence: tuple[CauseView, ...] = ()
 
 
 class WhyNot(Struct, frozen=True, rename="camel"):

@@ -7,7 +7,7 @@ loads of the node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,9 +37,10 @@ BURST_LENGTH = 3.0
 """Mean number of failures in a row in a burst; the lengths are geometric."""
 APART = 64
 """Failures that are so many probes apart have nothing to do with each other: eight half-lives."""
-LOADS: Mapping[float, float] = {0.5: 0.75, 0.8: 0.20, 0.9: 0.05, 0.95: 0.0, 1.0: 0.0}
-"""Loads of the nodes, and the share of the healthy pods that are there. At the last ones no cluster is healthy, by the
-curve; they are looked at one by one."""
+LOADS: Mapping[float, float] = {0.5: 0.75, 0.8: 0.20, 0.9: 0.05}
+"""Loads of the nodes, and the share of the healthy pods that are there."""
+BUSY = (0.95, 1.0)
+"""Loads at which no cluster is healthy, by the curve."""
 LOAD_NOISE = 0.02
 """Standard deviation of one measurement of a node's load, as a share of its capacity."""
 LOAD_CHANGES_EVERY = 1800.0
@@ -65,10 +66,12 @@ class Needless:
         return sum(share * self.per_100_pod_days(load) for load, share in LOADS.items())
 
 
-def needless_moves(period: float, rate: float, pod_days: int, seed: int, settings: Settings) -> Needless:
+def needless_moves(
+    period: float, rate: float, pod_days: int, seed: int, settings: Settings, loads: Sequence[float] = tuple(LOADS)
+) -> Needless:
     draw = np.random.default_rng([seed, int(period), int(rate * 1e6)])
-    judge = _Judge(period, settings)
-    moves = dict.fromkeys(LOADS, 0)
+    judge = _Judge(period, settings, loads)
+    moves = dict.fromkeys(loads, 0)
     for _ in range(pod_days):
         for load in _moved_in_a_day(judge, period, rate, draw):
             moves[load] += 1
@@ -78,8 +81,8 @@ def needless_moves(period: float, rate: float, pod_days: int, seed: int, setting
 def failures_of_a_day(period: float, rate: float, draw: np.random.Generator) -> npt.NDArray[np.int64]:
     """The numbers of the probes that fail, in order; a share of `rate` of all."""
     probes = int(DAY / period)
-    single = np.flatnonzero(draw.random(probes) < rate * (1 - IN_BURSTS))
-    begins = np.flatnonzero(draw.random(probes) < rate * IN_BURSTS / BURST_LENGTH)
+    single = draw.integers(0, probes, draw.binomial(probes, rate * (1 - IN_BURSTS)))
+    begins = draw.integers(0, probes, draw.binomial(probes, rate * IN_BURSTS / BURST_LENGTH))
     bursts = [begin + np.arange(length) for begin, length in
               zip(begins, draw.geometric(1 / BURST_LENGTH, len(begins)), strict=True)]  # fmt: skip
     return np.unique(np.concatenate([single, *bursts]))
@@ -98,13 +101,13 @@ def _moved_in_a_day(judge: _Judge, period: float, rate: float, draw: np.random.G
 class _Judge:
     """Decides about one pod by the controller's code."""
 
-    def __init__(self, period: float, settings: Settings) -> None:
+    def __init__(self, period: float, settings: Settings, loads: Sequence[float]) -> None:
         """Settings with which a single replica may be moved: here it is about the decision."""
         self._period, self._settings = period, settings
         self._half_life = half_life(settings.happiness).of(period)
         self._pod = _pod("web-0", "web", period)
         neighbours = [_pod(f"other-{number}", f"other-{number}", period) for number in range(NEIGHBOURS)]
-        self._snapshots = {load: _snapshot([self._pod, *neighbours], load) for load in LOADS}
+        self._snapshots = {load: _snapshot([self._pod, *neighbours], load) for load in loads}
 
     def moves_in(self, group: npt.NDArray[np.int64], seen: int, draw: np.random.Generator) -> Iterator[float]:
         """The loads at which the pod is moved for this group of failures; `seen` failed earlier that day."""
@@ -143,7 +146,7 @@ class _Judge:
 
 def _load_change(load: float, noise: npt.NDArray[np.float64], jump: float, now: float) -> LoadChange:
     """The load jumped by a fifth of the capacity to what it is now, `jump` seconds ago."""
-    times = now - STEP * np.arange(STEPS)[::-1]
+    times: npt.NDArray[np.float64] = now - STEP * np.arange(STEPS, dtype=np.float64)[::-1]
     return LoadChange.of_loads(times, np.where(times < now - jump, load - 0.2, load) + noise)
 
 

@@ -35,6 +35,20 @@ def test_the_counts_that_happiness_came_from_are_shown(explain: Any) -> None:
     assert "Deployment web" in result.out
 
 
+def test_it_shows_what_the_likelihood_of_its_place_as_the_cause_is_made_of(explain: Any) -> None:
+    text = explain("shop/web-1").out
+    decision = json.loads(explain("shop/web-1", options=("-o", "json")).out)["decision"]
+
+    assert f"Its place:  {decision['placementProbability']:.0%} likely the cause; odds " in text
+    odds = 1.0
+    for part in decision["evidence"]:
+        odds *= part["ratio"]
+        assert part["name"] in text
+        assert part["text"] in text
+    assert decision["placementProbability"] == pytest.approx(odds / (1 + odds))
+    assert {"prior", "load", "probes"} <= {part["name"] for part in decision["evidence"]}
+
+
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_a_terminal_does_not_obey_the_author_of_an_event(explain: Any, output: str) -> None:
     message = "Liveness probe failed: \x1b[2J\x9b31m all is well"

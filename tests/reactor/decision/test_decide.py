@@ -220,12 +220,12 @@ def test_memory_crowds_a_node_as_cpu_does() -> None:
 
 
 def test_by_requests_a_node_uses_what_its_pods_request() -> None:
-    big = make_pod("db-1", requests={"cpu": 3.0, "memory": GIB})
+    big = make_pod("db-1", requests={"cpu": 3.4, "memory": GIB})
     pod = make_pod()
     nodes = [make_node("n1"), make_node("n2")]
     snapshot = make_snapshot([pod, big], nodes, failures={"web-1": 10.0}, needs=Needs.REQUESTS)
 
-    assert "uses 88% of its cpu" in cause_of(decide(make_eligibility(snapshot)))
+    assert "uses 98% of its cpu" in cause_of(decide(make_eligibility(snapshot)))
 
 
 def test_a_user_or_the_interval_starts_a_rematch_without_unhappy_pods() -> None:

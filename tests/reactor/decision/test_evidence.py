@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.failure_curve import FailureCurve
@@ -24,7 +24,7 @@ from tests.support.clock import NOW
 from tests.support.cluster import GIB, make_eligibility, make_node, make_owner, make_pod, make_snapshot
 
 PERIOD = 10.0
-SATURATED, CROWDED, IDLE = 4.0, 3.6, 0.3
+SATURATED, CROWDED, IDLE = 4.0, 3.7, 0.3
 """Cores of the four that are used."""
 
 
@@ -42,7 +42,8 @@ def alone(cores: float, failures: float = 2.0) -> Snapshot:
 def decided(snapshot: Snapshot, cooldowns: Cooldowns | None = None) -> Unhappy | Wait:
     """About web-1."""
     decision = decide(make_eligibility(snapshot, None, cooldowns))
-    (found,) = [one for one in (*decision.unhappy, *decision.waits) if one.pod == "shop/web-1"]
+    about: list[Unhappy | Wait] = [*decision.unhappy, *decision.waits]
+    (found,) = [one for one in about if one.pod == "shop/web-1"]
     return found
 
 
@@ -71,11 +72,13 @@ def test_on_a_saturated_node_the_second_failed_probe_is_enough(cores: float) -> 
     assert waiting(alone(cores, 1.9)).reason is Reason.TOO_LITTLE_EVIDENCE
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.floats(2.0, 1e6), st.floats(0.0, 2.8))
 def test_on_a_node_without_load_no_number_of_failures_is_enough(failures: float, cores: float) -> None:
     assert waiting(alone(cores, failures)).reason is Reason.APP_FAILS
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.floats(0.0, 4.0), st.floats(0.0, 4.0))
 def test_more_load_never_makes_the_place_less_likely(one: float, other: float) -> None:
     less, more = sorted((one, other))
@@ -138,6 +141,18 @@ def test_a_pod_that_failed_as_often_before_does_so_by_itself() -> None:
 
     assert evidence(always).probability < evidence(usual).probability
     assert PartName.RECORD in {part.name for part in evidence(always).parts}
+
+
+@pytest.mark.parametrize(("restarts", "started"), [(2, None), (2, NOW - 5), (0, NOW - 3600)])
+def test_a_pod_that_is_killed_again_and_again_does_not_hide_the_load(restarts: int, started: float | None) -> None:
+    """While it is down its node is less used than when it runs."""
+    pod = make_pod(containers=(Container("srv", Probe(), restarts, started),))
+    snapshot = snapshot_of([pod], 3.2, {"web-1": 5.0})
+    peaks = snapshot.usage.peaks.copy()
+    peaks[snapshot.usage.pods.slots[pod.uid], 0] = 1.2
+    found = decided(replace(snapshot, usage=replace(snapshot.usage, peaks=peaks)))
+
+    assert isinstance(found, Unhappy if restarts else Wait)
 
 
 def throttled(snapshot: Snapshot, share: float, waits: float | None = None) -> Snapshot:

@@ -14,6 +14,7 @@ from reactor.cluster.writes import Binding, BindingAnswer, Eviction
 from reactor.decision.brakes import Brake, BrakeCause, Brakes
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
 from reactor.decision.effects import Trial, Verdict
+from reactor.decision.evidence import Evidence, RecentCounts
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.binder import Bound
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
@@ -89,6 +90,16 @@ def test_a_wait_is_recorded_once_and_again_when_its_reason_changes(record: Recor
         "braked",
         "cooldown",
     ]
+
+
+def test_a_suspected_node_is_reported_on_the_node(record: Record) -> None:
+    evidence = Evidence((), RecentCounts(0.0, 5.0, 0.0, 0.0, 5.0), node_suspected=True)
+    unhappy = Unhappy(WEB.uid, WEB.key, make_happiness(10.0), "others fail there, too", evidence)
+
+    record(cluster(WEB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,)))
+
+    assert any(text.startswith("Warning n1 NodeSuspected: pods of several workloads fail") for text in record.events())
+    assert record.value("rematch_suspected_nodes_total", node="n1") == 1
 
 
 def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:

@@ -355,3 +355,72 @@ def test_failures_that_the_counters_show_are_told_apart(history: ProbeHistory, m
     assert history.counts("u1", 1010.0).counted == 0
     history.observe_counters([counter(3.0)], 1020.0)
     assert (failures(history, 1020.0), history.counts("u1", 1020.0).counted) == (3, 3)
+
+
+def test_a_half_life_of_probes_is_shorter_for_shorter_periods() -> None:
+    assert HalfLife(300.0, 8.0).of(1.0) == 8.0
+    assert HalfLife(300.0, 8.0).of(10.0) == 80.0
+    assert HalfLife(300.0, 8.0).of(60.0) == 300.0
+    assert HalfLife(300.0).of(1.0) == HalfLife(300.0, 8.0).of(0.0) == 300.0
+
+
+def test_two_failures_in_a_row_are_seen_at_every_period(make_pod: MakePod, make_event: MakeEvent) -> None:
+    """By the default half-life, goodwill and threshold, after a day without failures; one failure is not enough."""
+    from reactor.settings.model import Happiness
+    from reactor.state.happiness import half_life, probability
+
+    settings = Happiness()
+    for period in (1.0, 2.0, 5.0, 10.0):
+        history = ProbeHistory(half_life(settings))
+        history.observe_pod(make_pod(started=0.0, created=0.0, period=period), 0.0)
+        seen = []
+        for number in range(2):
+            now = 86400.0 + number * period
+            history.observe_event(make_event(count=number + 1, last=now), now, listed=False)
+            seen.append(probability(history.counts("u1", now), settings.goodwill) >= settings.threshold)
+        assert seen == [True, False]
+
+
+def test_recent_probes_end_at_a_relief_and_are_kept_across_a_restart(make_pod: MakePod, make_event: MakeEvent) -> None:
+    history = ProbeHistory(HalfLife(FOREVER))
+    pod = make_pod(started=1000.0, created=1000.0, period=1.0)
+    history.observe_pod(pod, 1000.0)
+    history.observe_event(make_event(count=3, last=1100.0), 1100.0, listed=False)
+    (before,) = history.recent("u1", 1110.0)
+    assert (before.failed(), before.passed(1100.0)) == (3.0, 10.0)
+
+    history.relieve("u1", 1110.0)
+    history.observe_event(make_event(count=5, last=1120.0), 1120.0, listed=False)
+    restarted = ProbeHistory(HalfLife(FOREVER))
+    restarted.restore(history.export(1120.0))
+    restarted.observe_pod(pod, 1120.0)
+
+    for each in (history, restarted):
+        (recent,) = each.recent("u1", 1125.0)
+        assert (recent.since, recent.failed(), recent.passed(0.0)) == (1110.0, 2.0, 13.0)
+        assert each.counts("u1", 1125.0).failures == 5.0
+
+
+def test_a_restart_of_the_container_ends_the_recent_probes(make_pod: MakePod, make_event: MakeEvent) -> None:
+    history = ProbeHistory(HalfLife(FOREVER))
+    history.observe_pod(make_pod(started=1000.0, created=1000.0, period=1.0), 1000.0)
+    history.observe_event(make_event(count=3, last=1100.0), 1100.0, listed=False)
+
+    again = make_pod(started=1105.0, created=1000.0, period=1.0)
+    container = replace(again.containers[0], restarts=1)
+    history.observe_pod(replace(again, containers=(container,)), 1105.0)
+
+    (recent,) = history.recent("u1", 1110.0)
+    assert (recent.since, recent.failed()) == (1105.0, 0.0)
+
+
+def test_many_recent_failures_are_joined_and_none_is_lost(make_pod: MakePod, make_event: MakeEvent) -> None:
+    history = ProbeHistory(HalfLife(FOREVER))
+    history.observe_pod(make_pod(started=1000.0, created=1000.0, period=1.0), 1000.0)
+    for number in range(1, 21):
+        history.observe_event(make_event(count=number, last=1000.0 + number), 1000.0 + number, listed=False)
+
+    (recent,) = history.recent("u1", 1030.0)
+    assert recent.failed() == 20.0
+    assert recent.failed(1015.0) == 5.0
+    assert (recent.first_failure(0.0), recent.last_failure) == (1001.0, 1020.0)

@@ -75,6 +75,8 @@ async def test_a_round_of_all_default_queries(serve: Serve) -> None:
         query = request.query["query"]
         if "cfs_throttled" in query:
             return web.json_response(vector((pod, "0.25")))
+        if "pressure_cpu_waiting" in query:
+            return web.json_response(vector((pod, "0.125")))
         if "prober_probe_total" in query:
             result = vector(({**probe, "result": "failed"}, "3"), ({**probe, "result": "successful"}, "25"))
             return web.json_response(result)
@@ -90,6 +92,7 @@ async def test_a_round_of_all_default_queries(serve: Serve) -> None:
     assert result.cpu_window == 120.0
     assert (result.nodes[0].node, result.nodes[0].cpu, result.nodes[0].memory) == ("10.0.0.1", 1.5, 4e9)
     assert result.throttled[0].share == 0.25
+    assert result.pressure[0].share == 0.125
     assert (result.probes[0].failures, result.probes[0].successes, result.probes[0].uid) == (3, 25, "u1")
     assert result.availability is None
 

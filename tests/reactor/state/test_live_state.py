@@ -80,6 +80,20 @@ def test_a_repeated_delivery_is_not_counted_twice(rig: Rig) -> None:
     assert failures(rig.state)[pod.uid] == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize(("cores", "relieved"), [(0.5, True), (0.1, False)])
+def test_a_pod_of_some_size_that_leaves_relieves_the_others(rig: Rig, cores: float, relieved: bool) -> None:
+    pod, other = make_pod("web-1"), make_pod("db-1", requests={"cpu": cores})
+    rig.sync(pod, other, make_node())
+    rig.fail(pod, 8)
+    rig.clock.set(NOW + 5)
+
+    rig.state.mirror.remove(Kind.PODS, other.uid)
+
+    (recent,) = rig.snapshot().recent_probes[pod.uid]
+    assert (recent.failed() == 0.0) is relieved
+    assert failures(rig.state)[pod.uid] > 7.0
+
+
 def test_counts_are_the_same_after_a_restart(rig: Rig) -> None:
     pod = make_pod()
     event = make_event(pod, 9)
