@@ -17,6 +17,7 @@ from reactor.execution.acting import Acting
 from reactor.record.landings import Landing
 from reactor.settings.model import Mode, Settings
 from reactor.state.moves import ENDED
+from reactor.state.snapshot import MEASURED
 
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10)
 _SLOW = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)
@@ -79,6 +80,13 @@ class Instruments:
         self.plans = self._counter("rematch_plans", "Plans made.", "planner")
         self.blocking_pairs = self._gauge("rematch_plan_blocking_pairs", "Blocking pairs the last plan leaves.")
         self.planned_moves = self._gauge("rematch_plan_moves", "Moves in the last plan.")
+        self.missing_capacity = self._gauge(
+            "rematch_missing_capacity",
+            "What unhappy pods lack that no placement can give: cores, bytes. 0 when nothing is missing.",
+            "resource",
+        )
+        for resource in MEASURED:
+            self.missing_capacity.labels(resource)
 
     def _moves(self) -> None:
         self.moves = self._counter("rematch_moves", "Moves ended, by outcome.", "outcome", sorted(ENDED))
