@@ -73,7 +73,7 @@ def _text(shown: ShownPlan, *, wide: bool) -> str:
         parts.append(table(("waits", "reason", "text"), [(w.pod, w.reason, w.text) for w in waits]))
     if wide and plan.stays:
         parts.append(table(("stays", "node", "reason"), [(stay.pod, stay.node, stay.reason) for stay in plan.stays]))
-    parts.append(_summary(shown))
+    parts.append(_summary(shown, wide=wide))
     return "\n\n".join(parts)
 
 
@@ -104,7 +104,7 @@ def _pairs(certificate: Certificate) -> str:
     return f"{certificate.blocking_pairs} blocking pairs" + (f" by {', '.join(causes)}" if causes else "")
 
 
-def _summary(shown: ShownPlan) -> str:
+def _summary(shown: ShownPlan, *, wide: bool) -> str:
     plan = shown.plan
     staying = len(plan.stays) if shown.staying is None else shown.staying
     certificate = plan.certificate
@@ -115,8 +115,9 @@ def _summary(shown: ShownPlan) -> str:
         f" {_pairs(certificate)})",
         f"spread of node loads {plan.before.spread:.0%} -> {plan.after.spread:.0%}",
     ]
-    if plan.benefit is not None and plan.benefit.price > 0:
-        lines.append(_benefit(plan.benefit))
+    benefit = plan.benefit
+    if benefit is not None and benefit.price > 0 and (wide or benefit.required_ratio):
+        lines.append(_benefit(benefit))
     if plan.missing is not None:
         lines.append(f"missing: {missing_text(plan.missing)}")
     if shown.needs is Needs.REQUESTS:
