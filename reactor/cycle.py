@@ -60,6 +60,7 @@ async def run_cycle(parts: CycleParts, trigger: Trigger, confirmed: Rematch | No
         def record() -> Outcome:
             known = replace(outcome, executed=tuple(executed), active=parts.executor.active_moves())
             parts.recorder.record(cycle, snapshot, known, settings)
+            parts.recorder.record_shortage(parts.memory.cooldowns.shortage, snapshot)
             return known
 
         try:
@@ -119,7 +120,7 @@ async def _execute(
         unhappy = [one.uid for one in outcome.decision.unhappy]
         parts.memory.cooldowns = parts.memory.cooldowns.after_plan(
             unhappy, rematch.plan_id, rematch.plan, snapshot.at, settings
-        )
+        ).after_shortage(rematch.plan, snapshot, settings)
     acting = settings.mode is Mode.ACT
     try:
         await executor.proceed(snapshot.cluster, snapshot.at, settings, executed.append, stopping=not acting)

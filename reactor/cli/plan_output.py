@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from matching.plan import Certificate, Plan, PlannedMove, Rejected, Unplaced
+from matching.plan import Certificate, Plan, PlanBenefit, PlannedMove, Rejected, Unplaced
+from matching.planning.missing import missing_text
 from matching.serialization import plan_to_json
 from reactor.cli.output import table, to_json, to_yaml
 from reactor.decision.decide import Decision
@@ -72,7 +73,7 @@ def _text(shown: ShownPlan, *, wide: bool) -> str:
         parts.append(table(("waits", "reason", "text"), [(w.pod, w.reason, w.text) for w in waits]))
     if wide and plan.stays:
         parts.append(table(("stays", "node", "reason"), [(stay.pod, stay.node, stay.reason) for stay in plan.stays]))
-    parts.append(_summary(shown))
+    parts.append(_summary(shown, wide=wide))
     return "\n\n".join(parts)
 
 
@@ -91,12 +92,19 @@ def _not_chosen(rejected: Iterable[Rejected]) -> list[str]:
     return [f"  others: {no.reason}" if no.node == "*" else f"  not {no.node}: {no.reason}" for no in rejected]
 
 
+def _benefit(benefit: PlanBenefit) -> str:
+    minutes = f"failing pod-minutes within {benefit.horizon / 60:g} min {benefit.without:.1f} -> {benefit.expected:.1f}"
+    lost = f"requests lost {benefit.lost_without:.2%} -> {benefit.lost:.2%}"
+    demanded = f", at least {benefit.required_ratio:g} demanded" if benefit.required_ratio else ""
+    return f"expected {minutes}, {lost}; price {benefit.price:.1f} pod-minutes ({benefit.ratio:.1f} times{demanded})"
+
+
 def _pairs(certificate: Certificate) -> str:
     causes = sorted({pair.cause for pair in certificate.blocking})
     return f"{certificate.blocking_pairs} blocking pairs" + (f" by {', '.join(causes)}" if causes else "")
 
 
-def _summary(shown: ShownPlan) -> str:
+def _summary(shown: ShownPlan, *, wide: bool) -> str:
     plan = shown.plan
     staying = len(plan.stays) if shown.staying is None else shown.staying
     certificate = plan.certificate
@@ -107,6 +115,11 @@ def _summary(shown: ShownPlan) -> str:
         f" {_pairs(certificate)})",
         f"spread of node loads {plan.before.spread:.0%} -> {plan.after.spread:.0%}",
     ]
+    benefit = plan.benefit
+    if benefit is not None and benefit.price > 0 and (wide or benefit.required_ratio):
+        lines.append(_benefit(benefit))
+    if plan.missing is not None:
+        lines.append(f"missing: {missing_text(plan.missing)}")
     if shown.needs is Needs.REQUESTS:
         lines.append("no usage was measured: needs are the pods' requests")
     lines += [f"note: {note}" for note in plan.notes]

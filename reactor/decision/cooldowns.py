@@ -14,6 +14,7 @@ from reactor.cluster.writes import Eviction
 from reactor.decision.brakes import Brakes
 from reactor.decision.effects import Effects, Verdict
 from reactor.decision.limits import RecentMoves, StartedMove
+from reactor.decision.shortage import ClusterSize, Shortage, shortage_of
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Mode, Settings
 from reactor.state.moves import Move, MoveState
@@ -66,6 +67,8 @@ class Cooldowns:
     recent: RecentMoves = field(default_factory=RecentMoves)
     effects: Effects = field(default_factory=Effects)
     brakes: Brakes = field(default_factory=Brakes)
+    shortage: Shortage | None = None
+    """Since the last plan that left unhappy pods for which no placement helps."""
 
     def after_moves(self, moves: Iterable[Move], settings: Settings) -> Cooldowns:
         """What moves that changed their state mean for their pods, replacements and nodes."""
@@ -98,7 +101,27 @@ class Cooldowns:
         late = [move for move in snapshot.moves.moves if move.state is MoveState.LATE]
         brakes = self.brakes.after(snapshot.cluster, late, verdicts, settings.execution.brake)
         recent = self.recent.without_old(snapshot.at)
-        return replace(self, effects=effects, brakes=brakes, recent=recent), verdicts
+        learned = replace(self, effects=effects, brakes=brakes, recent=recent)
+        return learned._looking_again(snapshot), verdicts
+
+    def _looking_again(self, snapshot: Snapshot) -> Cooldowns:
+        """A change of the nodes or of the load ends the wait for capacity, and so does the end of the unhappiness."""
+        if self.shortage is None:
+            return self
+        over = self.shortage.is_over(snapshot)
+        if not over and not ClusterSize.of(snapshot).differs_from(self.shortage.size):
+            return self
+        backoffs = {uid: each for uid, each in self.backoffs.items() if each.reason is not Reason.CLUSTER_FULL}
+        return replace(self, backoffs=backoffs, shortage=None if over else self.shortage)
+
+    def after_shortage(self, plan: Plan, snapshot: Snapshot, settings: Settings) -> Cooldowns:
+        """Pods that no placement helps wait for capacity, longer each time."""
+        found = shortage_of(plan, snapshot, self.shortage)
+        backoffs = dict(self.backoffs)
+        if found is not None:
+            until = snapshot.at + found.wait(settings.decision.cooldown)
+            backoffs |= {uid: Backoff(until, Reason.CLUSTER_FULL, found.text) for uid in found.pods}
+        return replace(self, backoffs=backoffs, shortage=found)
 
     def after_plan(
         self, unhappy: Collection[str], plan_id: str, plan: Plan, now: float, settings: Settings

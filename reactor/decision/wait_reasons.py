@@ -36,6 +36,8 @@ class Reason(StrEnum):
     NO_FRESH_METRICS = "noFreshMetrics"
     MOVE_CANNOT_HELP = "moveCannotHelp"
     NO_BETTER_NODE = "noBetterPlace"
+    CLUSTER_FULL = "clusterFull"
+    """No placement helps it; the text says what is missing."""
     OBSERVED = "observed"
     """A plan was made and recorded; mode observe does not carry it out."""
     PDB = "disruptionBudget"

@@ -20,6 +20,7 @@ from reactor.record.move_checks import CheckedMoves
 from reactor.settings.model import Mode, Settings
 from reactor.state.calibration import Calibration, Foretold
 from reactor.state.moves import ENDED
+from reactor.state.snapshot import MEASURED
 
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10)
 CURVE_PARAMETERS = ("floor", "ceiling", "midpoint", "width")
@@ -105,6 +106,13 @@ class Instruments:
         self.move_failures = self._gauge(
             "rematch_moved_pod_failure_ratio", "The same of pods on the nodes that they were moved to.", "share"
         )
+        self.missing_capacity = self._gauge(
+            "rematch_missing_capacity",
+            "What unhappy pods lack that no placement can give: cores, bytes. 0 when nothing is missing.",
+            "resource",
+        )
+        for resource in MEASURED:
+            self.missing_capacity.labels(resource)
 
     def _moves(self) -> None:
         self.moves = self._counter("rematch_moves", "Moves ended, by outcome.", "outcome", sorted(ENDED))

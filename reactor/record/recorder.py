@@ -15,12 +15,14 @@ from reactor.decision.brakes import Brakes
 from reactor.decision.decide import Decision
 from reactor.decision.effects import Trial, Verdict
 from reactor.decision.eligibility import Management
+from reactor.decision.shortage import Shortage
 from reactor.errors import ClusterError, Expired
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
 from reactor.record.events import (
     EventQueue,
     move_event,
     placement_events,
+    pod_event,
     refused_event,
     suspected_node_event,
     unhappy_event,
@@ -33,7 +35,7 @@ from reactor.record.metrics import Instruments
 from reactor.record.move_checks import MoveChecks
 from reactor.settings.model import Settings
 from reactor.state.moves import ActiveMoves, Move, MoveState
-from reactor.state.snapshot import Snapshot
+from reactor.state.snapshot import MEASURED, Snapshot
 
 log = structlog.get_logger(__name__)
 
@@ -51,6 +53,8 @@ class Recorder:
         self._listeners: list[Listener] = []
         self.landings = Landings()
         self.move_checks = MoveChecks(history.move_check)
+        self._full = False
+        """Whether the Event about missing capacity was written."""
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -172,6 +176,19 @@ class Recorder:
             instruments.brakes.labels(brake.scope or "*", brake.cause).set(1)
             if brake.since == now:
                 log.warning("brake", text=str(brake), until=rfc3339(brake.until))
+
+    def record_shortage(self, shortage: Shortage | None, snapshot: Snapshot) -> None:
+        """What no placement can give. The Event is written when it begins, on the first of the pods."""
+        for resource in {*MEASURED, *(shortage.amounts if shortage is not None else ())}:
+            lacking = 0.0 if shortage is None else shortage.amounts.get(resource, 0.0)
+            self._instruments.missing_capacity.labels(resource).set(lacking)
+        full = shortage is not None
+        if shortage is not None and not self._full:
+            log.warning("no placement helps", text=shortage.text)
+            pods = (snapshot.cluster.pods.get(uid) for uid in shortage.pods)
+            for pod in [pod for pod in pods if pod is not None][:1]:
+                self._events.add(pod_event(pod, "ClusterFull", shortage.text[:1000], warning=True))
+        self._full = full
 
     def _gauges(self, snapshot: Snapshot, active: ActiveMoves, management: Management) -> None:
         instruments = self._instruments

@@ -102,7 +102,7 @@ class LiveView:
             rematches=totals.rematches,
             moves=totals.moves,
             settings=self._settings_view(),
-            problems=tuple(self._health.problems()),
+            problems=(*self._health.problems(), *_missing_capacity(eligibility)),
             nodes=(),
             pending=(),
             steering=self._steering(snapshot, settings),
@@ -227,3 +227,8 @@ def _sample(snapshot: Snapshot, settings: Settings, level: ServiceLevel) -> Char
         cpu={name: use["cpu"] if use else None for name, use in uses.items()},
         memory={name: use["memory"] if use else None for name, use in uses.items()},
     )
+
+
+def _missing_capacity(eligibility: Eligibility) -> tuple[str, ...]:
+    shortage = eligibility.cooldowns.shortage
+    return () if shortage is None else (f"the cluster is full: {shortage.text}",)

@@ -185,11 +185,36 @@ def test_json_has_the_public_keys(pod: Make, node: Make, problem: Make, plan: Ca
     pods = [pod("new"), pod("old", node="n"), pod("huge", 99)]
     form = json.loads(json.dumps(plan_to_json(plan(problem(pods, [node("n"), node("o")])))))
     public = ["planner", "moves", "stays", "unplaced", "certificate", "before", "after", "notes"]
-    assert list(form) == [*public, "version"]
+    assert list(form) == [*public, "benefit", "missing", "version"]
     move = form["moves"][0]
     assert (move["pod"], move["uid"], move["from"], move["to"]) == ("default/new", "uid-new", None, "n")
-    assert set(move) == {"pod", "uid", "from", "to", "reasons", "rank", "rejected", "strategy"}
+    assert set(move) == {"pod", "uid", "from", "to", "reasons", "rank", "rejected", "strategy", "benefit"}
     assert form["stays"][0].keys() >= {"pod", "node", "reason"}
     assert form["unplaced"][0]["pod"] == "default/huge"
     assert form["certificate"] == {"feasible": True, "blockingPairs": 0, "violations": [], "blocking": []}
     assert form["after"]["pending"] == 1
+    assert form["benefit"].keys() >= {
+        "horizon",
+        "without",
+        "expected",
+        "lostWithout",
+        "lost",
+        "price",
+        "saved",
+        "ratio",
+    }
+    assert form["missing"] is None
+
+
+def test_a_plan_with_benefit_and_missing_capacity_is_read_as_it_was_written(
+    pod: Make, node: Make, problem: Make, plan: Callable[[Problem], Plan]
+) -> None:
+    pods = [pod("a", 6, node="n", happy=False), pod("b", 6, node="n"), pod("c", 20, node="m", happy=False)]
+    made = plan(problem(pods, [node("m"), node("n"), node("o")]))
+    assert made.moves
+    assert made.moves[0].benefit is not None
+    assert made.missing is not None
+    form = json.loads(json.dumps(plan_to_json(made)))
+    assert form["missing"]["text"]
+    assert form["moves"][0]["benefit"]["ratio"] > 2
+    assert plan_from_json(form) == made

@@ -21,7 +21,7 @@ from matching.planners.stable.relief import relieve
 from matching.planners.stable.serial_choice import choice_for_all
 from matching.planners.stable.weighed_placement import WeighedPlacement
 from matching.planners.stable.worthwhile import worthwhile
-from matching.planning.budget import within_budget
+from matching.planning.budget import budget_text, within_budget
 from matching.planning.executable import executable
 from matching.planning.expectation import Expectation
 from matching.planning.objective import unplaced
@@ -50,12 +50,13 @@ def best_benefit(prepared: PreparedProblem, alone: Choice) -> Outcome:
                 best, order, least, matching = placement, found, worth, choice
     cause = BlockingCause.BUDGET if best.budget_is_spent() else BlockingCause.NARROWER
     ratio = prepared.problem.options.required_ratio
+    notes = (f"{budget_text(prepared.problem.options)}: it is used up",) if cause is BlockingCause.BUDGET else ()
     if not best.moved():
         wanted = replace(alone, chose=alone.chose | prepared.movable)
-        return Outcome(wanted, wanted, cause, order=order, required_ratio=ratio)
+        return Outcome(wanted, wanted, cause, notes=notes, order=order, required_ratio=ratio)
     choice = _chosen(prepared, matching, best.at)
     reasons = _reasons(prepared, choice, frozenset(_left(prepared, best)))
-    return Outcome(choice, choice, cause, reasons=reasons, order=order, required_ratio=ratio)
+    return Outcome(choice, choice, cause, notes=notes, reasons=reasons, order=order, required_ratio=ratio)
 
 
 def _chosen(prepared: PreparedProblem, matching: Choice, at: Ints) -> Choice:

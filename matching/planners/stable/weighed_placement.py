@@ -101,11 +101,13 @@ class WeighedPlacement:
     def _may_be_there(self, pod: int, loads: Floats) -> Mask:
         """`loads`: of nodes that have the pod."""
         source, options = int(self.arrays.current[pod]), self.arrays.options
+        may = self.expectation.happy(loads)
         if not self.arrays.unhappy[pod]:
-            return self.expectation.happy(loads) & (loads <= 1 - options.headroom + TOLERANCE)
-        clearly_less = float(self.expectation.load_before[source]) - options.relief + TOLERANCE
-        half_as_likely = self.expectation.likely(loads) <= self.expectation.before[source] / 2
-        return self.expectation.happy(loads) & (loads <= clearly_less) & half_as_likely
+            may &= loads <= 1 - options.headroom + TOLERANCE
+            return may
+        may &= loads <= self.expectation.load_before[source] - options.relief + TOLERANCE
+        may &= self.expectation.likely(loads) <= self.expectation.before[source] / 2
+        return may
 
     def calm_enough(self, node: int, load: float) -> bool:
         """Whether the node may be so loaded while the moves are carried out."""

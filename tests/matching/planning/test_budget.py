@@ -83,12 +83,14 @@ def test_words() -> None:
     assert budget_text(Options(max_moves=1, max_moves_per_node=2)) == "budget of 1 move, 2 moves per node"
 
 
-@pytest.mark.parametrize(("kind", "most"), [(KINDS[0], 3), (KINDS[1], 1), (KINDS[2], 2), (KINDS[3], 1)])
+@pytest.mark.parametrize(("kind", "most"), [(KINDS[0], 2), (KINDS[1], 1), (KINDS[2], 2), (KINDS[3], 1)])
 def test_stable_keeps_each_of_them_and_uses_it(
     kind: str, most: int, pod: Pods, node: Nodes, problem: Problems, plan: Callable[[Problem], Plan]
 ) -> None:
+    """Three moves would relieve the node."""
     many = _many(pod, node, problem, **{kind: most})
-    found = plan(many)
+    one_workload = tuple(replace(each, workload="w") for each in many.pods)
+    found = plan(replace(many, pods=one_workload))
     assert 0 < len(found.moves) < len(plan(_many(pod, node, problem)).moves)
     assert found.certificate.feasible
     assert any("budget" in note for note in found.notes)
