@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import cast
 
@@ -34,11 +35,16 @@ class ProbeCounting:
         self._failing = FailingWorkloads()
         self._managed: Managed | None = None
         self._counted_at: float | None = None
+        self._one_at_a_time = asyncio.Lock()
 
     async def count(self) -> None:
         """The probes since the last call. After a gap in the measurements nothing is known of the load, and the probes
         are left out."""
-        await self._follow_pods()
+        async with self._one_at_a_time:
+            await self._follow_pods()
+            self._count()
+
+    def _count(self) -> None:
         now, begin = self._clock.now(), self._counted_at
         self._counted_at = now
         failures = self._state.probes.take_new_failures()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from reactor.web.query import FindQuery, OverviewQuery
 from reactor.web.readers import HealthReader
 from reactor.web.server import live_view, serve
 from storage import StorageError
-from storage.rows import MoveRow
+from storage.rows import LoadBinRow, MoveCheckRow, MoveRow, StartupRow
 from storage.store import Store
 from tests.support.clock import eventually
 from tests.support.cluster import make_settings
@@ -96,6 +97,25 @@ async def test_only_a_controller_that_runs_takes_over_what_an_earlier_process_le
         assert await live.controller.store.revisions() == []
     async with controlled(shop, tmp_path) as live:
         assert [row.state for row in await live.controller.store.moves()] == ["abandoned"]
+
+
+async def test_what_an_earlier_process_learned_is_in_the_first_snapshot_and_is_stored_again(
+    shop: Shop, tmp_path: Path
+) -> None:
+    async with await Store.open(tmp_path / "rematch.db") as store:
+        store.add_load_bins(LoadBinRow(18, 1e6, 4e5, 0.92e6, 1e5, time.time()))
+        store.add_startups(StartupRow("default/ReplicaSet/web", 1.0, (4.0, 6.0, 5.0)))
+        store.add_move_checks(MoveCheckRow("m", "p", "u", "n2", 1.0, 0.01, 0.02, helped=True))
+    async with controlled(shop, tmp_path, "mode: observe") as live:
+        snapshot = live.controller.state.freeze(live.controller.executor.active_moves())
+        overview = (await live_view(live).cluster()).overview(OverviewQuery())
+    assert abs(snapshot.failure_curve.probability(0.92) - 0.4) < 0.03
+    assert snapshot.startup_seconds["default/ReplicaSet/web"] == 5.0
+    assert overview.calibration is not None
+    assert overview.calibration.moves == 1
+    async with await Store.open(tmp_path / "rematch.db", read_only=True) as store:
+        (row,) = [row for row in await store.load_bins() if row.bin == 18]
+        assert abs(row.failures / row.probes - 0.4) < 0.01
 
 
 async def test_two_controllers_do_not_share_a_store(shop: Shop, tmp_path: Path) -> None:
