@@ -54,6 +54,8 @@ class FluidPod:
     cost: int = 0
     life: int = 0
     """Which container this is: what belongs to an earlier one is void."""
+    moved: bool = False
+    """It ends because a policy moves it."""
     surge: float | None = None
     """When it was made as one pod more than wanted."""
 
@@ -168,6 +170,7 @@ class FluidCluster:
             move = MoveRecord(int(self.slots.lineage[pod.slot]), pod.app.name, pod.node or "", self.clock.time)
             self.moves.append(move)
             self._open.append(move)
+            pod.moved = True
         self._delete(pod)
         self._reconcile(state)
         return True
@@ -563,7 +566,8 @@ class FluidCluster:
             self.clock.after(STEP * 4, lambda: self._gone(pod))
             return
         slots, slot = self.slots, pod.slot
-        self._lost[slots.app[slot]] += float(slots.queue[slot].sum()) if not pod.app.pinned else 0.0
+        if pod.moved:
+            self._lost[slots.app[slot]] += float(slots.queue[slot, 1:].sum())
         self._stop(pod)
         self.pods.pop(pod.uid)
         self._by_slot.pop(slot)
@@ -590,6 +594,7 @@ class FluidCluster:
         if new.surge is not None and new.revision == old.revision:
             moved = MoveRecord(lineage, state.model.name, old.node or "", new.surge)
             moved.target, moved.ended = new.node or "", self.clock.time
+            old.moved = True
             self.moves.append(moved)
         new.surge = None
 
