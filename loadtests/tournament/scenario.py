@@ -159,8 +159,8 @@ class Scenario(_Part, frozen=True):
     It is then that placement matters. Nothing is chosen by what a policy makes of it."""
     hottest_is_weakest: bool = False
     peak: tuple[float, float] | None = None
-    """Only draws are taken in which the load of the default placement's most loaded node reaches this at its worst, while
-    all nodes together stay below `ROOM`: a better placement exists."""
+    """Only draws are taken in which the load of the default placement's most loaded node reaches this at its worst,
+    while all nodes together stay below `ROOM`: a better placement exists."""
     probes: Probes = Probes()
     changes: tuple[Change, ...] = ()
     quiet: bool = False
