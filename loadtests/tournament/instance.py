@@ -142,6 +142,8 @@ class Instance:
 
     def changes(self) -> list[float]:
         """When the load changes, or who bears it: after such a time a second move of a pod is no mistake."""
-        times = [*self.load.starts.tolist(), *(each.at for each in (*self.rollouts, *self.broken))]
+        times: list[float] = [*self.load.starts.tolist()]
+        times += [rollout.at for rollout in self.rollouts]
+        times += [broken.at for broken in self.broken]
         times += [time for loss in self.losses for time in (loss.at, loss.until)]
         return sorted(times)

@@ -18,7 +18,7 @@ from loadtests.tournament.measures import Measures, measure
 from loadtests.tournament.policies import LEFT_ALONE, OURS, policies
 from loadtests.tournament.report import write_report
 from loadtests.tournament.results import Result, ResultFile, digest_of, write_csv
-from loadtests.tournament.run import run
+from loadtests.tournament.run import run, start
 from loadtests.tournament.runner import games
 from loadtests.tournament.scenario import scenarios
 from loadtests.workloads.samples import RequestOutcome
@@ -40,7 +40,7 @@ async def played(scenario: str, policy: str, store: Store, seed: int = 1) -> Mea
 
 
 def left_alone(instance: Instance, until: float) -> FluidCluster:
-    cluster = FluidCluster(instance)
+    cluster = start(instance)
     while cluster.clock.time < until:
         cluster.advance(until)
     return cluster
