@@ -17,7 +17,7 @@ from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource, ProbeCounter, ThrottleSample
 from storage.store import Store
 
-QUIET_SECONDS = 120.0
+QUIET_SECONDS = 30.0
 """Without a signal, before cycles are left out."""
 
 

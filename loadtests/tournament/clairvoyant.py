@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadtests.tournament.cluster import FluidCluster, FluidPod
+from loadtests.tournament.cluster import FluidCluster
 from loadtests.tournament.queues import Floats, Ints
+from loadtests.tournament.state import FluidPod
 
 EVERY = 5.0
 AHEAD = 30.0
@@ -110,7 +111,9 @@ class Clairvoyant:
             saved = over[source].sum() - without.sum()
             for node in self._allowed(pod, outlook):
                 more = _overload(load[node] + outlook.wanted[index], outlook.room[node]).sum() - over[node].sum()
-                gain = saved - more - 1e-3 * float((load[node] / max(outlook.room[node], 1e-9)).mean())
+                if more > 0:
+                    continue  # to crowd another node is no cure
+                gain = saved - 1e-3 * float((load[node] / max(outlook.room[node], 1e-9)).mean())
                 if gain > least:
                     best, least = (index, node), gain
         return best

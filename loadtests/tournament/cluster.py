@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 import random
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from loadtests.simulation.clock import VirtualClock
 from loadtests.simulation.pod import CALIBRATED, PROBE_TIMEOUT
 from loadtests.tournament.default_scheduler import Landing
-from loadtests.tournament.instance import AppModel, Instance, LossModel, NodeModel, RolloutModel
+from loadtests.tournament.instance import Instance
 from loadtests.tournament.queues import Flags, Floats, Ints, serve
 from loadtests.tournament.slots import Slots
+from loadtests.tournament.state import AppState, FluidPod, Listener, MoveRecord, NodeState, Sample
 
 STEP = 0.5
 """Seconds."""
@@ -28,96 +26,12 @@ SAMPLE = 5.0
 RECENT = 30.0
 """Half-life of the probes by which a pod counts as unhappy in the measures."""
 UNHAPPY = 0.9
-NODE_NOTICED = 40.0
-"""Seconds until a node that does not answer is not Ready (node-monitor-grace-period)."""
 TIGHT = 0.95
 """From this share of a node's memory on, it reports MemoryPressure, and its pods get slower."""
 RECLAIM = 3.0
 """How much slower a pod is when the memory of its node is used up."""
 FULL = 1.0 - 1e-9
 _QUEUE_COLUMNS = round(TIMEOUT / STEP) + 1
-
-
-@dataclass(slots=True)
-class FluidPod:
-    uid: str
-    app: AppModel
-    slot: int
-    created: float
-    revision: int
-    node: str | None = None
-    deleting: bool = False
-    restarts: int = 0
-    started: float | None = None
-    terminated: float | None = None
-    ready_since: float | None = None
-    cost: int = 0
-    life: int = 0
-    """Which container this is: what belongs to an earlier one is void."""
-    surge: float | None = None
-    """When it was made as one pod more than wanted."""
-
-
-@dataclass(slots=True)
-class MoveRecord:
-    lineage: int
-    app: str
-    source: str
-    began: float
-    target: str = ""
-    ended: float = float("inf")
-
-
-@dataclass(slots=True)
-class AppState:
-    model: AppModel
-    index: int
-    replicas: int
-    generation: int = 1
-    revision: int = 1
-    number: int = 0
-    vacated: deque[int] = field(default_factory=deque)
-    """Lineages that wait for a pod."""
-
-
-@dataclass(slots=True)
-class NodeState:
-    model: NodeModel
-    index: int
-    reachable: bool = True
-    ready: bool = True
-    pressure: bool = False
-
-
-class Listener:
-    """Is told what a kubelet or an API server would report. This one keeps silent."""
-
-    def pod_changed(self, pod: FluidPod) -> None: ...
-
-    def pod_gone(self, pod: FluidPod) -> None: ...
-
-    def owner_changed(self, app: AppState) -> None: ...
-
-    def node_changed(self, node: NodeState) -> None: ...
-
-    def probe_failed(self, pod: FluidPod) -> None: ...
-
-    def container_killed(self, pod: FluidPod) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """For the measures, at one moment. By lineage and by app."""
-
-    time: float
-    node: Ints
-    unhappy: Flags
-    sent: Floats
-    """Since the start, by app; as the others."""
-    answered: Floats
-    lost_to_moves: Floats
-    demand: Floats
-    """Cores that the pods of each node want."""
 
 
 class FluidCluster:
@@ -147,7 +61,8 @@ class FluidCluster:
         self._names = [node.name for node in instance.nodes]
         self._sent, self._answered, self._lost = (np.zeros(len(instance.apps)) for _ in range(3))
         self._sampled = -SAMPLE
-        self._bursts: dict[int, float] = {}
+        self.bursts: dict[int, float] = {}
+        """By the index of a node: the share of probes that fail there for a while."""
         self._factors_at = -1.0
         self._factors = instance.load.at(0.0)
         self._routes_stale = True
@@ -168,6 +83,7 @@ class FluidCluster:
             move = MoveRecord(int(self.slots.lineage[pod.slot]), pod.app.name, pod.node or "", self.clock.time)
             self.moves.append(move)
             self._open.append(move)
+            pod.moved = True
         self._delete(pod)
         self._reconcile(state)
         return True
@@ -207,7 +123,7 @@ class FluidCluster:
         if len(self.active(state)) != state.replicas:
             return False
         state.replicas += 1
-        new = self._create(state)
+        new = self.create(state)
         self.bind(new.uid, node)
 
         def retire() -> None:
@@ -228,6 +144,9 @@ class FluidCluster:
     def running(self) -> list[FluidPod]:
         """Pods on a node that are not on their way out, those of neighbours left out."""
         return [pod for pod in self.pods.values() if pod.node is not None and not pod.deleting and not pod.app.pinned]
+
+    def pods_on(self, node: NodeState) -> list[FluidPod]:
+        return [pod for pod in self.pods.values() if pod.node == node.model.name and not pod.deleting]
 
     def ready(self, pod: FluidPod) -> bool:
         return bool(self.slots.ready[pod.slot])
@@ -276,7 +195,7 @@ class FluidCluster:
     def _steady(self) -> bool:
         """Nothing waits anywhere, every node has room for what its pods want, and every pod runs."""
         slots = self.slots
-        if self._bursts or self._pending or slots.bug.any() or self._lost_nodes:
+        if self.bursts or self._pending or slots.bug.any() or self._lost_nodes:
             return False
         here = slots.node >= 0
         if (
@@ -427,24 +346,24 @@ class FluidCluster:
         slots.ready_failed[good] = 0
         slots.ready_timeout[at[failed]] = now + PROBE_TIMEOUT
         for slot in good[~slots.ready[good]].tolist():
-            self._set_ready(self._by_slot[slot], ready=True)
+            self.set_ready(self._by_slot[slot], ready=True)
 
     def _failed_readiness(self, pod: FluidPod) -> None:
         slots, slot = self.slots, pod.slot
         slots.ready_timeout[slot] = np.inf
         slots.ready_failed[slot] += 1
         if slots.ready[slot] and slots.ready_failed[slot] >= self.instance.scenario.probes.failure_threshold:
-            self._set_ready(pod, ready=False)
+            self.set_ready(pod, ready=False)
 
     def _fails(self, at: Ints) -> Flags:
         slots = self.slots
-        burst = np.array([self._bursts.get(int(node), 0.0) for node in slots.node[at]]) if self._bursts else 0.0
+        burst = np.array([self.bursts.get(int(node), 0.0) for node in slots.node[at]]) if self.bursts else 0.0
         luck = self._draws.random(len(at))
         share = 1 - (1 - slots.refused[at]) * (1 - slots.bug[at]) * (1 - burst)
         failed: Flags = (slots.wait[at] > PROBE_TIMEOUT) | (luck < share)
         return failed
 
-    def _set_ready(self, pod: FluidPod, *, ready: bool) -> None:
+    def set_ready(self, pod: FluidPod, *, ready: bool) -> None:
         self.slots.ready[pod.slot] = ready
         self.slots.routed[pod.slot] = ready and not pod.deleting and not pod.app.pinned
         self._routes_stale = True
@@ -487,30 +406,21 @@ class FluidCluster:
         for app in self.instance.apps:
             state = self.apps[app.name]
             for node in self.instance.placement[app.name]:
-                pod = self._create(state)
+                pod = self.create(state)
                 if not app.pinned:
                     self.slots.lineage[pod.slot] = lineage
                     lineage += 1
                 pod.node = node
                 self.slots.node[pod.slot] = self.nodes[node].index
                 self._boot(pod, 0)
-                self._set_ready(pod, ready=True)
+                self.set_ready(pod, ready=True)
                 self.slots.next_live[pod.slot] = self._random.uniform(0, self.instance.scenario.probes.period)
                 self.slots.next_ready[pod.slot] = self._random.uniform(
                     0, self.instance.scenario.probes.readiness_period
                 )
-        for rollout in self.instance.rollouts:
-            self.clock.at(rollout.at, lambda each=rollout: self._roll_out(each))  # type: ignore[misc]
-        for loss in self.instance.losses:
-            self.clock.at(loss.at, lambda each=loss: self._lose(each))  # type: ignore[misc]
-            self.clock.at(loss.until, lambda each=loss: self._recover(each))  # type: ignore[misc]
-        for broken in self.instance.broken:
-            self.clock.at(broken.at, lambda each=broken: self._break(each.app, each.failing))  # type: ignore[misc]
-        if self.instance.noise.bursts_per_day > 0:
-            self._next_burst()
         self._pending = False
 
-    def _create(self, state: AppState) -> FluidPod:
+    def create(self, state: AppState) -> FluidPod:
         app, slots = state.model, self.slots
         state.number += 1
         slot = slots.take()
@@ -563,7 +473,8 @@ class FluidCluster:
             self.clock.after(STEP * 4, lambda: self._gone(pod))
             return
         slots, slot = self.slots, pod.slot
-        self._lost[slots.app[slot]] += float(slots.queue[slot].sum()) if not pod.app.pinned else 0.0
+        if pod.moved:
+            self._lost[slots.app[slot]] += float(slots.queue[slot, 1:].sum())
         self._stop(pod)
         self.pods.pop(pod.uid)
         self._by_slot.pop(slot)
@@ -574,11 +485,23 @@ class FluidCluster:
         """As a ReplicaSet: as many pods as wanted. A lineage without a pod goes to a pod without a lineage."""
         pods = self.active(state)
         for _ in range(state.replicas - len(pods)):
-            self._create(state)
+            self.create(state)
         too_many = len(pods) - state.replicas
         for pod in sorted(pods, key=self._deletion_rank)[: max(too_many, 0)]:
-            self._delete(pod)
-            self._hand_over(state, pod)
+            self.retire(pod)
+
+    def retire(self, pod: FluidPod) -> None:
+        """End a pod that is one too many; another one takes its place."""
+        self._delete(pod)
+        self._hand_over(self.apps[pod.app.name], pod)
+
+    def set_reachable(self, node: NodeState, *, reachable: bool) -> None:
+        """A node that cannot be reached serves nothing and probes nothing."""
+        node.reachable = reachable
+        self._reachable_cores[node.index] = node.model.spec.cores if reachable else 0.0
+        self._lost_nodes = sum(not each.reachable for each in self.nodes.values())
+        if reachable:
+            self.slots.queue[self.slots.node == node.index] = 0.0
 
     def _hand_over(self, state: AppState, old: FluidPod) -> None:
         """The pod that came by a surge takes the place of the one that ends: the pod has moved."""
@@ -590,89 +513,12 @@ class FluidCluster:
         if new.surge is not None and new.revision == old.revision:
             moved = MoveRecord(lineage, state.model.name, old.node or "", new.surge)
             moved.target, moved.ended = new.node or "", self.clock.time
+            old.moved = True
             self.moves.append(moved)
         new.surge = None
 
     def _deletion_rank(self, pod: FluidPod) -> tuple[bool, bool, int, float]:
         return (pod.node is not None, self.ready(pod), pod.cost, -pod.created)
-
-    # What happens to the cluster.
-
-    def _roll_out(self, rollout: RolloutModel) -> None:
-        state = self.apps[rollout.app]
-        state.revision += 1
-        state.generation += 1
-        self.listener.owner_changed(state)
-        self._roll(state)
-
-    def _roll(self, state: AppState) -> None:
-        """One new pod at a time, as with maxSurge 1 and maxUnavailable 0."""
-        pods = self.active(state)
-        old = [pod for pod in pods if pod.revision < state.revision]
-        new = [pod for pod in pods if pod.revision == state.revision]
-        if not old:
-            return
-        if len(pods) > state.replicas and all(self.ready(pod) for pod in new):
-            self._delete(old[0])
-            self._hand_over(state, old[0])
-        elif len(pods) <= state.replicas and len(new) < state.replicas:
-            self._create(state)
-        self.listener.owner_changed(state)
-        self.clock.after(2 * STEP, lambda: self._roll(state))
-
-    def _lose(self, loss: LossModel) -> None:
-        node = self.nodes[loss.node]
-        node.reachable = False
-        self._reachable_cores[node.index] = 0.0
-        self._lost_nodes += 1
-        self.clock.after(NODE_NOTICED, lambda: self._notice(node))
-        self.clock.after(NODE_NOTICED + loss.eviction_after, lambda: self._evict_all(node))
-
-    def _notice(self, node: NodeState) -> None:
-        if node.reachable:
-            return
-        node.ready = False
-        self.listener.node_changed(node)
-        for pod in self._on(node):
-            if self.ready(pod):
-                self._set_ready(pod, ready=False)
-
-    def _evict_all(self, node: NodeState) -> None:
-        if node.ready:
-            return
-        for pod in list(self._on(node)):
-            if not pod.app.pinned:
-                self.evict(pod.uid, by_policy=False)
-
-    def _recover(self, loss: LossModel) -> None:
-        node = self.nodes[loss.node]
-        node.reachable = node.ready = True
-        self._reachable_cores[node.index] = node.model.spec.cores
-        self._lost_nodes -= 1
-        self.slots.queue[self.slots.node == node.index] = 0.0
-        self.listener.node_changed(node)
-
-    def _break(self, app: str, failing: float) -> None:
-        for pod in self.active(self.apps[app]):
-            self.slots.bug[pod.slot] = failing
-
-    def _next_burst(self) -> None:
-        noise = self.instance.noise
-        wait = self._random.expovariate(noise.bursts_per_day / 86_400)
-
-        def begin() -> None:
-            node = self._random.randrange(len(self._names))
-            self._bursts[node] = noise.burst_share
-            self.clock.after(noise.burst_seconds, lambda: self._end_burst(node))
-            self._next_burst()
-
-        self.clock.after(wait, begin)
-
-    def _end_burst(self, node: int) -> None:
-        self._bursts.pop(node, None)
-
-    def _on(self, node: NodeState) -> Iterator[FluidPod]:
-        return (pod for pod in self.pods.values() if pod.node == node.model.name and not pod.deleting)
 
     def _memory_used(self, ahead: float = 0.0) -> Floats:
         slots = self.slots
@@ -695,7 +541,7 @@ class FluidCluster:
                 node.pressure = tight
                 self.listener.node_changed(node)
             if share[node.index] >= 1.0:
-                pods = [pod for pod in self._on(node) if not pod.app.pinned]
+                pods = [pod for pod in self.pods_on(node) if not pod.app.pinned]
                 worst = max(pods, key=lambda pod: self.memory_of(pod) - pod.app.memory_request, default=None)
                 if worst is not None:
                     self.evict(worst.uid, by_policy=False)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadtests.tournament.cluster import FluidCluster, FluidPod
+from loadtests.tournament.cluster import FluidCluster
 from loadtests.tournament.queues import Floats
+from loadtests.tournament.state import FluidPod
 
 RESTARTS = 100
 USAGE_WINDOW = 15.0

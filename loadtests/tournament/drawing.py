@@ -23,6 +23,7 @@ from loadtests.tournament.instance import (
 from loadtests.tournament.load_series import read_series
 from loadtests.tournament.queues import Floats
 from loadtests.tournament.scenario import (
+    ROOM,
     AppGroup,
     Broken,
     Drawn,
@@ -53,8 +54,11 @@ def draw(scenario: Scenario, seed: int) -> Instance:
     for _ in range(_DRAWS):
         instance = _candidate(scenario, seed, nodes, source)
         if _fits(instance):
-            return _with_changes(instance, source)
-    raise ScenarioError(f"{scenario.name}: no draw of seed {seed} has the hottest node of {scenario.hottest}")
+            instance = _with_changes(instance, source)
+            if _has_peak(instance):
+                return instance
+    wanted = f"hottest {scenario.hottest} and peak {scenario.peak}"
+    raise ScenarioError(f"{scenario.name}: none of {_DRAWS} draws of seed {seed} has {wanted}")
 
 
 def relative_loads(instance: Instance) -> dict[str, float]:
@@ -78,6 +82,15 @@ def _fits(instance: Instance) -> bool:
     if instance.scenario.hottest_is_weakest and hottest != weakest:
         return False
     return wanted[0] <= loads[hottest] <= wanted[1]
+
+
+def _has_peak(instance: Instance) -> bool:
+    wanted = instance.scenario.peak
+    if wanted is None:
+        return True
+    loads, cores = instance.node_loads(), np.array([node.spec.cores for node in instance.nodes])
+    together = (loads * cores).sum(axis=1) / cores.sum()
+    return wanted[0] <= float(loads.max()) <= wanted[1] and float(together.max()) < ROOM
 
 
 def _number(value: Drawn, source: random.Random) -> float:

@@ -41,7 +41,7 @@ class AppModel:
     @property
     def need(self) -> float:
         """Cores of one replica at the factor 1."""
-        return self.rate * self.work / self.replicas
+        return self.rate if self.pinned else self.rate * self.work / self.replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,27 @@ class Instance:
     def seconds(self) -> float:
         return self.scenario.seconds
 
+    def node_loads(self) -> Floats:
+        """(times, nodes): what the pods of the first placement want over the cores of their nodes, whenever the load
+        changes."""
+        times = np.array(self.changes())
+        factors = np.stack([self.load.at(time) for time in times])
+        names = [node.name for node in self.nodes]
+        wanted = np.zeros((len(times), len(names)))
+        for index, app in enumerate(self.apps):
+            need = app.need * factors[:, index]
+            for rollout in self.rollouts:
+                if rollout.app == app.name:
+                    need = np.where(times >= rollout.at, need * rollout.factor, need)
+            for node in self.placement[app.name]:
+                wanted[:, names.index(node)] += need
+        loads: Floats = wanted / np.array([node.spec.cores for node in self.nodes])
+        return loads
+
     def changes(self) -> list[float]:
         """When the load changes, or who bears it: after such a time a second move of a pod is no mistake."""
-        times = [*self.load.starts.tolist(), *(each.at for each in (*self.rollouts, *self.broken))]
+        times: list[float] = [*self.load.starts.tolist()]
+        times += [rollout.at for rollout in self.rollouts]
+        times += [broken.at for broken in self.broken]
         times += [time for loss in self.losses for time in (loss.at, loss.until)]
         return sorted(times)

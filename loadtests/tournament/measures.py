@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from loadtests.tournament.cluster import FluidCluster, MoveRecord, Sample
+from loadtests.tournament.cluster import FluidCluster
 from loadtests.tournament.queues import Floats
+from loadtests.tournament.state import MoveRecord, Sample
 
 BEFORE = 60.0
 """Seconds before a move in which a pod's trouble counts as what the move was for."""

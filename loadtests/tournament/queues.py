@@ -9,7 +9,8 @@ The loops are compiled: array operations on fifteen pods would take fifty times 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,18 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+_Loop = TypeVar("_Loop", bound=Callable[..., Any])
 EMPTY = 1e-6
 """Requests: less than this in a pod is nothing."""
+
+
+def _compiled(function: _Loop) -> _Loop:
+    """Cached on disk where that is possible; numba raises when it finds no folder to write to."""
+    try:
+        kept: _Loop = njit(cache=True, error_model="numpy")(function)
+    except RuntimeError:
+        kept = njit(error_model="numpy")(function)
+    return kept
 
 
 class Pods(NamedTuple):
@@ -66,7 +77,7 @@ def outcome(slots: int) -> Outcome:
     return Outcome(*(np.zeros(slots) for _ in Outcome._fields))
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[misc]
+@_compiled
 def fair_shares(listens: Flags, node: Ints, wanted: Floats, weight: Floats, cores: Floats, share: Floats) -> None:
     """Writes the cores of each pod: max-min fair by weight, no pod gets more than it wants.
 
@@ -94,7 +105,7 @@ def fair_shares(listens: Flags, node: Ints, wanted: Floats, weight: Floats, core
             share[pod] = max(left[at], 0.0) * weight[pod] / weights[at]
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[misc]
+@_compiled
 def serve(pods: Pods, slower: Floats, cores: Floats, seconds: float, into: Outcome) -> None:
     """One step: the queues are changed, `into` gets what happened. `slower`: factor of the work, by node."""
     queue, columns = pods.queue, pods.queue.shape[1]
@@ -118,7 +129,7 @@ def serve(pods: Pods, slower: Floats, cores: Floats, seconds: float, into: Outco
             _serve_pod(pods, pod, pods.work[pod] * slower[pods.node[pod]], seconds, into)
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[misc]
+@_compiled
 def _serve_pod(pods: Pods, pod: int, work: float, seconds: float, into: Outcome) -> None:
     queue, columns, share = pods.queue, pods.queue.shape[1], into.share[pod]
     arrivals = pods.rate[pod] * seconds

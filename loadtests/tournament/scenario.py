@@ -16,6 +16,7 @@ from msgspec import Struct
 from reactor.errors import InputError
 
 Drawn = float | tuple[float, float]
+ROOM = 0.9
 FOLDER = Path(__file__).parent / "scenarios"
 
 
@@ -157,6 +158,9 @@ class Scenario(_Part, frozen=True):
     """Only draws are taken in which the hottest node of the default placement has this load, in units of the cluster's.
     It is then that placement matters. Nothing is chosen by what a policy makes of it."""
     hottest_is_weakest: bool = False
+    peak: tuple[float, float] | None = None
+    """Only draws are taken in which the load of the default placement's most loaded node reaches this at its worst,
+    while all nodes together stay below `ROOM`: a better placement exists."""
     probes: Probes = Probes()
     changes: tuple[Change, ...] = ()
     quiet: bool = False

@@ -11,7 +11,8 @@ import msgspec
 from loadtests.simulation.clock import VirtualClock
 from loadtests.simulation.controller import Measured, RecordSink
 from loadtests.simulation.records import CONTAINER, event_record, node_record, status_response
-from loadtests.tournament.cluster import AppState, FluidCluster, FluidPod, NodeState
+from loadtests.tournament.cluster import FluidCluster
+from loadtests.tournament.state import AppState, FluidPod, NodeState
 from reactor.cluster.api import ApiRequest, ApiResponse, Query
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import (

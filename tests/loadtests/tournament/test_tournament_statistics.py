@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from loadtests.tournament.cluster import MoveRecord
 from loadtests.tournament.goals import goals
 from loadtests.tournament.main import chosen_policies, parse_seeds
 from loadtests.tournament.measures import Measures, moved_twice
 from loadtests.tournament.results import Result
+from loadtests.tournament.state import MoveRecord
 from loadtests.tournament.statistics import difference, holm
 from reactor.errors import InputError
 
