@@ -35,7 +35,7 @@ async def test_a_pod_starved_by_its_neighbour_is_moved_and_recovers(ns: LabNames
 
 @pytest.mark.timeout(400)
 async def test_with_the_default_probe_the_move_begins_before_the_second_kill(ns: LabNamespace) -> None:
-    """Kubernetes' default: every 10 s, killed after 3 failures. docs/evidence.md has the same from simulated time."""
+    """Kubernetes' default: every 10 s, killed after 3 failures. docs/causes.md has the same from simulated time."""
     await ns.deploy(hog("150m"), "node2")
     await ns.deploy(replace(STARVED, probe=DEFAULT_PROBE), "node2")
     starved = await ns.pod("starved")

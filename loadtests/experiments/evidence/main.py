@@ -1,4 +1,4 @@
-"""`python -m loadtests.experiments.evidence.main`: the table of docs/evidence.md, minutes on two idle cores.
+"""`python -m loadtests.experiments.evidence.main`: the table of docs/causes.md, minutes on two idle cores.
 
 Results are kept case by case in the state folder, so that a run that was stopped goes on where it was.
 """

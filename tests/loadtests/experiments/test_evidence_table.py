@@ -1,4 +1,4 @@
-"""The table of docs/evidence.md in small: a starved pod moves soon, healthy ones stay."""
+"""The table of docs/causes.md in small: a starved pod moves soon, healthy ones stay."""
 
 from __future__ import annotations
 
