@@ -15,6 +15,7 @@ from loadtests.simulation.clock import VirtualClock
 from loadtests.simulation.cluster import SimulatedCluster, SimulationSpec
 from loadtests.simulation.controller import SimulatedController
 from loadtests.simulation.pod import CALIBRATED, SimulatedPod
+from loadtests.simulation.records import WatchedCluster, evicting
 from loadtests.workloads.samples import RequestOutcome, RequestSample
 from reactor.execution.cycle_outcome import Outcome
 from reactor.settings.model import Settings
@@ -70,7 +71,8 @@ async def starve(seed: int, period: int, store: Store, settings: Settings) -> St
     clock = VirtualClock()
     spec = SimulationSpec(design.nodes, apps, default, NAMESPACE, REQUESTS, probe_period=float(period))
     cluster = SimulatedCluster(clock, spec, CALIBRATED)
-    controller = SimulatedController(cluster, settings, CALIBRATED, store)
+    window = max(CALIBRATED.usage_seconds, settings.metrics.metrics_api.interval)
+    controller = SimulatedController(WatchedCluster(cluster), evicting(settings), store, window)
     cluster.reporter = watch = _Watch(cluster)
     moved: list[float] = []
 
