@@ -63,6 +63,8 @@ class Clairvoyant:
             soon = max(1, round(SAMPLES * AHEAD / HORIZON))
             if not np.any(load[:, :soon] > outlook.room[:, None] * FULL):
                 return
+            if load[:, :soon].sum(axis=0).max() > FULL * outlook.room.sum():
+                return  # full is full
             found = self._best(outlook, load, tried)
             if found is None:
                 return
@@ -93,10 +95,11 @@ class Clairvoyant:
     def _need(self, pod: FluidPod, times: Floats) -> Floats:
         """Cores at the factor 1; a rollout to come counts from its time on."""
         need = np.full(len(times), pod.app.need)
-        for number, rollout in enumerate(each for each in self._cluster.instance.rollouts if each.app == pod.app.name):
-            if pod.revision > number + 1 or pod.revision == number + 1:
+        for rollout in self._cluster.instance.rollouts:
+            if rollout.app == pod.app.name:
                 need = np.where(times >= rollout.at, need * rollout.factor, need)
-        return np.minimum(need, pod.app.limit)
+        least: Floats = np.minimum(need, pod.app.limit)
+        return least
 
     def _best(self, outlook: Outlook, load: Floats, tried: set[int]) -> tuple[int, int] | None:
         """The pod and node whose move saves most overload, weighed against nothing else."""
@@ -111,9 +114,7 @@ class Clairvoyant:
             saved = over[source].sum() - without.sum()
             for node in self._allowed(pod, outlook):
                 more = _overload(load[node] + outlook.wanted[index], outlook.room[node]).sum() - over[node].sum()
-                if more > 0:
-                    continue  # to crowd another node is no cure
-                gain = saved - 1e-3 * float((load[node] / max(outlook.room[node], 1e-9)).mean())
+                gain = saved - more - 1e-3 * float((load[node] / max(outlook.room[node], 1e-9)).mean())
                 if gain > least:
                     best, least = (index, node), gain
         return best

@@ -15,7 +15,7 @@ from loadtests.tournament.default_scheduler import Landing
 from loadtests.tournament.instance import Instance
 from loadtests.tournament.queues import Flags, Floats, Ints, serve
 from loadtests.tournament.slots import Slots
-from loadtests.tournament.state import AppState, FluidPod, Listener, MoveRecord, NodeState, Sample
+from loadtests.tournament.state import AppState, FluidPod, Listener, MoveRecord, NodeState, NoListener, Sample
 
 STEP = 0.5
 """Seconds."""
@@ -37,7 +37,8 @@ _QUEUE_COLUMNS = round(TIMEOUT / STEP) + 1
 class FluidCluster:
     def __init__(self, instance: Instance, *, binds: bool = True) -> None:
         """`binds`: kube-scheduler's scores place pending pods; else the policy does."""
-        self.instance, self.clock, self.listener = instance, VirtualClock(), Listener()
+        self.instance, self.clock = instance, VirtualClock()
+        self.listener: Listener = NoListener()
         self.pods: dict[str, FluidPod] = {}
         self.nodes = {each.name: NodeState(each, index) for index, each in enumerate(instance.nodes)}
         self.apps = {each.name: AppState(each, index, each.replicas) for index, each in enumerate(instance.apps)}
@@ -246,7 +247,7 @@ class FluidCluster:
             return
         self._routes_stale = False
         routed = slots.routed & slots.listens
-        self._endpoints = np.bincount(slots.app[slots.routed], minlength=len(self.apps))
+        self._endpoints = np.bincount(slots.app[slots.routed], minlength=len(self.apps)).astype(np.float64)
         rates = self._rates / np.maximum(self._endpoints, 1)
         slots.rate = np.where(routed, rates[slots.app], 0.0)
         for state in self.apps.values():
@@ -525,7 +526,7 @@ class FluidCluster:
         here = slots.node >= 0
         age = np.where(slots.listens, self.clock.time + ahead - slots.started, 0.0)
         amounts = slots.memory + slots.leak * age
-        used: Floats = np.bincount(slots.node[here], amounts[here], len(self._names))
+        used: Floats = np.bincount(slots.node[here], amounts[here], len(self._names)).astype(np.float64)
         return used
 
     def _use_memory(self) -> None:
@@ -552,7 +553,7 @@ class FluidCluster:
         slots = self.slots
         here = slots.listens
         wanted = slots.rate * slots.work * self._slower[slots.node] + slots.idle
-        demand: Floats = np.bincount(slots.node[here], wanted[here], len(self._names))
+        demand: Floats = np.bincount(slots.node[here], wanted[here], len(self._names)).astype(np.float64)
         return demand
 
     def _sample(self) -> None:

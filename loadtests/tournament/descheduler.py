@@ -75,7 +75,7 @@ class Descheduler:
         high = sorted((name for name in names if np.any(use[name] > limits.high)), key=lambda name: -use[name].sum())
         if not low or not high:
             return
-        room = sum((limits.high - use[name]) * self._capacity(name) for name in low)
+        room: Floats = sum(((limits.high - use[name]) * self._capacity(name) for name in low), np.zeros(3))
         for name in high:
             room = self._relieve(name, pods[name], use[name], room)
 

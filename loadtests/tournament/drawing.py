@@ -195,7 +195,7 @@ def _with_changes(instance: Instance, source: random.Random) -> Instance:
 def _with_change(instance: Instance, change: object, source: random.Random) -> Instance:
     match change:
         case Ramp():
-            starts = np.arange(len(change.factors)) * change.step_seconds
+            starts = np.arange(len(change.factors), dtype=np.float64) * change.step_seconds
             return _scaled(instance, starts, np.repeat(np.array(change.factors)[:, None], len(instance.apps), axis=1))
         case Spike():
             for app in _some(instance, change.apps, source):
@@ -280,7 +280,7 @@ def _following(instance: Instance, change: Series, source: random.Random) -> Ins
         begin = source.randrange(len(series) - number + 1)
         window = series[begin : begin + number]
         columns.append(window / max(float(window.mean()), 1e-9))
-    return _scaled(instance, np.arange(number) * change.sample_seconds, np.stack(columns, axis=1))
+    return _scaled(instance, np.arange(number, dtype=np.float64) * change.sample_seconds, np.stack(columns, axis=1))
 
 
 def _with_neighbour(instance: Instance, change: Neighbour, source: random.Random) -> Instance:

@@ -108,9 +108,9 @@ def _differences(played: Mapping[str, Played]) -> go.Figure:
         gaps = {scenario: difference(*both) for scenario, both in points.items() if both[0]}
         if gaps:
             figure.add_scatter(
-                x=[each.mean for each in gaps.values()],
-                y=list(gaps),
-                error_x={
+                x=list(gaps),
+                y=[each.mean for each in gaps.values()],
+                error_y={
                     "type": "data",
                     "symmetric": False,
                     "array": [each.high - each.mean for each in gaps.values()],
@@ -122,11 +122,13 @@ def _differences(played: Mapping[str, Played]) -> go.Figure:
                 marker={"color": _COLOURS[number % len(_COLOURS)], "symbol": number % 8},
             )
     figure.update_layout(
-        height=120 + 55 * len(played),
-        xaxis_title="availability less ours (right: better than ours)",
+        height=460,
+        margin={"t": 20},
+        scattermode="group",
+        yaxis_title="availability less ours (above 0: better)",
         template="simple_white",
     )
-    figure.add_vline(0, line_dash="dot")
+    figure.add_hline(0, line_dash="dot")
     return figure
 
 
@@ -139,7 +141,9 @@ def _moves(played: Mapping[str, Played]) -> go.Figure:
             if each.get(name)
         }
         figure.add_bar(x=list(means), y=list(means.values()), name=name, marker_color=_COLOURS[number % len(_COLOURS)])
-    figure.update_layout(height=420, barmode="group", yaxis_title="moves per run (log)", template="simple_white")
+    figure.update_layout(
+        height=420, margin={"t": 20}, barmode="group", yaxis_title="moves per run (log)", template="simple_white"
+    )
     figure.update_yaxes(type="log")
     return figure
 
@@ -155,7 +159,9 @@ def _steps(played: Played) -> go.Figure:
             figure.add_scatter(
                 x=list(range(1, length + 1)), y=means, name=name, line={"color": colour}, mode="lines+markers"
             )
-    figure.update_layout(height=400, xaxis_title="step", yaxis_title="availability", template="simple_white")
+    figure.update_layout(
+        height=400, margin={"t": 20}, xaxis_title="step", yaxis_title="availability", template="simple_white"
+    )
     return figure
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import logging
 import multiprocessing
 import signal
 import tempfile
@@ -14,13 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import structlog
-
 from loadtests.tournament.drawing import draw
 from loadtests.tournament.policies import policies
 from loadtests.tournament.results import Result, ResultFile, digest_of
 from loadtests.tournament.run import run
 from loadtests.tournament.scenario import Scenario
+from reactor.record.logs import configure_logs
 from storage.database import Limits
 from storage.store import Store
 
@@ -138,4 +136,4 @@ def _moves_of_ours(game: Game, known: dict[tuple[str, int, str], Result]) -> int
 def _prepare() -> None:
     """Ctrl-C is for the process that collects the results."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    configure_logs(level="critical", json=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from loadtests.tournament.instance import AppModel, NodeModel
 from loadtests.tournament.queues import Flags, Floats, Ints
@@ -62,8 +63,8 @@ class NodeState:
     pressure: bool = False
 
 
-class Listener:
-    """Is told what a kubelet or an API server would report. This one keeps silent."""
+class Listener(Protocol):
+    """Is told what a kubelet or an API server would report."""
 
     def pod_changed(self, pod: FluidPod) -> None: ...
 
@@ -76,6 +77,28 @@ class Listener:
     def probe_failed(self, pod: FluidPod) -> None: ...
 
     def container_killed(self, pod: FluidPod) -> None: ...
+
+
+class NoListener:
+    """For policies that are not told anything."""
+
+    def pod_changed(self, pod: FluidPod) -> None:
+        del pod
+
+    def pod_gone(self, pod: FluidPod) -> None:
+        del pod
+
+    def owner_changed(self, app: AppState) -> None:
+        del app
+
+    def node_changed(self, node: NodeState) -> None:
+        del node
+
+    def probe_failed(self, pod: FluidPod) -> None:
+        del pod
+
+    def container_killed(self, pod: FluidPod) -> None:
+        del pod
 
 
 @dataclass(frozen=True, slots=True)

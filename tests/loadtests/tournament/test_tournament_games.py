@@ -68,7 +68,7 @@ async def test_the_fluid_agrees_with_the_model_of_single_requests(store: Store) 
             AppModel(app.name, 1, CALIBRATED.request_ms(app.work_ms) / 1000, capacity, 0.015, 32 * MIB, 12 * MIB)
             for app in apps
         ),
-        LoadPlan(np.arange(len(steps)) * 30.0, shares),
+        LoadPlan(np.arange(len(steps), dtype=np.float64) * 30.0, shares),
         {app.name: (default[app.name],) for app in apps},
     )
     samples_at = [left_alone(instance, 30.0 * number).samples[-1] for number in range(1, len(steps) + 1)]
