@@ -124,7 +124,7 @@ def recent_counts(pod: Pod, snapshot: Snapshot, relieved: float) -> RecentCounts
         since=max(0.0, relieved, started),
         failed=sum(each.failed(relieved) for each in recent),
         passed_since=sum(each.passed(relieved) for each in recent),
-        passed_in_a_row=min((each.passed(last) for each in recent if each.failed(relieved)), default=0.0),
+        passed_in_a_row=min((each.passed(last) // 1 for each in recent if each.failed(relieved)), default=0.0),
         counted=sum(each.counted_failed(relieved) for each in recent),
     )
 
