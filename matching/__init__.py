@@ -1,7 +1,7 @@
 """Pure: a problem in, a plan out. Nothing here uses the Kubernetes API, a clock, a file or a socket.
 
 Public modules: `problem` and `plan` (the values), `registry` (`load_planner(name).plan(problem)`), `verify`
-(`certify`), `explain`, `feasibility`, `selectors`, `serialization` (JSON), `compilation` (`warm_up`) and `testing` (for
+(`certify`), `explain`, `feasibility`, `selectors`, `serialization` (JSON), `missing_text`, `compilation` (`warm_up`) and `testing` (for
 planner authors). Internal, from the bottom up:
 
 - `constraints/`: what a node or other pods forbid, by their Kubernetes names

@@ -22,7 +22,7 @@ class Benefits:
     """By pod; of the running pods that get another node."""
 
     def on(self, pod: int, move: PlannedMove) -> PlannedMove:
-        """The move with its figures. They are a reason, too, where the planner demands a benefit: after why this pod and
+        """The move with its figures. Where the planner demands a benefit they are a reason, too: after why this pod and
         why that node."""
         found = self.moves.get(pod)
         if found is None:
