@@ -185,7 +185,7 @@ class Plan:
     benefit: PlanBenefit | None = None
     """None in plans that were made elsewhere or before there was one."""
     missing: Missing | None = None
-    """None when no unhappy pod that may move is left."""
+    """None when no unhappy pod that may move is left, and for planners that do not weigh benefit."""
 
     @property
     def dumped(self) -> tuple[Unplaced, ...]:

@@ -19,6 +19,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from matching.missing_text import missing_text
 from matching.plan import (
     BlockingPair,
     Certificate,
@@ -32,7 +33,6 @@ from matching.plan import (
     Stay,
     Unplaced,
 )
-from matching.planning.missing import missing_text
 from matching.problem import Node, Pod, Problem, ProblemError, from_columns
 
 T = TypeVar("T")

@@ -22,14 +22,15 @@ class Benefits:
     """By pod; of the running pods that get another node."""
 
     def on(self, pod: int, move: PlannedMove) -> PlannedMove:
-        """The move with its figures. They are a reason, too, where the planner demands a benefit."""
+        """The move with its figures. Where the planner demands a benefit they are a reason, too: after why this pod and
+        why that node."""
         found = self.moves.get(pod)
         if found is None:
             return move
         demanded = self.plan.required_ratio
         text = f"saves {found.saved:.1f} failing pod-minutes, price {found.price:.1f}"
         why = (f"{text}: {found.ratio:.1f} times, at least {demanded:g} demanded",) if demanded else ()
-        return replace(move, benefit=found, reasons=(*move.reasons, *why))
+        return replace(move, benefit=found, reasons=(*move.reasons[:2], *why, *move.reasons[2:]))
 
 
 def benefits_of(prepared: PreparedProblem, at: Ints, required_ratio: float) -> Benefits:

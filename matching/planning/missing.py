@@ -17,8 +17,7 @@ from matching.model.ledger import Ledger
 from matching.plan import Missing, Relaxation
 from matching.planning.expectation import Expectation
 from matching.planning.prepared import PreparedProblem
-from matching.planning.reasons.obstacles import Kind, Obstacles, some
-from matching.planning.reasons.wording import amount, plural
+from matching.planning.reasons.obstacles import Kind, Obstacles
 from matching.problem import TOLERANCE
 
 _MOST_ASKED = 50
@@ -42,20 +41,6 @@ def missing(prepared: PreparedProblem, at: Ints) -> Missing | None:
     like, cured = shortage.one_node_more()
     keys = tuple(prepared.arrays.pods[pod].key for pod in shortage.left.tolist())
     return Missing(keys, shortage.amounts(), like, cured, tuple(shortage.relaxations()))
-
-
-def missing_text(found: Missing) -> str:
-    """In one line, such as `1.4 cpu missing for 6 unhappy pods (...); one node like worker-1 would cure 6 pods`."""
-    pods = f"{plural(len(found.pods), 'unhappy pod')} ({some(found.pods)})"
-    lacks = " and ".join(amount(axis, more) for axis, more in found.amounts.items())
-    parts = [f"{lacks} missing for {pods}" if lacks else f"no other node helps {pods}"]
-    if found.cured:
-        parts.append(f"one node like {found.node_like} would cure {plural(found.cured, 'pod')}")
-    parts += [
-        f"without {each.constraint} of {each.workload} {plural(each.pods, 'pod')} could be cured"
-        for each in found.relaxations
-    ]
-    return "; ".join(parts)
 
 
 class _Shortage:

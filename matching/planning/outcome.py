@@ -75,8 +75,8 @@ class Outcome:
     order: tuple[int, ...] | None = None
     """The pods that get another node, in an order in which each move can be carried out; set by
     `matching.planning.executable`."""
-    required_ratio: float = 0.0
-    """What every move had to save, as a multiple of its price; 0: the planner does not weigh benefit."""
+    required_ratio: float | None = None
+    """What every move had to save, as a multiple of its price; None: the planner does not weigh benefit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ def write_plan(planner: str, prepared: PreparedProblem, outcome: Outcome) -> Pla
         explanations, without_node = explained_by_planner(prepared, outcome.choice, outcome.reasons)
     for pod, why in outcome.choice.redirected.items():
         explanations[pod] = replace(explanations[pod], reasons=(*explanations[pod].reasons, why))
-    benefits = benefits_of(prepared, at, outcome.required_ratio)
+    benefits = benefits_of(prepared, at, outcome.required_ratio or 0.0)
     moves = tuple(benefits.on(pod, explanations[pod]) for pod in outcome.order or ())
-    lacking = missing(prepared, at)
+    lacking = missing(prepared, at) if outcome.required_ratio is not None else None
     staying, held_back = stays(prepared, outcome), _held_back(prepared, outcome.choice)
     unplaced = tuple(sorted([*without_node, *fixed_pending(prepared)], key=lambda pod: pod.pod))
     return Plan(

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from matching.missing_text import missing_text
 from matching.plan import Certificate, Plan, PlanBenefit, PlannedMove, Rejected, Unplaced
-from matching.planning.missing import missing_text
 from matching.serialization import plan_to_json
 from reactor.cli.output import table, to_json, to_yaml
 from reactor.decision.decide import Decision

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from matching.missing_text import missing_text
 from matching.plan import Plan
-from matching.planning.missing import missing_text
 from reactor.state.snapshot import Snapshot
 
 LONGEST_WAIT = 600.0
