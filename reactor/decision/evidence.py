@@ -241,19 +241,18 @@ class _Neighbours:
 
 
 def _neighbours(pod: Pod, eligibility: Eligibility) -> _Neighbours:
-    """Other workloads on the same node. Failures that only Events show may be anybody's work, and do not count."""
+    """Other workloads on the same node. One whose failures only Events show counts neither as failing, since they may
+    be anybody's work, nor as well."""
     snapshot, own = eligibility.snapshot, workload_key(pod)
-    others: dict[str, bool] = {}
-    for one in snapshot.cluster.pods_on(pod.node or ""):
-        if _is_probed(one) and (key := workload_key(one)) != own:
-            fails = _fails(one, snapshot) and fails_for_certain(one, snapshot, eligibility.settings)
-            others[key] = others.get(key, False) or fails
-    if not others:
+    others = [one for one in snapshot.cluster.pods_on(pod.node or "") if _is_probed(one) and workload_key(one) != own]
+    unwell = [one for one in others if _fails(one, snapshot)]
+    well = len({*map(workload_key, others)} - {*map(workload_key, unwell)})
+    certain = [one for one in unwell if fails_for_certain(one, snapshot, eligibility.settings)]
+    failing = len({*map(workload_key, certain)})
+    if not failing + well:
         return _Neighbours(0, None)
-    failing = sum(others.values())
-    well = len(others) - failing
     log = failing * math.log(NEIGHBOUR_FAILS) + well * math.log(NEIGHBOUR_WELL)
-    text = f"{failing} of {len(others)} fail"
+    text = f"{failing} fail, {well} are well"
     return _Neighbours(failing, Part(PartName.NEIGHBOURS, _bounded(log, NEIGHBOURS_BOUNDS), text))
 
 
