@@ -11,7 +11,15 @@ import click
 from loadtests.nodes import KubeletPace, LabNodeSpec, LabOptions, real_nodes
 from loadtests.zero_loss.bench import Bench
 from loadtests.zero_loss.design import APPS, Way
-from loadtests.zero_loss.report import add_details, forget_details, rows_in, text_table, together, write_report
+from loadtests.zero_loss.report import (
+    add_failed,
+    add_moves,
+    forget_details,
+    rows_in,
+    text_table,
+    together,
+    write_report,
+)
 from loadtests.zero_loss.results import Row
 from loadtests.zero_loss.run import Measured, measure, moves_left
 from reactor.cli.stopping import until_stopped
@@ -32,6 +40,10 @@ class ZeroLossOptions:
     state: Path
     copy_to: Path | None
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return (self.state,) if self.copy_to is None else (self.state, self.copy_to)
+
     def moves_in(self, way: Way) -> int:
         return self.moves if way is Way.CHOSEN else self.moves_beside
 
@@ -46,8 +58,8 @@ async def _run(options: ZeroLossOptions) -> None:
     total = Total(options, [each for each in rows_in(options.state) if options.resume and each.way in set(ways)])
     logs = options.state / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    if not options.resume:
-        forget_details(options.state)
+    for folder in () if options.resume else options.folders:
+        forget_details(ways, folder)
     failed: list[str] = []
     async with (
         real_nodes(LabOptions(NODES, pace=KubeletPace(housekeeping=2))) as lab,
@@ -80,10 +92,10 @@ class Total:
         measured = self.measured
         measured.rows = together(measured.rows, leg.rows)
         measured.problems += leg.problems
-        for folder in (self.options.state, self.options.copy_to):
-            if folder is not None:
-                write_report(measured, self.options.rate, folder)
-        add_details(leg, self.options.state)
+        for folder in self.options.folders:
+            write_report(measured, self.options.rate, folder)
+            add_moves(leg, folder)
+        add_failed(leg, self.options.state)
         _tell(text_table(measured.rows))
 
 

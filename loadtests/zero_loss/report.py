@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
 
@@ -55,15 +55,27 @@ def write_report(measured: Measured, rate: float, folder: Path) -> None:
     _plot(rows, folder / "zero-loss.svg")
 
 
-def forget_details(folder: Path) -> None:
-    for name in (_MOVES, _FAILED):
-        (folder / name).unlink(missing_ok=True)
+def forget_details(ways: Collection[Way], folder: Path) -> None:
+    """The moves and failed requests of these ways, which are measured anew."""
+    for path in (folder / _MOVES, folder / _FAILED):
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else ()
+        kept = [line for line in lines if line.partition(",")[0] not in ways]
+        if kept:
+            path.write_text("".join(kept))
 
 
-def add_details(leg: Measured, folder: Path) -> None:
-    """Every move and every failed request of one leg."""
-    _append(folder / _MOVES, ("way", *_names(Landed)), [(way, *astuple(each)) for way, each in leg.landed])
-    _append(folder / _FAILED, _names(Failed), [astuple(each) for each in leg.failed])
+def add_moves(leg: Measured, folder: Path) -> None:
+    """Every move of one leg, with its times."""
+    _append(folder / _MOVES, ("way", *_names(Landed)), [(way, *_rounded(each)) for way, each in leg.landed])
+
+
+def add_failed(leg: Measured, folder: Path) -> None:
+    """Every failed request of one leg."""
+    _append(folder / _FAILED, _names(Failed), [_rounded(each) for each in leg.failed])
+
+
+def _rounded(one: Landed | Failed) -> tuple[object, ...]:
+    return tuple(round(each, 2) if isinstance(each, float) else each for each in astuple(one))
 
 
 def _append(path: Path, names: Sequence[str], values: Sequence[Sequence[object]]) -> None:

@@ -11,7 +11,7 @@ from loadtests.workloads.load_tools import LoadResult
 from loadtests.workloads.samples import RequestOutcome, RequestSample
 from loadtests.zero_loss.design import APPS, Way
 from loadtests.zero_loss.moving import Landed
-from loadtests.zero_loss.report import add_details, rows_in, together, write_report
+from loadtests.zero_loss.report import add_moves, forget_details, rows_in, together, write_report
 from loadtests.zero_loss.results import Lane, Leg, Row, failed_requests, row
 from loadtests.zero_loss.routes import PROXY_SECONDS, EmptyServices
 from loadtests.zero_loss.run import Measured, moves_left
@@ -120,8 +120,8 @@ def test_a_damaged_report_is_refused_with_its_name(tmp_path: Path) -> None:
 
 
 def test_the_moves_of_all_legs_are_listed(tmp_path: Path) -> None:
-    add_details(Measured(landed=[("evict", MOVES[0])]), tmp_path)
-    add_details(Measured(landed=[("evict", MOVES[1])]), tmp_path)
+    add_moves(Measured(landed=[("evict", MOVES[0])]), tmp_path)
+    add_moves(Measured(landed=[("evict", MOVES[1])]), tmp_path)
 
     lines = (tmp_path / "moves.csv").read_text().splitlines()
     assert lines[0].startswith("way,app,source,target,node")
@@ -129,3 +129,11 @@ def test_the_moves_of_all_legs_are_listed(tmp_path: Path) -> None:
         ["evict", APP, "node1", "node2", "node2"],
         ["evict", APP, "node2", "node3", "node2"],
     ]
+
+
+def test_only_the_moves_of_ways_that_are_measured_anew_are_forgotten(tmp_path: Path) -> None:
+    add_moves(Measured(landed=[("evict", MOVES[0]), ("chosen", MOVES[1])]), tmp_path)
+    forget_details([Way.EVICT], tmp_path)
+
+    lines = (tmp_path / "moves.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["way", "chosen"]
