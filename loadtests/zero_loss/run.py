@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 from loadtests.workloads.load_tools import LoadResult, LoadToolError
 from loadtests.zero_loss.bench import Bench
@@ -16,7 +17,7 @@ from reactor.errors import RematchError
 
 LANES = (Lane("vegeta", False), Lane("vegeta", True), Lane("k6", False), Lane("k6", True))
 LEG_SECONDS = 300.0
-_FIRST_ROUND = 60.0
+_FIRST_ROUND = 50.0
 """Seconds that a round is given before one was measured."""
 _SHORTEST_ROUND = 5.0
 _SPARE = 1.3
@@ -67,7 +68,8 @@ async def measure(bench: Bench, way: Way, left: Mapping[str, int], rate: float, 
             record(_measured(bench, way, leg, mover.problems))
             mover.problems.clear()
 
-        await Legs(mover, attack, bench.clock, ended, lambda text: tell(f"{way}: {text}")).run(left)
+        replicas = {moved.app.name: moved.app.replicas for moved in bench.apps}
+        await Legs(mover, attack, bench.clock, ended, lambda text: tell(f"{way}: {text}"), replicas).run(left)
 
 
 def _measured(bench: Bench, way: Way, leg: Leg, problems: list[str]) -> Measured:
@@ -90,6 +92,8 @@ class Legs:
     clock: Clock
     ended: Callable[[Leg], None]
     tell: Tell
+    per_round: Mapping[str, int]
+    """How many pods of each app one round moves."""
     _needed: float = _FIRST_ROUND
     _failures: int = 0
 
@@ -107,7 +111,7 @@ class Legs:
             left = {app: count for app, count in left.items() if count > 0}
 
     async def _leg(self, left: Mapping[str, int]) -> Leg:
-        rounds = max(left.values())
+        rounds = max(ceil(count / self.per_round[app]) for app, count in left.items())
         seconds = min(LEG_SECONDS, rounds * self._needed + 2 * _TOOL_START)
         end = self.clock.monotonic() + seconds
         attacks = [asyncio.ensure_future(self.attack(lane, seconds)) for lane in LANES]

@@ -47,7 +47,7 @@ class Script:
         return RESULT
 
     async def run(self, wanted: Mapping[str, int]) -> None:
-        legs = Legs(self, self.attack, self.clock, self.legs.append, lambda text: None)
+        legs = Legs(self, self.attack, self.clock, self.legs.append, lambda text: None, dict.fromkeys(wanted, 1))
         task = asyncio.ensure_future(legs.run(wanted))
         while not task.done():
             await self.clock.advance(10.0)
