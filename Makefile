@@ -92,7 +92,7 @@ bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes
 	$(BIN)/rematch lab tools nodes
 	$(BIN)/rematch lab experiment stable --copy-to docs/experiment-stable
 
-zero-loss: $(READY) ## requests lost while pods are moved, k6 and Vegeta on real nodes: make zero-loss [MOVES=20] [RESUME=1] (45 minutes; root)
+zero-loss: $(READY) ## requests lost while pods are moved, k6 and Vegeta on real nodes: make zero-loss [MOVES=20] [RESUME=1] (40 minutes; root)
 	@test "$$(id -u)" = 0 || { echo "zero-loss needs root for real nodes: run it with sudo"; exit 1; }
 	$(BIN)/rematch lab tools nodes
 	$(BIN)/rematch lab tools load

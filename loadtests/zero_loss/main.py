@@ -70,11 +70,19 @@ async def _run(options: ZeroLossOptions) -> None:
             try:
                 await measure(bench, way, left, options.rate, total.add, _tell)
             except RematchError as error:
+                if _stopped():
+                    raise
                 failed.append(f"{way}: {error}")
                 _tell(f"{way} ended early: {error}")
     click.echo(text_table(total.measured.rows))
     if failed:
         raise RematchError("; ".join(failed))
+
+
+def _stopped() -> bool:
+    """By Ctrl-C: an error while the apps are removed does not mean that the next way is to follow."""
+    task = asyncio.current_task()
+    return task is not None and bool(task.cancelling())
 
 
 @dataclass(slots=True)

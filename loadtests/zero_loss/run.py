@@ -17,7 +17,7 @@ from reactor.errors import RematchError
 
 LANES = (Lane("vegeta", False), Lane("vegeta", True), Lane("k6", False), Lane("k6", True))
 LEG_SECONDS = 300.0
-_FIRST_ROUND = 50.0
+_FIRST_ROUND = 25.0
 """Seconds that a round is given before one was measured."""
 _SHORTEST_ROUND = 5.0
 _SPARE = 1.3
