@@ -92,11 +92,11 @@ bench-nodes: $(READY) ## STABLE's experiment in simulated time and on real nodes
 	$(BIN)/rematch lab tools nodes
 	$(BIN)/rematch lab experiment stable --copy-to docs/experiment-stable
 
-zero-loss: $(READY) ## requests lost while pods are moved, k6 and Vegeta on real nodes: make zero-loss [MOVES=20] (half an hour; root)
+zero-loss: $(READY) ## requests lost while pods are moved, k6 and Vegeta on real nodes: make zero-loss [MOVES=20] [RESUME=1] (40 minutes; root)
 	@test "$$(id -u)" = 0 || { echo "zero-loss needs root for real nodes: run it with sudo"; exit 1; }
 	$(BIN)/rematch lab tools nodes
 	$(BIN)/rematch lab tools load
-	$(BIN)/rematch lab zero-loss $(if $(MOVES),--moves $(MOVES)) --copy-to docs/zero-loss
+	$(BIN)/rematch lab zero-loss $(if $(MOVES),--moves $(MOVES)) $(if $(RESUME),--resume) --copy-to docs/zero-loss
 
 bench-cluster: $(READY) ## scale and descheduler side by side on a real control plane with KWOK's nodes (about half an hour; no root)
 	$(BIN)/rematch lab tools cluster

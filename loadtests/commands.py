@@ -146,13 +146,18 @@ def experiment(name: str, real: bool | None, **given: Any) -> None:
 
 
 @lab.command("zero-loss")
-@click.option("--moves", type=click.IntRange(1, 1000), default=20, show_default=True, help="Of each pod, in each way.")
+@click.option("--moves", type=click.IntRange(1, 1000), default=20, show_default=True,
+              help="Of each pod, by Rematch with its default strategies.")  # fmt: skip
+@click.option("--moves-beside", type=click.IntRange(1, 1000), default=5, show_default=True,
+              help="Of each pod, in each of the other ways.")  # fmt: skip
 @click.option("--rate", type=click.FloatRange(1, 200), default=10.0, show_default=True,
               help="Requests per second to each app, from each of four load tools.")  # fmt: skip
 @click.option("--way", "ways", multiple=True, help="Only this way of moving; once per way. Default: all.",
-              type=click.Choice(["chosen", "releaseSurge", "scaleSurge", "evict", "plain eviction"]))  # fmt: skip
+              type=click.Choice(
+                  ["chosen", "releaseSurge", "scaleSurge", "evict", "plain eviction", "descheduler"]))  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
 @click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/zero-loss"), show_default=True,
-              help="Folder for table, CSV, JSON and plot.")  # fmt: skip
+              help="Folder for table, CSV, JSON, plot and logs.")  # fmt: skip
 @click.option("--copy-to", type=click.Path(path_type=Path), help="Also put them into this folder.")
 def zero_loss(**given: Any) -> None:
     """Requests lost while pods are moved: k6 and Vegeta through kube-proxy on real nodes (root)."""

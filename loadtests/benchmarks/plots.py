@@ -80,11 +80,11 @@ def _inertia(curves: Mapping[str, Sequence[tuple[float, float]]], path: Path) ->
 
 
 def plot_zero_loss(figures: Mapping[tuple[str, str], tuple[float, float]], path: Path) -> None:
-    """By way of moving and app: requests lost per move, and the longest gap in milliseconds."""
+    """By way of moving and app: failed requests per move, and the longest gap in milliseconds."""
     ways, apps = (list(dict.fromkeys(key[part] for key in figures)) for part in (0, 1))
-    figure = Figure(figsize=(11, 4), layout="constrained")
+    figure = Figure(figsize=(12, 4.5), layout="constrained")
     width = 0.8 / len(ways)
-    titles = ("requests lost per move", "longest time without a success, ms")
+    titles = ("failed requests per move, timeouts included", "longest time without a success, ms")
     for which, (axes, title) in enumerate(zip(figure.subplots(1, 2), titles, strict=True)):
         for number, way in enumerate(ways):
             found = [(place, figures[way, app][which]) for place, app in enumerate(apps) if (way, app) in figures]

@@ -23,10 +23,17 @@ class Way(StrEnum):
     EVICT = "evict"
     """By Rematch, with a hint, so that the replacement goes to the planned node."""
     PLAIN = "plain eviction"
-    """The eviction API and nothing else, which is what descheduler does."""
+    """The eviction API and nothing else, one pod of an app after the other."""
+    DESCHEDULER = "descheduler"
+    """The descheduler program with its plugin PodLifeTime, which evicts all pods that are old enough in one pass."""
+
+    @property
+    def by_rematch(self) -> bool:
+        return self not in (Way.PLAIN, Way.DESCHEDULER)
 
     @property
     def strategies(self) -> list[str]:
+        """That Rematch may use."""
         return ["scaleSurge", "releaseSurge", "evict"] if self is Way.CHOSEN else [self.value]
 
 

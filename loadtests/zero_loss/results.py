@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import msgspec
@@ -13,20 +14,8 @@ import msgspec
 from loadtests.workloads.load_tools import LoadResult
 from loadtests.workloads.samples import RequestOutcome
 from loadtests.zero_loss.design import MovedApp
+from loadtests.zero_loss.moving import Landed
 from loadtests.zero_loss.routes import EmptyServices
-
-
-@dataclass(frozen=True, slots=True)
-class Landed:
-    """One move: where the pod was, where it was to go, and where its replacement is."""
-
-    app: str
-    source: str
-    target: str
-    """Empty where nobody planned one."""
-    node: str
-    seconds: float
-    strategy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +38,7 @@ class Row:
     app: str
     ending: str
     replicas: int
-    strategies: str
+    strategies: dict[str, int]
     """That were used, with the number of moves by each."""
     moves: int
     as_planned: int
@@ -64,7 +53,11 @@ class Row:
     error_status: int
     longest_gap_ms: float
     """Longest time between two requests that succeeded, over all tools together."""
-    seconds_per_move: float
+    late_ms: float
+    """How much later than due a load tool sent its requests, on average: its own want of CPU. The worst tool's."""
+    move_seconds: float
+    """Of all moves together."""
+    slowest_move: float
 
     @property
     def lost(self) -> int:
@@ -76,9 +69,26 @@ class Row:
         return self.lost + self.timeout + self.error_status
 
 
+_SUMS = (
+    *("moves", "as_planned", "elsewhere", "back", "requests"),
+    *("refused", "reset", "no_endpoint", "timeout", "error_status", "move_seconds"),
+)
+_MAXIMA = ("longest_gap_ms", "late_ms", "slowest_move")
+
+
+def added(first: Row, second: Row) -> Row:
+    """Of the same app, moved in the same way."""
+    return replace(
+        first,
+        strategies=dict(Counter(first.strategies) + Counter(second.strategies)),
+        **{name: getattr(first, name) + getattr(second, name) for name in _SUMS},
+        **{name: max(getattr(first, name), getattr(second, name)) for name in _MAXIMA},
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A request that failed, with what is needed to draw it."""
+    """A request that failed, with what is needed to find out why."""
 
     way: str
     app: str
@@ -90,51 +100,50 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One stretch of load without a break; every lane's results."""
+    """One stretch of load without a break: every lane's results, and the moves meanwhile."""
 
     results: tuple[tuple[Lane, LoadResult], ...]
+    landed: tuple[Landed, ...]
 
 
-def row(
-    way: str, moved: MovedApp, legs: Sequence[Leg], landed: Iterable[Landed], empty: EmptyServices
-) -> tuple[Row, list[Failed]]:
-    """The row of one app, and its failed requests."""
+def row(way: str, moved: MovedApp, leg: Leg, failed: Sequence[Failed]) -> Row:
+    """The row of one app. `failed` are its failed requests."""
     app = moved.app.name
-    moves = [move for move in landed if move.app == app]
-    failed = _failed(way, app, legs, empty)
-    counts = {outcome: sum(each.outcome == outcome for each in failed) for outcome in {each.outcome for each in failed}}
-    used = {move.strategy for move in moves}
-    made = Row(
+    moves = [move for move in leg.landed if move.app == app]
+    counts = Counter(each.outcome for each in failed)
+    return Row(
         way=way,
         app=app,
         ending=moved.ending,
         replicas=moved.app.replicas,
-        strategies=", ".join(f"{name} {sum(move.strategy == name for move in moves)}" for name in sorted(used)),
+        strategies=dict(Counter(move.strategy for move in moves)),
         moves=len(moves),
         as_planned=sum(move.node == move.target for move in moves),
         elsewhere=sum(move.node not in (move.target, move.source) for move in moves),
         back=sum(move.node == move.source for move in moves),
-        requests=sum(sample.app == app for leg in legs for _, result in leg.results for sample in result.samples),
-        refused=counts.get("refused", 0),
-        reset=counts.get("reset", 0),
-        no_endpoint=counts.get("noEndpoint", 0),
-        timeout=counts.get("timeout", 0),
-        error_status=counts.get("errorStatus", 0),
-        longest_gap_ms=round(max((_longest_gap(leg, app) for leg in legs), default=0.0) * 1000),
-        seconds_per_move=round(sum(move.seconds for move in moves) / max(1, len(moves)), 1),
+        requests=sum(sample.app == app for _, result in leg.results for sample in result.samples),
+        refused=counts["refused"],
+        reset=counts["reset"],
+        no_endpoint=counts["noEndpoint"],
+        timeout=counts["timeout"],
+        error_status=counts["errorStatus"],
+        longest_gap_ms=round(_longest_gap(leg, app) * 1000),
+        late_ms=round(max((result.late_ms for _, result in leg.results), default=0.0)),
+        move_seconds=round(sum(move.seconds for move in moves), 1),
+        slowest_move=round(max((move.seconds for move in moves), default=0.0), 1),
     )
-    return made, failed
 
 
-def _failed(way: str, app: str, legs: Iterable[Leg], empty: EmptyServices) -> list[Failed]:
-    found = []
-    for leg in legs:
-        for lane, result in leg.results:
-            for sample in result.samples:
-                if sample.app == app and sample.outcome is not RequestOutcome.OK:
-                    at = result.began + sample.start
-                    found.append(Failed(way, app, lane.name, at, _outcome(sample.outcome, app, at, empty)))
-    return found
+def failed_requests(way: str, app: str, leg: Leg, empty: EmptyServices) -> list[Failed]:
+    return sorted(_failed(way, app, leg, empty), key=lambda each: each.at)
+
+
+def _failed(way: str, app: str, leg: Leg, empty: EmptyServices) -> Iterator[Failed]:
+    for lane, result in leg.results:
+        for sample in result.samples:
+            if sample.app == app and sample.outcome is not RequestOutcome.OK:
+                at = result.began + sample.start
+                yield Failed(way, app, lane.name, at, _outcome(sample.outcome, app, at, empty))
 
 
 def _outcome(outcome: RequestOutcome, app: str, at: float, empty: EmptyServices) -> str:
@@ -154,13 +163,25 @@ def _longest_gap(leg: Leg, app: str) -> float:
     return max((after - before for before, after in pairwise(ends)), default=0.0)
 
 
+def strategies_text(row: Row) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(row.strategies.items()))
+
+
 def as_csv(rows: Sequence[Row]) -> str:
-    text = io.StringIO()
     names = [field.name for field in fields(Row)]
+    values = [
+        [strategies_text(each) if name == "strategies" else getattr(each, name) for name in names] for each in rows
+    ]
+    return csv_text(names, values)
+
+
+def csv_text(names: Sequence[str], values: Iterable[Sequence[object]]) -> str:
+    """Without a heading where there are no names."""
+    text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    for each in rows:
-        writer.writerow([getattr(each, name) for name in names])
+    if names:
+        writer.writerow(names)
+    writer.writerows(values)
     return text.getvalue()
 
 

@@ -1,206 +1,151 @@
-"""One way of moving after the other, under constant load from both tools, with new and with kept connections."""
+"""One way of moving, under constant load from both tools, with new and with kept connections."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from math import ceil
 
-import yaml
-
-from loadtests.demo.controller import ControllerSpec, running_controller
-from loadtests.experiments.stable.real.client import client_network
-from loadtests.kubelet.pod_runner import together
-from loadtests.nodes.apps import PORT, deployment
-from loadtests.nodes.in_cluster import grant_rights, install_policies
-from loadtests.nodes.lab import Lab
-from loadtests.tools import ensure
-from loadtests.tools.ports import free_ports
-from loadtests.workloads.k6 import K6
-from loadtests.workloads.load_tools import Load, LoadTool
-from loadtests.workloads.samples import RequestOutcome
-from loadtests.workloads.vegeta import Vegeta
-from loadtests.zero_loss.design import APPS, MovedApp, Way
-from loadtests.zero_loss.mover import Mover
-from loadtests.zero_loss.results import Failed, Lane, Leg, Row, row
-from loadtests.zero_loss.routes import EmptyServices
-from reactor.clock import Clock, SystemClock
+from loadtests.workloads.load_tools import LoadResult, LoadToolError
+from loadtests.zero_loss.bench import Bench
+from loadtests.zero_loss.design import MovedApp, Way
+from loadtests.zero_loss.moving import Landed, Mover
+from loadtests.zero_loss.results import Failed, Lane, Leg, Row, failed_requests, row
+from reactor.clock import Clock
 from reactor.errors import RematchError
 
-NAMESPACE = "zero-loss"
 LANES = (Lane("vegeta", False), Lane("vegeta", True), Lane("k6", False), Lane("k6", True))
-PROXY_DELAY = "1s"
-"""Between two updates of kube-proxy's rules: its default, in the lab as in clusters."""
-LEG_SECONDS = 120.0
-_FIRST_ROUND = 40.0
+LEG_SECONDS = 300.0
+_FIRST_ROUND = 25.0
 """Seconds that a round is given before one was measured."""
+_SHORTEST_ROUND = 5.0
+_SPARE = 1.3
+"""A round is given so many times what the one before took."""
 _TOOL_START = 4.0
-_TIMEOUT = 2.0
-_SCOPES = ("cluster", "namespace", "workload")
-_TRIALS = 20
-_MAX_FAILED_ROUNDS = 10
-"""In a row."""
+_PAUSE = 2.0
+"""Before another attempt, where no pod could be moved: new pods are not measured yet."""
+_MAX_FAILURES = 15
+"""In a row, of rounds without a move and of legs without results."""
 
-Json = dict[str, Any]
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """What all ways have in common: the lab, the client's network, the Services."""
-
-    lab: Lab
-    nodes: Sequence[str]
-    apps: Sequence[MovedApp]
-    tools: dict[str, LoadTool]
-    urls: dict[str, str]
-    empty: EmptyServices
-    folder: Path
-    clock: Clock
-
-    @classmethod
-    @asynccontextmanager
-    async def open(cls, lab: Lab, nodes: Sequence[str], apps: Sequence[MovedApp], folder: Path) -> AsyncIterator[Bench]:
-        found = await ensure(["vegeta", "k6", "kube-proxy"])
-        clock = SystemClock()
-        async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(client_network(lab, found["kube-proxy"], PROXY_DELAY))
-            tools: dict[str, LoadTool] = {
-                "vegeta": Vegeta(found["vegeta"], client.prefix),
-                "k6": K6(found["k6"], client.prefix),
-            }
-            await grant_rights(lab.api)
-            await install_policies(lab.api)
-            await lab.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-            urls = {}
-            for moved in apps:
-                path = f"/api/v1/namespaces/{NAMESPACE}/services"
-                made = await lab.api.create(path, _service(moved.app.name))
-                urls[moved.app.name] = f"http://{made['spec']['clusterIP']}:{PORT}/"
-            empty = EmptyServices(lab.api, NAMESPACE, clock)
-            await stack.enter_async_context(together(empty.run()))
-            yield cls(lab, nodes, apps, tools, urls, empty, folder, clock)
-
-    def load(self, rate: float, seconds: float, *, keep_alive: bool) -> Load:
-        everything = self.lab.addresses.everything
-        return Load(self.urls, rate, seconds, _TIMEOUT, everything, keep_alive)
-
-    def mover(self, way: Way) -> Mover:
-        return Mover(self.lab.api, NAMESPACE, self.nodes, self.apps, way, self.clock)
-
-    @asynccontextmanager
-    async def deployed(self, mover: Mover) -> AsyncIterator[None]:
-        """Pods of kube-scheduler, with manifests that know nothing of Rematch."""
-        path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-        for moved in self.apps:
-            await self.lab.api.create(path, deployment(moved.app, NAMESPACE, "default-scheduler"))
-        try:
-            await mover.until_complete()
-            await self._until_routed()
-            yield
-        finally:
-            await self.lab.api.delete(path, {"propagationPolicy": "Background"})
-            async with asyncio.timeout(90):
-                while (await self.lab.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods"))["items"]:
-                    await asyncio.sleep(0.2)
-
-    @asynccontextmanager
-    async def controller(self, way: Way) -> AsyncIterator[None]:
-        if way is Way.PLAIN:
-            yield
-            return
-        token = await self.lab.plane.token("rematch", "rematch")
-        name = way.name.lower()
-        kubeconfig = self.lab.plane.write_kubeconfig(self.folder / f"{name}.kubeconfig", token=token)
-        settings = self.folder / f"{name}.yaml"
-        settings.write_text(yaml.safe_dump(settings_of(way)))
-        (port,) = free_ports("127.0.0.1", 1)
-        files = (self.folder / f"{name}.db", self.folder / f"{name}.log")
-        async with running_controller(ControllerSpec(kubeconfig, settings, *files, port)):
-            yield
-
-    async def _until_routed(self) -> None:
-        for _ in range(_TRIALS):
-            result = await self.tools["vegeta"].attack(self.load(2.0, 1.0, keep_alive=False))
-            if all(sample.outcome is RequestOutcome.OK for sample in result.samples):
-                return
-        raise RematchError(f"the apps were not reachable through their Services in {_TRIALS} trials")
-
-
-def settings_of(way: Way) -> Json:
-    """It moves only what it is asked to."""
-    return {
-        "apiVersion": "rematch/v1alpha1",
-        "mode": "act",
-        "managed": {"namespaces": [NAMESPACE], "anySchedulerNamespaces": [NAMESPACE]},
-        "decision": {"cooldown": "0s", "settle": "0s"},
-        "metrics": {"metricsApi": {"interval": "5s"}},
-        "execution": {
-            "strategies": way.strategies,
-            "evictSingleReplicas": True,
-            "maxMovesInFlight": len(APPS),
-            "maxMovesInFlightPerNamespace": len(APPS),
-            "limits": {scope: {"per10Minutes": 10_000, "perDay": 10_000} for scope in _SCOPES},
-            "brake": {"movesWithoutEffect": 1000},
-        },
-    }
+Attack = Callable[[Lane, float], Awaitable[LoadResult]]
+"""With one lane for so many seconds."""
 
 
 @dataclass(slots=True)
 class Measured:
+    """Of one leg, or of several."""
+
     rows: list[Row] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
+    landed: list[tuple[str, Landed]] = field(default_factory=list)
+    """Each with its way."""
     problems: list[str] = field(default_factory=list)
 
 
-async def measure(bench: Bench, way: Way, rounds: int, rate: float, tell: Tell) -> Measured:
-    """Every pod is moved `rounds` times."""
-    mover = bench.mover(way)
-    async with bench.controller(way), bench.deployed(mover):
-        legs = await _legs(bench, mover, rounds, rate, tell)
-    measured = Measured(problems=mover.problems)
+Record = Callable[[Measured], None]
+"""Gets each leg as soon as it is measured, so that an interrupted run leaves what it has."""
+
+
+def moves_left(apps: Sequence[MovedApp], moves: int, way: Way, rows: Sequence[Row]) -> dict[str, int]:
+    """By app, after what the rows say was measured already."""
+    done = {row.app: row.moves for row in rows if row.way == way}
+    return {moved.app.name: moves * moved.app.replicas - done.get(moved.app.name, 0) for moved in apps}
+
+
+async def measure(bench: Bench, way: Way, left: Mapping[str, int], rate: float, record: Record, tell: Tell) -> None:
+    """So many moves of each app's pods; nothing where none is left."""
+    if not any(count > 0 for count in left.values()):
+        return
+    mover = await bench.mover(way)
+    async with bench.controller(way), bench.deployed():
+
+        def attack(lane: Lane, seconds: float) -> Awaitable[LoadResult]:
+            return bench.attack(lane, rate, seconds)
+
+        def ended(leg: Leg) -> None:
+            record(_measured(bench, way, leg, mover.problems))
+            mover.problems.clear()
+
+        replicas = {moved.app.name: moved.app.replicas for moved in bench.apps}
+        await Legs(mover, attack, bench.clock, ended, lambda text: tell(f"{way}: {text}"), replicas).run(left)
+
+
+def _measured(bench: Bench, way: Way, leg: Leg, problems: list[str]) -> Measured:
+    measured = Measured(
+        landed=[(way.value, each) for each in leg.landed], problems=[f"{way}: {each}" for each in problems]
+    )
     for moved in bench.apps:
-        made, failed = row(way.value, moved, legs, mover.landed, bench.empty)
-        measured.rows.append(made)
+        failed = failed_requests(way.value, moved.app.name, leg, bench.empty)
+        measured.rows.append(row(way.value, moved, leg, failed))
         measured.failed += failed
-        tell(f"{way}: {made.app}: {made.moves} moves, {made.lost} of {made.requests} requests lost")
     return measured
 
 
-async def _legs(bench: Bench, mover: Mover, rounds: int, rate: float, tell: Tell) -> list[Leg]:
-    """A round begins only where the load lasts longer than it."""
-    legs: list[Leg] = []
-    needed, left, failures = _FIRST_ROUND, rounds, 0
-    while left and failures < _MAX_FAILED_ROUNDS:
-        seconds = min(LEG_SECONDS, left * needed + 2 * _TOOL_START)
-        attacks = [
-            asyncio.create_task(bench.tools[lane.tool].attack(bench.load(rate, seconds, keep_alive=lane.keep_alive)))
-            for lane in LANES
-        ]
-        end = bench.clock.monotonic() + seconds
+@dataclass(slots=True)
+class Legs:
+    """Stretches of load, and rounds of moves in them. A round begins only where the load lasts longer than it."""
+
+    mover: Mover
+    attack: Attack
+    clock: Clock
+    ended: Callable[[Leg], None]
+    tell: Tell
+    per_round: Mapping[str, int]
+    """How many pods of each app one round moves."""
+    _needed: float = _FIRST_ROUND
+    _failures: int = 0
+
+    async def run(self, wanted: Mapping[str, int]) -> None:
+        left = {app: count for app, count in wanted.items() if count > 0}
+        while left:
+            try:
+                leg = await self._leg(left)
+            except LoadToolError as error:
+                self._fail(f"a leg does not count: {error}")
+                continue
+            self.ended(leg)
+            for move in leg.landed:
+                left[move.app] -= 1
+            left = {app: count for app, count in left.items() if count > 0}
+
+    async def _leg(self, left: Mapping[str, int]) -> Leg:
+        rounds = max(ceil(count / self.per_round[app]) for app, count in left.items())
+        seconds = min(LEG_SECONDS, rounds * self._needed + 2 * _TOOL_START)
+        end = self.clock.monotonic() + seconds
+        attacks = [asyncio.ensure_future(self.attack(lane, seconds)) for lane in LANES]
         try:
-            await asyncio.sleep(_TOOL_START)
-            while left and bench.clock.monotonic() + needed <= end:
-                began = bench.clock.monotonic()
-                moved = await mover.round()
-                failures = 0 if moved else failures + 1
-                left -= moved
-                needed = max(1.3 * (bench.clock.monotonic() - began), 5.0)
-                tell(f"{mover.way}: {rounds - left} of {rounds} rounds; the last took {needed / 1.3:.0f} s")
-                if failures >= _MAX_FAILED_ROUNDS:
-                    break
+            await self.clock.sleep(_TOOL_START)
+            landed = await self._rounds(dict(left), end)
             results = await asyncio.gather(*attacks)
         finally:
             for attack in attacks:
                 attack.cancel()
             await asyncio.gather(*attacks, return_exceptions=True)
-        legs.append(Leg(tuple(zip(LANES, results, strict=True))))
-    return legs
+        return Leg(tuple(zip(LANES, results, strict=True)), tuple(landed))
 
+    async def _rounds(self, left: dict[str, int], end: float) -> list[Landed]:
+        landed: list[Landed] = []
+        while left and self.clock.monotonic() + self._needed <= end:
+            began = self.clock.monotonic()
+            moved = await self.mover.round(left)
+            for move in moved:
+                left[move.app] -= 1
+            left = {app: count for app, count in left.items() if count > 0}
+            landed += moved
+            if not moved:
+                self._fail("no pod could be moved")
+                await self.clock.sleep(_PAUSE)
+                continue
+            self._failures = 0
+            took = self.clock.monotonic() - began
+            self._needed = max(_SPARE * took, _SHORTEST_ROUND)
+            self.tell(f"{len(moved)} moves in {took:.0f} s, {sum(left.values())} left")
+        return landed
 
-def _service(app: str) -> Json:
-    spec = {"selector": {"app": app}, "ports": [{"port": PORT, "targetPort": PORT}]}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": app}, "spec": spec}
+    def _fail(self, why: str) -> None:
+        self._failures += 1
+        self.tell(why)
+        if self._failures >= _MAX_FAILURES:
+            raise RematchError(f"given up after {self._failures} failures in a row, the last: {why}")

@@ -5,6 +5,7 @@ One object for all hints, because the binding of a policy names its parameters. 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -64,6 +65,8 @@ class HintWriter:
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._objects = Collection(connection, HINTS_PATH, _PlacementHint)
         self._clock = clock
+        self._changing = asyncio.Lock()
+        """Changes that this process makes at the same time would conflict with each other."""
 
     async def read(self) -> Hints:
         """Empty when there is no such object, or no such kind."""
@@ -77,7 +80,8 @@ class HintWriter:
         """
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                await self._change_once(change, writer)
+                async with self._changing:
+                    await self._change_once(change, writer)
             except HintRefused:
                 raise
             except (Conflict, Unreachable, Throttled) as error:

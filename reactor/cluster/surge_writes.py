@@ -152,6 +152,8 @@ class ServedBy:
     selectors: tuple[Mapping[str, str], ...] = ()
     serving: int = 0
     """In how many of them the pod is a ready endpoint."""
+    at: float = float("-inf")
+    """When this was read."""
 
     @property
     def by_all(self) -> bool:
@@ -245,7 +247,7 @@ class SurgeWriter:
         serving = 0
         for service in selecting:
             serving += await self._serves(pod, service.metadata.name)
-        return ServedBy(tuple(each.spec.selector or {} for each in selecting), serving)
+        return ServedBy(tuple(each.spec.selector or {} for each in selecting), serving, self._clock.now())
 
     async def _serves(self, pod: Pod, service: str) -> bool:
         path = f"/apis/discovery.k8s.io/v1/namespaces/{pod.namespace}/endpointslices"

@@ -250,7 +250,9 @@ def tracked(move: Move, seen: Seen) -> Move:
     elif move.ready is not None:
         move = replace(move, ready=None)
     if Call.DETACH in move.acknowledged and move.drained is None and seen.old_served is not None:
-        return replace(move, drained=seen.now) if seen.old_served.serving == 0 else move
+        # The calls of a cycle may take seconds: from the cycle's time on, the drain would be too short by so much.
+        since = max(seen.now, seen.old_served.at)
+        return replace(move, drained=since) if seen.old_served.serving == 0 else move
     return move
 
 

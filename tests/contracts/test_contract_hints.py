@@ -89,6 +89,18 @@ async def test_writers_at_the_same_time_lose_no_hint(api: PlainClient, connect: 
     assert {hint["move"] for hint in (await written(api)).values()} == {"move-a-1", "move-b-1", "move-c-1"}
 
 
+async def test_moves_that_begin_together_write_their_hints_without_a_conflict(
+    api: PlainClient, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conflict costs a pause, and a move that finds none but conflicts is given up."""
+    monkeypatch.setattr(hints, "_ATTEMPTS", 1)
+    connection = await connect()
+    steers = steering(connection)
+    await steers.hint(move_of("first"))
+    await asyncio.gather(*(steers.hint(move_of(f"app{number}")) for number in range(10)))
+    assert len(await written(api)) == len(connection.writes) == 11
+
+
 @pytest.mark.parametrize(("loss", "writes"), [(Loss.ANSWER, 1), (Loss.REQUEST, 1)])
 async def test_a_lost_answer_is_looked_up_and_a_lost_request_repeated(
     api: PlainClient, connect: Connect, loss: Loss, writes: int

@@ -9,8 +9,10 @@ import pytest
 from loadtests.nodes import Lab
 from loadtests.nodes.apps import LabApp, ProbeTimes
 from loadtests.nodes.in_cluster import install_policies
+from loadtests.zero_loss.bench import Bench
 from loadtests.zero_loss.design import APPS, Way
-from loadtests.zero_loss.run import Bench, measure
+from loadtests.zero_loss.report import together
+from loadtests.zero_loss.run import Measured, measure, moves_left
 from tests.nodes.namespace import LabNamespace, hog
 
 pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(400)]
@@ -23,13 +25,15 @@ async def test_no_request_is_lost_to_the_chosen_surges(lab: Lab, tmp_path_factor
     """`rematch lab zero-loss` is the long form. Pods of kube-scheduler, moved by requests, each once."""
     folder = tmp_path_factory.mktemp("zero-loss")
     async with Bench.open(lab, ("node1", "node2", "node3"), APPS, folder) as bench:
-        measured = await measure(bench, Way.CHOSEN, 1, 5.0, print)
-    assert measured.problems == []
-    assert {row.app: row.lost for row in measured.rows} == {moved.app.name: 0 for moved in APPS}
-    assert {row.app: row.moves for row in measured.rows} == {moved.app.name: moved.app.replicas for moved in APPS}
-    strategies = {row.app: row.strategies for row in measured.rows}
-    assert strategies["hook-1"] == "scaleSurge 1"
-    assert strategies["exits-2"] == "releaseSurge 2"
+        legs: list[Measured] = []
+        await measure(bench, Way.CHOSEN, moves_left(APPS, 1, Way.CHOSEN, ()), 5.0, legs.append, print)
+    assert [problem for leg in legs for problem in leg.problems] == []
+    rows = together((), [row for leg in legs for row in leg.rows])
+    assert {row.app: row.lost for row in rows} == {moved.app.name: 0 for moved in APPS}
+    assert {row.app: row.moves for row in rows} == {moved.app.name: moved.app.replicas for moved in APPS}
+    strategies = {row.app: row.strategies for row in rows}
+    assert strategies["hook-1"] == {"scaleSurge": 1}
+    assert strategies["exits-2"] == {"releaseSurge": 2}
 
 
 async def test_a_starved_pair_behind_a_budget_that_allows_nothing_is_surged(ns: LabNamespace) -> None:
