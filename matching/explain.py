@@ -46,7 +46,7 @@ class _PodView:
         self._in_scope = bool(prepared.movable[pod])
         self._current = int(prepared.arrays.current[pod])
         self._matched = MatchedLoads(prepared.arrays)
-        self._replicas = ReplicaTexts(prepared.arrays, pod, self._matched)
+        self._replicas = ReplicaTexts(prepared.arrays, pod, self._matched.where)
         self._now = Ledger(prepared.arrays, prepared.arrays.current)
         others = prepared.arrays.current.copy()
         others[pod] = NOWHERE

@@ -59,6 +59,8 @@ def settings_tree(arm: Arm, pace: Pace, defaults: Mapping[str, Any], prometheus:
     interval = 15.0 if factor >= 1 else 2.0
     tree["metrics"]["metricsApi"] = {"interval": interval}
     if prometheus:
-        queries = {} if factor >= 1 else queries_over(_WINDOW_SECONDS)
+        known = defaults["metrics"]["prometheus"]["queries"]
+        short = {name: query for name, query in queries_over(_WINDOW_SECONDS).items() if name in known}
+        queries = {} if factor >= 1 else short
         tree["metrics"]["prometheus"] = {"url": prometheus, "interval": interval, "queries": queries}
     return tree

@@ -71,7 +71,7 @@ class _MoveExplanation:
         self._position = positions(self._order, len(prepared.arrays.nodes))
         self._rank = int(self._position[target])
         self._distances = prepared.preferences.distances(turn.pod, turn.matched)
-        self._replicas = ReplicaTexts(prepared.arrays, turn.pod, turn.matched)
+        self._replicas = ReplicaTexts(prepared.arrays, turn.pod, turn.matched.where)
 
     def move(self, choice: Choice, before: Measures, after: str) -> PlannedMove:
         arrays = self._prepared.arrays
@@ -116,11 +116,11 @@ class _MoveExplanation:
 class ReplicaTexts:
     """Where the other replicas of a pod that is spread are, at its turn."""
 
-    def __init__(self, arrays: Arrays, pod: int, matched: MatchedLoads) -> None:
+    def __init__(self, arrays: Arrays, pod: int, where: Ints) -> None:
         spread = arrays.default_spread
         self._counts = None
         if spread is not None and spread.applies[pod]:
-            self._counts = spread.replicas(pod, matched.where[None])
+            self._counts = spread.replicas(pod, where[None])
 
     def of(self, node: int) -> str:
         if self._counts is None:
@@ -162,7 +162,7 @@ def explained_by_planner(
     ledger = Ledger(arrays, at)
     moves: dict[int, PlannedMove] = {}
     for pod in by_value(arrays, prepared.ranking, np.flatnonzero((at != arrays.current) & (at != NOWHERE))):
-        rejected = _rejected_nodes(prepared, ledger, pod, int(at[pod]), reasons) if len(moves) < MOST_EXPLAINED else ()
+        rejected = _rejected_nodes(prepared, ledger, pod, at, reasons) if len(moves) < MOST_EXPLAINED else ()
         target = arrays.nodes[int(at[pod])].name
         if pod in choice.redirected:
             rank, why = _redirected(prepared, pod, at, reasons)
@@ -181,17 +181,21 @@ def _redirected(prepared: PreparedProblem, pod: int, at: Ints, reasons: PlannerR
 
 
 def _rejected_nodes(
-    prepared: PreparedProblem, ledger: Ledger, pod: int, target: int, reasons: PlannerReasons
+    prepared: PreparedProblem, ledger: Ledger, pod: int, at: Ints, reasons: PlannerReasons
 ) -> tuple[Rejected, ...]:
+    target = int(at[pod])
     ledger.take(pod, target)
     obstacles = Obstacles(prepared, ledger, pod)
-    costs = reasons.costs(pod)
+    costs, replicas = reasons.costs(pod), ReplicaTexts(prepared.arrays, pod, at)
     possible = (obstacles.kind <= Kind.CROWDED).astype(np.int64)
     order = np.lexsort((costs, -possible))
-    listed = obstacles.listed(
-        order[order != target],
-        lambda node: reasons.describe_cost(float(costs[node])) if possible[node] else obstacles.text(node),
-    )
+
+    def why_not(node: int) -> str:
+        if not possible[node]:
+            return obstacles.text(node)
+        return reasons.describe_cost(float(costs[node])) + replicas.of(node)
+
+    listed = obstacles.listed(order[order != target], why_not)
     ledger.put(pod, target)
     return listed
 
