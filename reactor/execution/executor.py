@@ -29,6 +29,8 @@ from reactor.execution.move_states import (
     Seen,
     after_answer,
     after_eviction,
+    asks_for_new_endpoints,
+    asks_for_old_endpoints,
     begun,
     ended,
     followed,
@@ -312,9 +314,9 @@ class Executor:
         if waiting and seen.wanted is not None and seen.wanted != move.replicas + more:
             owner = await surges.read_owner(move.scaled, move.pod.namespace)
             seen = replace(seen, wanted=None if owner is None else owner.replicas)
-        if waiting and seen.new is not None and seen.new.ready:
+        if seen.new is not None and asks_for_new_endpoints(move, seen):
             seen = replace(seen, new_served=await surges.services_of(seen.new))
-        if waiting and move.strategy is Strategy.RELEASE_SURGE and old is not None:
+        if old is not None and asks_for_old_endpoints(move, seen):
             served = await surges.services_of(_labelled(old, dict(move.detached)))
             seen = replace(seen, old_served=served)
         pinned = move.came_back and may_pin(old, view, settings, self._steering.status)

@@ -266,6 +266,20 @@ def hint_is_due_to_go(move: Move, seen: Seen) -> bool:
     return not before and (not waits or bool(seen.failure) or _overdue(move, seen.now, seen.settings))
 
 
+def asks_for_new_endpoints(move: Move, seen: Seen) -> bool:
+    """Whether the next step depends on the Services of the replacement: until the old pod is told to leave."""
+    leaving = move.state is MoveState.RETIRING and Call.DETACH not in move.acknowledged
+    return seen.new is not None and seen.new.ready and (move.state is MoveState.SURGED or leaving)
+
+
+def asks_for_old_endpoints(move: Move, seen: Seen) -> bool:
+    """Whether it depends on the Services of a released pod: to leave them, and to know when it has left."""
+    if move.strategy is not Strategy.RELEASE_SURGE:
+        return False
+    left = move.state is MoveState.RETIRING and Call.DETACH in move.acknowledged
+    return (left and move.drained is None) or (move.state is MoveState.SURGED and asks_for_new_endpoints(move, seen))
+
+
 def _evicting(move: Move, seen: Seen) -> Step:
     """A pod that is gone or goes was evicted by the call that was announced."""
     if _leaving(seen.old):
