@@ -24,8 +24,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from loadtests.benchmarks.paired_figures import FigureComparison, Figures, as_table, compare
-from loadtests.benchmarks.revisions import Version, two_versions
 from loadtests.tools.processes import ends_with_us, without_proxies
+from loadtests.tools.revisions import Version, two_versions
 from reactor.errors import RematchError
 
 DEADLINE = 180.0

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from loadtests.benchmarks.revisions import Version, two_versions
 from loadtests.same_plans.fingerprint import Entry
 from loadtests.same_plans.project import PLACING, RESERVED
 from loadtests.tools.processes import CommandFailed, run
+from loadtests.tools.revisions import Version, two_versions
 from reactor.errors import InputError
 
 MOST_LISTED = 20

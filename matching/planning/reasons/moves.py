@@ -25,7 +25,6 @@ from matching.planning.reasons.wording import (
     shares,
     unhappy_on,
 )
-from matching.preferences import MatchedLoads
 from matching.problem import Pod
 
 MOST_EXPLAINED = 100

@@ -10,7 +10,7 @@ import pytest
 from loadtests.benchmarks import against_revision
 from loadtests.benchmarks.against_revision import MeasuredFigure, Session, main
 from loadtests.benchmarks.paired_figures import FigureComparison, Figures, FigureVerdict, Pair, as_table, compare
-from loadtests.benchmarks.revisions import Version, two_versions
+from loadtests.tools.revisions import Version, two_versions
 from reactor.errors import InputError
 
 OLD = Version("old", "a" * 40, Path("old/bin/python"), Path("old/tree"))

@@ -14,10 +14,10 @@ from typing import Any
 import aiohttp
 import yaml
 
-from loadtests.benchmarks.revisions import Version, two_versions
 from loadtests.controlplane.process import ComponentProcess
 from loadtests.nodes.spec import LabError
 from loadtests.tools.ports import free_ports
+from loadtests.tools.revisions import Version, two_versions
 
 _ADDRESS = "127.0.0.1"
 _READY_SECONDS = 60.0
