@@ -25,7 +25,6 @@ from loadtests.workloads.samples import RequestOutcome
 from storage.database import Limits
 from storage.store import Store
 
-after_merge = pytest.mark.skip(reason="issue 12, sections 1 and 2: switch on when decision and plan are merged")
 MIB = 1024 * 1024
 
 
@@ -113,12 +112,10 @@ async def test_the_controller_cures_a_noisy_neighbours_victims_by_surges(store: 
     assert ours.unhappy_minutes < alone.unhappy_minutes
 
 
-@after_merge
 async def test_ours_makes_at_most_three_moves_in_the_ramp(store: Store) -> None:
     assert (await played("stable-ramp", OURS, store)).moves <= 3
 
 
-@after_merge
 @pytest.mark.parametrize("scenario", ["full", "broken-app"])
 async def test_ours_does_nothing_where_nothing_helps(scenario: str, store: Store) -> None:
     assert (await played(scenario, OURS, store)).moves == 0
