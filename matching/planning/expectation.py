@@ -1,6 +1,7 @@
 """How much pods are expected to fail, by placement: the benefit that plans are weighed by.
 
-The failure curve says how likely a pod fails by the load of its node at peak. Two observations correct it:
+The failure curve says how likely a pod fails by the load of its node. The peaks of its pods do not fall together, so a
+node's load is what its pods use and a part of their peaks. Two observations correct it:
 
 - *Unhappy pods* show that their node is overloaded, whatever was measured: CPU use cannot exceed the capacity, so the
   demand of a saturated node is not seen. Such a node counts as saturated at least. As far as that is plausible, its
@@ -12,7 +13,7 @@ The failure curve says how likely a pod fails by the load of its node at peak. T
 Nor does it save anything to relieve a node further than to where its pods are happy with a margin: where they are
 expected to fail half as often as an unhappy pod.
 
-Without any unhappy pod, for a plan on demand, nodes whose peaks exceed their room count as nodes in trouble.
+Without any unhappy pod, for a plan on demand, nodes whose load exceeds their room count as nodes in trouble.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.arrays import Arrays, share_of_room, sum_by_node
 from matching.problem import TOLERANCE
 
+_PEAKS_TOGETHER = 1 / 3
+"""How much of the way from use to peak counts: the peaks of nine equal pods that do not depend on each other add up to
+three peaks. With whole peaks nodes look full that are not."""
 _MOST_UNSEEN = 1.5
 """So many times what was measured a starved pod may want."""
 
@@ -37,13 +41,13 @@ class Expectation:
         self._arrays, self._curve = arrays, arrays.options.failure_curve
         self._nodes = len(arrays.nodes)
         self.minutes = arrays.options.horizon / 60
-        measured = share_of_room(arrays.background + arrays.taken_now.peak, arrays.allocatable)
+        self.demand: Floats = arrays.usage + _PEAKS_TOGETHER * (arrays.peak - arrays.usage)
+        """Of the pods: what they use and a part of their peaks."""
+        measured = share_of_room(self.load(arrays.current), arrays.allocatable)
         self.in_trouble = _in_trouble(arrays, measured.max(axis=0, initial=0.0))
         unseen = self._unseen(measured[_CPU])
-        self.peak: Floats = arrays.peak.copy()
-        """Of the pods, with the demand that could not be measured."""
         running = arrays.current != NOWHERE
-        self.peak[_CPU, running] *= unseen[arrays.current[running]]
+        self.demand[_CPU, running] *= unseen[arrays.current[running]]
         worst = share_of_room(self.load(arrays.current), arrays.allocatable).max(axis=0, initial=0.0)
         self.load_before = worst
         """As a share, on the worst axis: what can be explained by the pods there."""
@@ -59,7 +63,7 @@ class Expectation:
         return np.where(self.in_trouble, wanted.clip(1.0, _MOST_UNSEEN), 1.0)
 
     def load(self, at: Ints) -> Floats:
-        return self._arrays.background + sum_by_node(self.peak, at, self._nodes)
+        return self._arrays.background + sum_by_node(self.demand, at, self._nodes)
 
     def placed(self, at: Ints) -> ExpectedFailures:
         return ExpectedFailures(self, self._arrays, at)
@@ -112,27 +116,27 @@ class ExpectedFailures:
         return float(self._expectation.loads_of(self.load[:, [node]], np.array([node]))[0])
 
     def load_with(self, pod: int, node: int) -> float:
-        load = self.load[:, [node]] + self._expectation.peak[:, [pod]]
+        load = self.load[:, [node]] + self._expectation.demand[:, [pod]]
         return float(self._expectation.loads_of(load, np.array([node]))[0])
 
     def loads_with(self, pod: int) -> Floats:
         """Of every node, if the pod came."""
-        return self._expectation.loads_of(self.load + self._expectation.peak[:, pod, None], self._every)
+        return self._expectation.loads_of(self.load + self._expectation.demand[:, pod, None], self._every)
 
     def saved_by(self, pod: int) -> Floats:
         """For every node, in pods: what is saved if the pod moves there from its current node, where it is."""
         expectation, source = self._expectation, np.array([self._arrays.current[pod]])
         there = expectation.failing(self.loads_with(pod), self._every, self.residents, self.arrivals + 1)
-        left = expectation.loads_of(self.load[:, source] - expectation.peak[:, [pod]], source)
+        left = expectation.loads_of(self.load[:, source] - expectation.demand[:, [pod]], source)
         here = expectation.failing(left, source, self.residents[source] - 1, self.arrivals[source])
         saved: Floats = self._of(source)[0] - here[0] + self._of(self._every) - there
         return saved
 
     def saved_by_moves(self, pods: Ints, targets: Ints) -> Floats:
         """For each of those pods, which have moved to those nodes: what would be lost if it alone went back."""
-        expectation, sources, peak = self._expectation, self._arrays.current[pods], self._expectation.peak[:, pods]
-        back = expectation.loads_of(self.load[:, sources] + peak, sources)
-        left = expectation.loads_of(self.load[:, targets] - peak, targets)
+        expectation, sources, demand = self._expectation, self._arrays.current[pods], self._expectation.demand[:, pods]
+        back = expectation.loads_of(self.load[:, sources] + demand, sources)
+        left = expectation.loads_of(self.load[:, targets] - demand, targets)
         without = expectation.failing(back, sources, self.residents[sources] + 1, self.arrivals[sources])
         without = without + expectation.failing(left, targets, self.residents[targets], self.arrivals[targets] - 1)
         saved: Floats = without - self._of(sources) - self._of(targets)
@@ -143,7 +147,7 @@ class ExpectedFailures:
         for node, change in ((source, -1), (target, 1)):
             if node == NOWHERE:
                 continue
-            self.load[:, node] += change * self._expectation.peak[:, pod]
+            self.load[:, node] += change * self._expectation.demand[:, pod]
             counts = self.residents if node == self._arrays.current[pod] else self.arrivals
             counts[node] += change
 

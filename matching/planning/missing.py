@@ -64,7 +64,7 @@ class _Shortage:
 
     def one_node_more(self) -> tuple[str, int]:
         """The name of a node of the most frequent size, and how many of the pods one more like it would cure."""
-        arrays, peak = self._arrays, self._expectation.peak
+        arrays, demand = self._arrays, self._expectation.demand
         sizes = [tuple(size) for size in arrays.allocatable.T.tolist()]
         counted = Counter(size for size, open_ in zip(sizes, arrays.open_to_moves.tolist(), strict=True) if open_)
         if not counted:
@@ -72,10 +72,10 @@ class _Shortage:
         like = sizes.index(max(counted, key=lambda size: (counted[size], size)))
         room = arrays.allocatable[:, like] * (1 - arrays.options.headroom)
         without, gone = self._expectation.placed(self._at), set[int]()
-        for pod in self.left[np.argsort(-peak[:, self.left].max(axis=0), kind="stable")].tolist():
+        for pod in self.left[np.argsort(-demand[:, self.left].max(axis=0), kind="stable")].tolist():
             crowded = not self._expectation.happy(without.load_of(int(arrays.current[pod])))
-            if crowded and (peak[:, pod] <= room + TOLERANCE).all():
-                room = room - peak[:, pod]
+            if crowded and (demand[:, pod] <= room + TOLERANCE).all():
+                room = room - demand[:, pod]
                 without.move(pod, int(arrays.current[pod]), NOWHERE)
                 gone.add(pod)
         calm = self._expectation.happy(without.loads())

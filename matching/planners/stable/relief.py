@@ -57,7 +57,7 @@ class _Leaving:
         arrays = placement.arrays
         there = free & (arrays.current == node) & (placement.at == node)
         ranked = ranking[there[ranking]]
-        weight = share_of_room(placement.expectation.peak[:, ranked], arrays.allocatable[:, [node]]).max(axis=0)
+        weight = share_of_room(placement.expectation.demand[:, ranked], arrays.allocatable[:, [node]]).max(axis=0)
         heaviest = np.argsort(-weight, kind="stable")
         self._pods: list[int] = ranked[heaviest].tolist()
         self._weight = dict(zip(self._pods, weight[heaviest].tolist(), strict=True))
