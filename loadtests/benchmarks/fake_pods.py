@@ -19,7 +19,7 @@ from reactor.clock import Clock
 
 CORES = 10
 MEMORY = 32 * 2**30
-CROWDED, ROOMY = 0.82, 0.30
+CROWDED, ROOMY = 0.98, 0.30
 SCHEDULER = "rematch"
 _AGE = 3600.0
 """Seconds: probes of younger pods could not have failed as often as the reported Events say."""

@@ -155,9 +155,12 @@ async def test_in_mode_observe_the_plan_is_recorded_and_nothing_is_touched(rig: 
 
 
 async def test_observe_in_the_middle_of_a_plan_stops_what_has_not_started(rig: Rig) -> None:
+    """`balance` makes two moves here, where `stable` makes one."""
+    rig.settings = make_settings(mode="act", planner={"name": "balance"})
     second = make_pod("db-2")
     rig.put(second)
-    rig.measure({"web-1": 1.0, "db-1": 1.5, "db-2": 1.4}, {"n1": 3.9, "n2": 0.1})
+    rig.put(make_pod("db-3"))
+    rig.measure({"web-1": 1.0, "db-1": 1.0, "db-2": 1.0, "db-3": 0.9}, {"n1": 3.9, "n2": 0.1})
     rig.fail(second, 20)
     outcome = await rig.run_cycle()
     assert outcome.rematch is not None
@@ -181,7 +184,7 @@ async def test_a_pod_backs_off_when_the_plan_does_not_help(rig: Rig) -> None:
     assert outcome.rematch is not None
     assert outcome.rematch.plan.moves == ()
     waits = (await rig.run_cycle()).decision.waits
-    assert [(wait.reason, wait.until) for wait in waits] == [(Reason.NO_BETTER_NODE, NOW + 60)]
+    assert [(wait.reason, wait.until) for wait in waits] == [(Reason.CLUSTER_FULL, NOW + 60)]
 
 
 async def test_while_a_move_is_in_flight_no_other_rematch_is_made(rig: Rig) -> None:

@@ -183,7 +183,7 @@ async def test_the_loop_runs_real_cycles() -> None:
     rig = Rig(make_settings(mode="act"))
     pod = make_pod()
     rig.sync(pod, make_node("n1"), make_node("n2"))
-    rig.measure({"web-1": 3.5}, {"n1": 3.9, "n2": 0.1})
+    rig.measure({"web-1": 2.5}, {"n1": 3.9, "n2": 0.1})
     rig.fail(pod, 20)
     async with running(rig):
         await rig.clock.advance(0.1)

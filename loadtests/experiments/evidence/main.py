@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
-import structlog
 
 from loadtests.experiments.evidence.healthy import BUSY, LOADS, Needless, needless_moves
 from loadtests.experiments.evidence.starved import Starvation, starve
+from reactor.record.logs import configure_logs
 from reactor.settings.model import Settings
 from storage.database import Limits
 from storage.store import Store
@@ -52,7 +52,7 @@ class Results:
 @click.option("--first-seed", default=101, show_default=True, help="The constants were chosen with seeds 1 to 3.")
 @click.option("--pod-days", default=5000, show_default=True, help="Of healthy pods at 0.1 %; a tenth of it at 1 %.")
 def main(state: Path, seeds: int, first_seed: int, pod_days: int) -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    configure_logs(level="error", json=False, stream=sys.stderr)
     results, settings = Results(state), Settings.model_validate(ACT)
     numbers = range(first_seed, first_seed + seeds)
     for rate in RATES:

@@ -18,7 +18,7 @@ INPUTS = [
     ("problem-00001", "3baffcef4f0c"),
     ("problem-00999", "c80addfc3917"),
     ("snapshot-00000", "8fccc3d58480"),
-    ("snapshot-00001", "e0839e65b9fe"),
+    ("snapshot-00001", "0d8c66695171"),
     ("snapshot-00999", "9218534770d2"),
 ]
 NAMES = ("shop/cart-1", "shop/cart-10", "node-2")

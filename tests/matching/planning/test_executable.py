@@ -220,6 +220,6 @@ def test_the_verifier_refuses_a_ring(swap: Callable[..., Problem]) -> None:
 def test_part_of_a_matching_that_is_not_worth_it_is_not_taken() -> None:
     """Here the two moves that are possible would be better than nothing by accident: the matching adds overload. With
     inertia moves are weighed one by one, so this is about the matching without."""
-    problem = full_problem(1453, 8)
+    problem = full_problem(1541, 8)
     found = _plan("stable", replace(problem, options=replace(problem.options, only_if_better=True, inertia=0.0)))
     assert any(note.startswith("matching of the whole cluster dropped: it would add overload") for note in found.notes)
