@@ -49,7 +49,7 @@ async def test_what_the_failure_curve_foretold_is_drawn_beside_what_happened(ope
     await chart.get_by_text("as a table").click()
     await expect(chart.get_by_role("columnheader")).to_have_text(["Node load", "Probes", "Failed", "Predicted"])
     await expect(chart.locator("tbody tr")).to_have_count(17)
-    await expect(chart.locator("tbody tr").first).to_have_text("20 % to 25 %5,7140.20 %0.15 %")
+    await expect(chart.locator("tbody tr").first).to_have_text("20 % to 25 %5,7140.20 %0.16 %")
 
 
 async def test_without_probes_the_prior_is_drawn(open_page: OpenPage, source: FakeSource) -> None:
