@@ -20,6 +20,8 @@ PROBES_IN_A_ROW = 50.0
 """So many probes tell as much as one: a pod that fails once fails again and again, and with it its neighbours."""
 PRIOR_WEIGHT = 20.0
 """The prior counts as so many independent probes at each of `_PRIOR_LOADS`."""
+_MOST_LOAD = 100.0
+"""Higher ones are no different, and would overflow."""
 _MOST = 1e6
 """Independent probes that one bin may count for."""
 _PRIOR_LOADS = np.arange(0.05, 1.5, 0.05)
@@ -70,7 +72,7 @@ def _independent(loads: Floats, probes: Floats, failures: Floats) -> tuple[Float
     loads, probes, failures = loads[usable], probes[usable], np.minimum(failures[usable], probes[usable])
     weight = np.minimum(probes / PROBES_IN_A_ROW, _MOST)
     failed = weight * (failures / probes)
-    return loads, failed, weight - failed
+    return np.minimum(loads, _MOST_LOAD), failed, weight - failed
 
 
 def _likelihoods(parameters: Floats, loads: Floats, failed: Floats, succeeded: Floats) -> Floats:
