@@ -41,7 +41,8 @@ class Expectation:
         self._arrays, self._curve = arrays, arrays.options.failure_curve
         self._nodes = len(arrays.nodes)
         self.minutes = arrays.options.horizon / 60
-        self.demand: Floats = arrays.usage + _PEAKS_TOGETHER * (arrays.peak - arrays.usage)
+        between = arrays.usage + _PEAKS_TOGETHER * (arrays.peak - arrays.usage)
+        self.demand: Floats = np.minimum(between, arrays.peak)
         """Of the pods: what they use and a part of their peaks."""
         measured = share_of_room(self.load(arrays.current), arrays.allocatable)
         self.in_trouble = _in_trouble(arrays, measured.max(axis=0, initial=0.0))

@@ -24,10 +24,10 @@ from matching.planners.stable.worthwhile import worthwhile
 from matching.planning.budget import budget_text, within_budget
 from matching.planning.executable import executable
 from matching.planning.expectation import Expectation
-from matching.planning.objective import unplaced
+from matching.planning.objective import Score, score, unplaced
 from matching.planning.outcome import Choice, Outcome, measure, with_placement
 from matching.planning.prepared import PreparedProblem
-from matching.problem import Scope
+from matching.problem import TOLERANCE, Scope
 
 _MOST_SEARCHED = 64
 """Unhappy pods for which the search for chains is tried."""
@@ -38,7 +38,11 @@ _Worth = tuple[tuple[int, ...], float, int]
 def best_benefit(prepared: PreparedProblem, alone: Choice) -> Outcome:
     """`alone` has the pending pods placed and all other pods on their current node."""
     expectation = Expectation(prepared.arrays)
+    before = score(prepared.arrays, alone.at)
     best, order = _relieved(prepared, expectation, alone.at)
+    if _adds_overload(prepared, before, best.at):
+        best = WeighedPlacement(prepared, expectation, alone.at)
+        order = worthwhile(prepared, best)
     least = _worth(prepared, best)
     matching = alone
     if _left(prepared, best) or least[0]:
@@ -46,7 +50,7 @@ def best_benefit(prepared: PreparedProblem, alone: Choice) -> Outcome:
             placement = WeighedPlacement(prepared, expectation, choice.at)
             found = worthwhile(prepared, placement)
             worth = _worth(prepared, placement)
-            if worth < least:
+            if worth < least and not _adds_overload(prepared, before, placement.at):
                 best, order, least, matching = placement, found, worth, choice
     cause = BlockingCause.BUDGET if best.budget_is_spent() else BlockingCause.NARROWER
     ratio = prepared.problem.options.required_ratio
@@ -79,6 +83,12 @@ def _relieved(
     placement = WeighedPlacement(prepared, expectation, at)
     relieve(placement, _free(prepared), prepared.ranking)
     return placement, worthwhile(prepared, placement)
+
+
+def _adds_overload(prepared: PreparedProblem, before: Score, at: Ints) -> bool:
+    """By whole peaks, and without placing more pending pods."""
+    after = score(prepared.arrays, at)
+    return after.unplaced >= before.unplaced and after.overload > before.overload + TOLERANCE
 
 
 def _free(prepared: PreparedProblem) -> Mask:

@@ -2,7 +2,7 @@
 
 The rules that hold whatever is saved: a pod only goes to a node where it is expected to be happy. An unhappy one must
 be clearly better off there: on a clearly less loaded node, where it fails half as often. A happy one needs the full
-headroom there.
+headroom there. By whole peaks a target is within its room, or less loaded than the node that the pod leaves.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class WeighedPlacement:
         self._prepared, self.arrays, self.expectation = prepared, prepared.arrays, expectation
         self.at = at.copy()
         self._ledger, self._budget = Ledger(prepared.arrays, at), Budget(prepared.arrays)
+        self._peaks_before: Floats = Ledger(prepared.arrays, prepared.arrays.current).shares().max(axis=0, initial=0.0)
         self.failures = expectation.placed(at)
         for pod in movers(self.arrays, at).tolist():
             self._budget.spend(pod, int(at[pod]))
@@ -96,15 +97,17 @@ class WeighedPlacement:
         if not possible.any() or not self._budget.may_leave(np.array([pod]))[0]:
             return np.zeros_like(possible)
         possible &= self._ledger.fits(pod)
-        return possible & self._may_be_there(pod, self.failures.loads_with(pod))
+        peaks = self._ledger.shares_with(pod).max(axis=0, initial=0.0)
+        return possible & self._may_be_there(pod, self.failures.loads_with(pod), peaks)
 
-    def _may_be_there(self, pod: int, loads: Floats) -> Mask:
-        """`loads`: of nodes that have the pod."""
+    def _may_be_there(self, pod: int, loads: Floats, peaks: Floats) -> Mask:
+        """`loads` and `peaks`: of nodes that have the pod."""
         source, options = int(self.arrays.current[pod]), self.arrays.options
         may = self.expectation.happy(loads)
         if not self.arrays.unhappy[pod]:
-            may &= loads <= 1 - options.headroom + TOLERANCE
+            may &= peaks <= 1 - options.headroom + TOLERANCE
             return may
+        may &= peaks < max(1.0, float(self._peaks_before[source])) - TOLERANCE
         may &= loads <= self.expectation.load_before[source] - options.relief + TOLERANCE
         may &= self.expectation.likely(loads) <= self.expectation.before[source] / 2
         return may
@@ -115,7 +118,9 @@ class WeighedPlacement:
 
     def ends_well(self, pod: int) -> bool:
         """Whether the rules hold for a pod that has moved, as the placement is now."""
-        return bool(self._may_be_there(pod, np.array([self.failures.load_of(int(self.at[pod]))]))[0])
+        node = int(self.at[pod])
+        peaks = self._ledger.shares_of([node]).max(axis=0, initial=0.0)
+        return bool(self._may_be_there(pod, np.array([self.failures.load_of(node)]), peaks)[0])
 
     def fits_back(self, pod: int) -> bool:
         """Whether a pod that has moved would find room on its current node."""
