@@ -143,6 +143,8 @@ async def test_without_the_definition_of_moves_pods_are_bound_and_nothing_is_evi
         async with replica(account, "first") as (live, _):
             await _binds_but_evicts_nothing(live, shop, f"mend it with: {INSTALL}")
             await install_crds(account.api)
+            await eventually(lambda: acts(live), 40)
+            await shop.fail("web")
             await eventually(lambda: shop.where("web") == ["n2"] and shop.ready("web"), 40)
     finally:
         await install_crds(account.api)
