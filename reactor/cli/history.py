@@ -102,7 +102,7 @@ async def _stored_calibration(store: Store) -> CalibrationSummary:
     calibration, checks = Calibration(), MoveChecks()
     calibration.restore(rows, max((row.at for row in rows), default=0.0))
     checks.restore(await store.move_checks())
-    return summarize(calibration.foretold(), checks.summary())
+    return summarize(calibration.predicted_failures(), checks.summary())
 
 
 def render_history(rows: list[HistoryRow]) -> str:

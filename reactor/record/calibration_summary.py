@@ -1,11 +1,11 @@
-"""How well the failure curve foretells what happens, in one line: of all probes, and of the pods that were moved."""
+"""How well the failure curve predicts what happens, in one line: of all probes, and of the pods that were moved."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 from reactor.record.move_checks import CheckedMoves
-from reactor.state.calibration import Foretold
+from reactor.state.calibration import PredictedFailures
 
 
 class CalibrationSummary(Struct, frozen=True, rename="camel"):
@@ -36,7 +36,7 @@ class CalibrationSummary(Struct, frozen=True, rename="camel"):
         )
 
 
-def summarize(foretold: Foretold | None, checked: CheckedMoves | None) -> CalibrationSummary:
-    probes = (foretold.probes, foretold.expected, foretold.observed) if foretold is not None else (0.0, None, None)
+def summarize(predicted: PredictedFailures | None, checked: CheckedMoves | None) -> CalibrationSummary:
+    probes = (predicted.probes, predicted.expected, predicted.observed) if predicted is not None else (0.0, None, None)
     moves = (checked.moves, checked.helped, checked.expected, checked.observed) if checked is not None else ()
     return CalibrationSummary(*probes, *moves)

@@ -18,7 +18,7 @@ from reactor.execution.acting import Acting
 from reactor.record.landings import Landing
 from reactor.record.move_checks import CheckedMoves
 from reactor.settings.model import Mode, Settings
-from reactor.state.calibration import Calibration, Foretold
+from reactor.state.calibration import Calibration, PredictedFailures
 from reactor.state.moves import ENDED
 from reactor.state.snapshot import MEASURED
 
@@ -48,9 +48,9 @@ class Instruments:
         """Read when they are scraped. NaN before anything was counted."""
         for name in CURVE_PARAMETERS:
             self.curve.labels(name).set_function(partial(_curve_parameter, calibration, name))
-        self.curve_probes.set_function(lambda: found.probes if (found := calibration.foretold()) else 0.0)
+        self.curve_probes.set_function(lambda: found.probes if (found := calibration.predicted_failures()) else 0.0)
         for share in ("expected", "observed"):
-            self.probe_failures.labels(share).set_function(partial(_share, calibration.foretold, share))
+            self.probe_failures.labels(share).set_function(partial(_share, calibration.predicted_failures, share))
             self.move_failures.labels(share).set_function(partial(_share, moves, share))
 
     def _cluster(self) -> None:
@@ -201,7 +201,7 @@ def _curve_parameter(calibration: Calibration, name: str) -> float:
     return value
 
 
-def _share(found: Callable[[], Foretold | CheckedMoves | None], share: str) -> float:
+def _share(found: Callable[[], PredictedFailures | CheckedMoves | None], share: str) -> float:
     shares = found()
     return nan if shares is None else {"expected": shares.expected, "observed": shares.observed}[share]
 

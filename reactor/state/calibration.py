@@ -1,4 +1,4 @@
-"""Calibration: the curve of probe failures by node load, the probes it was fitted to, and how well it foretold them."""
+"""The curve of probe failures by node load, the probes it was fitted to, and how well it predicted them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRIOR = FailureCurve()
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class PredictedFailures:
     """How many probes there were, and which shares of them were expected to fail and did fail."""
 
     probes: float
@@ -55,10 +55,10 @@ class Calibration:
         self._decay(now)
         self._table += counted
 
-    def foretold(self) -> Foretold | None:
+    def predicted_failures(self) -> PredictedFailures | None:
         """None before any probe was counted."""
         probes, failures, _, expected = self._table.sum(axis=0).tolist()
-        return Foretold(probes, expected / probes, failures / probes) if probes > 0 else None
+        return PredictedFailures(probes, expected / probes, failures / probes) if probes > 0 else None
 
     def restore(self, rows: Iterable[LoadBinRow], now: float) -> None:
         """Rows that make no sense are left out."""

@@ -60,7 +60,7 @@ class StateReader:
         return self._controller.state.calibration
 
     def calibration_summary(self) -> CalibrationSummary:
-        return summarize(self.calibration.foretold(), self._controller.recorder.move_checks.summary())
+        return summarize(self.calibration.predicted_failures(), self._controller.recorder.move_checks.summary())
 
     def cooldowns(self) -> Cooldowns:
         return self._controller.memory.cooldowns

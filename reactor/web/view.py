@@ -200,7 +200,7 @@ class CurveLine(Struct, frozen=True, rename="camel"):
 
 
 class CalibrationView(Struct, frozen=True, rename="camel"):
-    """How well the failure curve foretells what happens."""
+    """How well the failure curve predicts what happens."""
 
     summary: CalibrationSummary
     text: str

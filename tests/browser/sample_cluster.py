@@ -147,4 +147,4 @@ def calibration() -> CalibrationView:
     checked = CheckedMoves(moves=12, helped=11, expected=0.004, observed=0.003)
     learned = Calibration()
     learned.add(table, AT)
-    return calibration_view(table, fitted_curve(table), summarize(learned.foretold(), checked))
+    return calibration_view(table, fitted_curve(table), summarize(learned.predicted_failures(), checked))

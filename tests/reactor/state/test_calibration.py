@@ -34,7 +34,7 @@ def test_loads_beyond_the_last_bin_belong_to_it() -> None:
 def test_without_probes_the_curve_is_the_prior() -> None:
     calibration = Calibration()
     assert fitted_curve(calibration.table) == PRIOR == calibration.curve
-    assert calibration.foretold() is None
+    assert calibration.predicted_failures() is None
 
 
 def test_the_curve_follows_what_was_counted() -> None:
@@ -51,7 +51,7 @@ def test_probes_fade_and_shares_stay() -> None:
     calibration = Calibration()
     calibration.add(counted(0.9, 1000.0, 30.0, 20.0), NOW)
     calibration.add(np.zeros((BINS, COLUMNS)), NOW + HALF_LIFE)
-    found = calibration.foretold()
+    found = calibration.predicted_failures()
     assert found is not None
     assert (found.probes, found.expected, found.observed) == pytest.approx((500.0, 0.02, 0.03))
 
