@@ -38,7 +38,7 @@ async def test_charts_are_drawn_and_readable_without_seeing(open_page: OpenPage)
     assert await table.locator("tbody tr").count() > 10
 
 
-async def test_what_the_failure_curve_foretold_is_drawn_beside_what_happened(open_page: OpenPage) -> None:
+async def test_what_the_failure_curve_predicted_is_drawn_beside_what_happened(open_page: OpenPage) -> None:
     page = await open_page()
     chart = page.locator('.chart[data-key="calibration"]')
     await expect(chart.locator("svg.main-svg").first).to_be_visible()
