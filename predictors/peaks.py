@@ -1,13 +1,16 @@
-"""Peaks without training: the larger of mean + N sigma and a high percentile."""
+"""Peaks without training: the larger of mean + N sigma and a high percentile. The answer for a cold start."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.protocol import Numbers
+from predictors.percentile import percentile_of_rows
+from predictors.protocol import Floats, History, Numbers, Target
+from predictors.recent import latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,16 @@ class SigmaOrPercentile:
 
     sigmas: float = 3.0
     percentile: float = 99.0
+    minutes: float = 120.0
+    """Of the history that `predict` looks at."""
+    name: str = "sigma-or-percentile"
+    target: Target = Target.PEAK
+
+    def predict(self, history: History, minutes: Sequence[float]) -> Floats:
+        peak = self.estimate_rows(history.values[:, -history.steps(self.minutes) :])
+        # A series whose window is one long gap: what it used last is all that is known.
+        known = np.fmax(peak, latest(history.values))
+        return np.repeat(known[:, np.newaxis], len(minutes), axis=1)
 
     def estimate(self, values: Numbers, times: Numbers) -> float:
         series = np.asarray(values, dtype=np.float64)
@@ -31,24 +44,5 @@ class SigmaOrPercentile:
         mean = known.sum(axis=1, dtype=np.float64) / np.maximum(number, 1)
         away = np.where(present, rows - mean[:, np.newaxis].astype(rows.dtype), 0.0)
         sigma = np.sqrt(np.einsum("ij,ij->i", away, away) / np.maximum(number, 1))
-        peak = np.maximum(mean + self.sigmas * sigma, _percentile(rows, present, number, self.percentile))
-        return np.where(number == 0, np.nan, np.maximum(peak, _latest(known, present)))
-
-
-def _percentile(
-    rows: NDArray[np.floating], present: NDArray[np.bool_], number: NDArray[np.intp], percentile: float
-) -> NDArray[np.float64]:
-    """Linear between ranks, as in numpy; missing samples are sorted last."""
-    ranked = np.sort(np.where(present, rows, np.inf), axis=1)
-    ranked[number == 0] = 0.0
-    top = np.maximum(number - 1, 0)
-    position = top * (percentile / 100.0)
-    below = np.floor(position).astype(np.intp)
-    row = np.arange(rows.shape[0])
-    low, high = ranked[row, below], ranked[row, np.minimum(below + 1, top)]
-    return np.asarray(low + (high - low) * (position - below), dtype=np.float64)
-
-
-def _latest(known: NDArray[np.floating], present: NDArray[np.bool_]) -> NDArray[np.float64]:
-    last = present.shape[1] - 1 - np.argmax(present[:, ::-1], axis=1)
-    return np.asarray(known[np.arange(present.shape[0]), last], dtype=np.float64)
+        peak = np.maximum(mean + self.sigmas * sigma, percentile_of_rows(rows, self.percentile))
+        return np.where(number == 0, np.nan, np.maximum(peak, latest(rows)))

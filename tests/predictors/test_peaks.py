@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from predictors.peaks import SigmaOrPercentile
 from predictors.protocol import Numbers, PeakEstimator
-from predictors.testing import check_predictor
+from predictors.testing import check_peak_estimator
 
 finite = st.floats(0, 1e12, allow_nan=False)
 series = st.lists(st.one_of(finite, st.just(math.nan)), max_size=70)
@@ -27,7 +27,7 @@ ESTIMATORS: list[PeakEstimator] = [
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 @given(seed=st.integers(0, 2**31))
 def test_every_estimator_keeps_its_promises(estimator: PeakEstimator, seed: int) -> None:
-    check_predictor(estimator, seed=seed, series=5)
+    check_peak_estimator(estimator, seed=seed, series=5)
 
 
 @dataclass
@@ -63,7 +63,7 @@ class _Mean(_Breaking):
 )
 def test_a_broken_promise_is_named(estimator: PeakEstimator, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
-        check_predictor(estimator)
+        check_peak_estimator(estimator)
 
 
 def test_nothing_known_is_not_zero() -> None:
