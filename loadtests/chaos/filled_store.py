@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from storage.rows import SampleRow
+from storage.rows import ChunkRow
 from storage.store import Store
 
-_BATCH = 2_000
-_SECONDS_BETWEEN = 15.0
+_BLOCKS = 200
+_BYTES = 8_000
+_STEP = 3600
 
 
 async def fill_store(path: Path, used_bytes: int, now: float) -> None:
-    """Adds usage samples of pods that are gone, the newest first, until the rows take so many bytes."""
+    """Adds usage of blocks that are gone, the newest first, until the rows take so many bytes."""
     async with await Store.open(path) as store:
-        at = now
+        start = int(now)
         while await store.used_bytes() < used_bytes:
-            at -= _SECONDS_BETWEEN
-            store.add_samples(*(_sample(at, number) for number in range(_BATCH)))
+            start -= _STEP
+            store.add_chunks(*(ChunkRow(300, start, -block - 1, os.urandom(_BYTES)) for block in range(_BLOCKS)))
             await store.flush()
-
-
-def _sample(at: float, number: int) -> SampleRow:
-    uid = f"{number:08x}-0000-4000-8000-{number:012x}"
-    return SampleRow(at, "pod", uid, number / 1000, number * 2.0**20, "soak")

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from loadtests.tools.descheduler import one_pass, policy_with
 from loadtests.tools.processes import run
 from loadtests.zero_loss.moving import Landed
 from loadtests.zero_loss.pods import AppPods, new_pods
@@ -31,9 +30,9 @@ class DeschedulerMover:
         """It evicts every pod of these apps that their PodDisruptionBudgets let go."""
         before = await self.pods.by_app()
         policy = self.folder / "descheduler-policy.yaml"
-        policy.write_text(yaml.safe_dump(descheduler_policy(self.pods.namespace, wanted)))
+        command = one_pass(self.program, self.kubeconfig, policy, descheduler_policy(self.pods.namespace, wanted))
         began = self.clock.now()
-        await run([str(self.program), *self._options(policy)], deadline=_PASS_SECONDS)
+        await run(command, deadline=_PASS_SECONDS)
         after = await self.pods.until_complete()
         landed = []
         for app in wanted:
@@ -41,12 +40,6 @@ class DeschedulerMover:
             for old, new in zip(gone, new_pods(before[app], after[app]), strict=True):
                 landed.append(Landed(app, old.node, "", new.node, "evict", began, began, None, self.clock.now()))
         return landed
-
-    def _options(self, policy: Path) -> tuple[str, ...]:
-        return (
-            *(f"--kubeconfig={self.kubeconfig}", f"--policy-config-file={policy}"),
-            *("--secure-port=0", "--disable-metrics", "--v=1"),
-        )
 
 
 def descheduler_policy(namespace: str, apps: Iterable[str]) -> dict[str, Any]:
@@ -57,9 +50,4 @@ def descheduler_policy(namespace: str, apps: Iterable[str]) -> dict[str, Any]:
         "namespaces": {"include": [namespace]},
         "labelSelector": of_these,
     }
-    profile = {
-        "name": "zero-loss",
-        "pluginConfig": [{"name": "DefaultEvictor", "args": {}}, {"name": "PodLifeTime", "args": life_time}],
-        "plugins": {"deschedule": {"enabled": ["PodLifeTime"]}},
-    }
-    return {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [profile]}
+    return policy_with("PodLifeTime", life_time, "deschedule")
