@@ -11,6 +11,7 @@ import yaml
 
 from loadtests.benchmarks.cluster_setup import CLIENT_QPS
 from loadtests.tools import ensure
+from loadtests.tools.descheduler import one_pass, policy_with
 
 REMATCH, DESCHEDULER, DESCHEDULER_AS_SHIPPED = "rematch", "descheduler", "descheduler-as-shipped"
 NAMES = (DESCHEDULER_AS_SHIPPED, DESCHEDULER, REMATCH)
@@ -49,18 +50,9 @@ def rematch(folder: Path, kubeconfig: Path) -> Contender:
 async def descheduler(folder: Path, kubeconfig: Path, *, as_shipped: bool) -> Contender:
     """Its own default lets 5 requests per second pass; otherwise it gets the limit of everybody else here."""
     programs = await ensure(["descheduler"])
-    policy = folder / "policy.yaml"
-    policy.write_text(yaml.safe_dump(_policy()))
-    limits = (f"--client-connection-qps={CLIENT_QPS}", f"--client-connection-burst={2 * CLIENT_QPS}")
-    command = (
-        str(programs["descheduler"]),
-        f"--kubeconfig={kubeconfig}",
-        f"--policy-config-file={policy}",
-        *(() if as_shipped else limits),
-        "--secure-port=0",
-        "--disable-metrics",
-        "--v=1",
-    )
+    command = one_pass(programs["descheduler"], kubeconfig, folder / "policy.yaml", _policy())
+    if not as_shipped:
+        command += (f"--client-connection-qps={CLIENT_QPS}", f"--client-connection-burst={2 * CLIENT_QPS}")
     name = DESCHEDULER_AS_SHIPPED if as_shipped else DESCHEDULER
     return Contender(name, "default-scheduler", command, most_cycles=5)
 
@@ -74,9 +66,4 @@ async def contender(name: str, folder: Path, kubeconfig: Path) -> Contender:
 def _policy() -> dict[str, Any]:
     points = dict.fromkeys(("cpu", "memory", "pods"), DEVIATION_POINTS)
     low_node = {"useDeviationThresholds": True, "thresholds": points, "targetThresholds": points}
-    profile = {
-        "name": "balance",
-        "pluginConfig": [{"name": "DefaultEvictor", "args": {}}, {"name": "LowNodeUtilization", "args": low_node}],
-        "plugins": {"balance": {"enabled": ["LowNodeUtilization"]}},
-    }
-    return {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [profile]}
+    return policy_with("LowNodeUtilization", low_node, "balance")

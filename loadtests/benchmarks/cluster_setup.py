@@ -28,8 +28,8 @@ _QUIET_WINDOW = 5.0
 _QUIET_DEADLINE = 600.0
 
 
-CROWDED, ROOMY = 0.82, 0.30
-"""Share of a node's cores that its first pods use; above 0.8 a move can help."""
+CROWDED, ROOMY = 0.98, 0.30
+"""Share of a node's cores that its first pods use. On a crowded node failed probes are put down to the node."""
 _BYTES = 2.0**28
 
 

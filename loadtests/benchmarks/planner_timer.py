@@ -45,7 +45,7 @@ def main() -> None:
 
 def _seconds(planner: Any, problem: Any) -> float:
     started = time.process_time()
-    planner.plan(problem)
+    _ = planner.plan(problem).certificate.blocking_pairs  # versions differ in when they count
     return time.process_time() - started
 
 

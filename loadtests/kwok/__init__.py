@@ -6,8 +6,19 @@
 Nobody schedules the pods of `fill`: each is created on its node, so that every run starts from the same placement.
 """
 
-from loadtests.kwok.fleet import NAMESPACE, Fleet, fill
+from loadtests.kwok.fleet import NAMESPACE, Fleet, fake_node, fill, nodes_open
 from loadtests.kwok.observer import PodChange, PodObserver, observed_pods
 from loadtests.kwok.process import PLANE_FLAGS, kwok
 
-__all__ = ["NAMESPACE", "PLANE_FLAGS", "Fleet", "PodChange", "PodObserver", "fill", "kwok", "observed_pods"]
+__all__ = [
+    "NAMESPACE",
+    "PLANE_FLAGS",
+    "Fleet",
+    "PodChange",
+    "PodObserver",
+    "fake_node",
+    "fill",
+    "kwok",
+    "nodes_open",
+    "observed_pods",
+]

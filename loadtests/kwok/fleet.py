@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -60,11 +61,7 @@ class Fleet:
 
     def node(self, name: str) -> Json:
         resources = {"cpu": str(self.node_cores), "memory": f"{self.node_gib}Gi", "pods": str(_MOST_PODS)}
-        labels = {"kubernetes.io/hostname": name, "type": "kwok"}
-        return {
-            "metadata": {"name": name, "labels": labels},
-            "status": {"capacity": resources, "allocatable": resources},
-        }
+        return fake_node(name, resources)
 
     def replica_set(self, app: int) -> Json:
         labels = self._labels(app)
@@ -104,6 +101,11 @@ class Fleet:
         return {"metadata": {"labels": labels}, "spec": spec}
 
 
+def fake_node(name: str, resources: Mapping[str, str]) -> Json:
+    labels = {"kubernetes.io/hostname": name, "type": "kwok"}
+    return {"metadata": {"name": name, "labels": labels}, "status": {"capacity": resources, "allocatable": resources}}
+
+
 def _name(app: int) -> str:
     return f"app-{app:05}"
 
@@ -113,7 +115,7 @@ async def fill(plane: ControlPlane, fleet: Fleet, observer: PodObserver, progres
     api = LabApi(plane.url, SystemClock(), _CALL_DEADLINE, token=plane.admin_token, ca=plane.ca)
     try:
         await gather_limited([partial(api.create, _NODES, fleet.node(name)) for name in fleet.node_names], _AT_ONCE)
-        await _nodes_open(api)
+        await nodes_open(api)
         progress(f"{fleet.nodes} nodes are Ready")
         plane.processes[Component.CONTROLLER_MANAGER].stop()
         await gather_limited([partial(_create_app, api, fleet, app) for app in range(fleet.apps)], _AT_ONCE)
@@ -131,7 +133,7 @@ async def _create_app(api: LabApi, fleet: Fleet, app: int) -> None:
         await api.create(_PODS, fleet.pod(app, replica, owner["metadata"]["uid"]))
 
 
-async def _nodes_open(api: LabApi) -> None:
+async def nodes_open(api: LabApi) -> None:
     """Every node is Ready and has lost the taint that admission gives to new ones."""
     async with asyncio.timeout(_NODES_DEADLINE):
         while not all(_is_open(node) for node in (await api.get(_NODES))["items"]):

@@ -38,8 +38,11 @@ from reactor.state.snapshot import Needs, Snapshot
 PLACING = "placing"
 RESERVED = "reserved replacements"
 """This part exists only where a node is reserved for a pending pod."""
-_LEFT_OUT: Mapping[type, frozenset[str]] = {Pod: frozenset({"fixed"}), Problem: frozenset({"latency"})}
-"""Fields of a problem. `fixed` is a part of its own; in a snapshot there are no latencies."""
+_LEFT_OUT: Mapping[type, frozenset[str]] = {
+    Pod: frozenset({"fixed", "mean", "idle_cpu"}),
+    Problem: frozenset({"latency", "estimates"}),
+}
+"""Fields of a problem. `fixed` is a part of its own; in a snapshot there are no latencies and no history."""
 
 
 def installed_planners() -> tuple[str, ...]:

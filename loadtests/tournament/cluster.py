@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -31,6 +32,7 @@ TIGHT = 0.95
 RECLAIM = 3.0
 """How much slower a pod is when the memory of its node is used up."""
 FULL = 1.0 - 1e-9
+_LIVENESS, _READINESS = 0, 1
 _QUEUE_COLUMNS = round(TIMEOUT / STEP) + 1
 
 
@@ -51,7 +53,6 @@ class FluidCluster:
         self.lineages = sum(app.replicas for app in instance.apps if not app.pinned)
         self._binds = binds
         self._random = random.Random(f"model/{instance.scenario.name}/{instance.seed}")
-        self._draws = np.random.default_rng(instance.seed)
         self._landing = Landing(instance.nodes, self._random)
         self._by_slot: dict[int, FluidPod] = {}
         self._cores = np.array([node.spec.cores for node in instance.nodes])
@@ -61,7 +62,7 @@ class FluidCluster:
         self._slower = np.ones(len(instance.nodes))
         self._names = [node.name for node in instance.nodes]
         self._sent, self._answered, self._lost = (np.zeros(len(instance.apps)) for _ in range(3))
-        self._sampled = -SAMPLE
+        self._sampled = 0.0
         self.bursts: dict[int, float] = {}
         """By the index of a node: the share of probes that fail there for a while."""
         self._factors_at = -1.0
@@ -70,6 +71,7 @@ class FluidCluster:
         self._endpoints = np.zeros(len(instance.apps))
         self._pending = False
         self._start()
+        self._sample()
 
     # What policies do.
 
@@ -81,6 +83,7 @@ class FluidCluster:
         state = self.apps[pod.app.name]
         move = None
         if by_policy:
+            self._sample()
             move = MoveRecord(int(self.slots.lineage[pod.slot]), pod.app.name, pod.node or "", self.clock.time)
             self.moves.append(move)
             self._open.append(move)
@@ -174,9 +177,11 @@ class FluidCluster:
         self._probe(seconds)
         self._use_memory()
         if self.clock.time - self._sampled >= SAMPLE - 1e-9 or self.clock.time >= self.instance.seconds:
+            self._sampled = self.clock.time
             self._sample()
 
     def _length(self, until: float) -> float:
+        """Every step ends at a multiple of STEP, so that what a policy waits for does not change the model."""
         now = self.clock.time
         limit = max(until - now, 1e-9)
         if not self._steady():
@@ -187,7 +192,8 @@ class FluidCluster:
         if self._noisy:
             probed = self.slots.next_noise[self.slots.probed]
             next_change = min(next_change, float(probed.min()) if len(probed) else next_change)
-        return max(min(STEP, limit), min(next_change - now, limit))
+        steps = max(1.0, math.ceil((next_change - now) / STEP - 1e-9))
+        return min(steps * STEP, limit)
 
     @property
     def _noisy(self) -> bool:
@@ -318,7 +324,7 @@ class FluidCluster:
         times = np.floor((now - slots.next_live[at]) / period) + 1
         slots.next_live[at] += times * period
         by_chance = slots.next_noise[at] <= now
-        failed = self._fails(at) | by_chance
+        failed = self._fails(at, _LIVENESS) | by_chance
         for slot in at[by_chance].tolist():
             slots.next_noise[slot] = now + self._noise()
         slots.successes[at] += times - failed
@@ -342,7 +348,7 @@ class FluidCluster:
             return
         slots, period = self.slots, self.instance.scenario.probes.readiness_period
         slots.next_ready[at] += (np.floor((now - slots.next_ready[at]) / period) + 1) * period
-        failed = self._fails(at)
+        failed = self._fails(at, _READINESS)
         good = at[~failed]
         slots.ready_failed[good] = 0
         slots.ready_timeout[at[failed]] = now + PROBE_TIMEOUT
@@ -356,12 +362,15 @@ class FluidCluster:
         if slots.ready[slot] and slots.ready_failed[slot] >= self.instance.scenario.probes.failure_threshold:
             self.set_ready(pod, ready=False)
 
-    def _fails(self, at: Ints) -> Flags:
+    def _fails(self, at: Ints, probe: int) -> Flags:
+        """Chance depends on the seed, the time, the probe and the lineage alone: it is the same for every policy."""
         slots = self.slots
         burst = np.array([self.bursts.get(int(node), 0.0) for node in slots.node[at]]) if self.bursts else 0.0
-        luck = self._draws.random(len(at))
         share = 1 - (1 - slots.refused[at]) * (1 - slots.bug[at]) * (1 - burst)
-        failed: Flags = (slots.wait[at] > PROBE_TIMEOUT) | (luck < share)
+        failed: Flags = slots.wait[at] > PROBE_TIMEOUT
+        if share.any():
+            draws = np.random.default_rng((self.instance.seed, probe, round(self.clock.time / STEP)))
+            failed |= draws.random(self.lineages + 1)[slots.lineage[at]] < share
         return failed
 
     def set_ready(self, pod: FluidPod, *, ready: bool) -> None:
@@ -441,6 +450,7 @@ class FluidCluster:
             slots.lineage[slot] = state.vacated.popleft()
         elif self.clock.time > 0:
             pod.surge = self.clock.time
+            self._sample()
         self.listener.pod_changed(pod)
         return pod
 
@@ -557,8 +567,8 @@ class FluidCluster:
         return demand
 
     def _sample(self) -> None:
+        """Every `SAMPLE` seconds, and when a move begins, so that what it is for is seen."""
         slots = self.slots
-        self._sampled = self.clock.time
         node = np.full(self.lineages, -1, dtype=np.int64)
         unhappy = np.ones(self.lineages, dtype=np.bool_)
         known = np.flatnonzero(slots.lineage >= 0)

@@ -50,9 +50,14 @@ class Descheduler:
             self._measure(now)
         if now >= self._due:
             self._due = now + self._interval
-            self._remove_restarted()
-            self._balance()
+            for plugin in (self._having_too_many_restarts, self.low_node_utilization):
+                for pod in plugin():
+                    self._cluster.evict(pod.uid)
         self.cpu_seconds += time.process_time() - began
+
+    def cores(self, pod: FluidPod) -> float:
+        """What it used, as last measured."""
+        return self._cores.get(pod.uid, 0.0)
 
     def _measure(self, now: float) -> None:
         seconds, self._measured_at = now - self._measured_at, now
@@ -61,34 +66,27 @@ class Descheduler:
         self._cores = {uid: max(amount - self._used.get(uid, 0.0), 0.0) / seconds for uid, amount in used.items()}
         self._used = used
 
-    def _remove_restarted(self) -> None:
-        for pod in self._cluster.running():
-            if pod.restarts >= self._thresholds.restarts:
-                self._cluster.evict(pod.uid)
+    def _having_too_many_restarts(self) -> list[FluidPod]:
+        return [pod for pod in self._cluster.running() if pod.restarts >= self._thresholds.restarts]
 
-    def _balance(self) -> None:
+    def low_node_utilization(self) -> list[FluidPod]:
+        """The pods that this plugin evicts now."""
         cluster, limits = self._cluster, self._thresholds
         names = [name for name, node in cluster.nodes.items() if cluster.usable(node)]
         pods = {name: [pod for pod in cluster.running() if pod.node == name] for name in names}
         use = {name: self._use(name, pods[name]) for name in names}
         low = [name for name in names if np.all(use[name] < limits.low)]
         high = sorted((name for name in names if np.any(use[name] > limits.high)), key=lambda name: -use[name].sum())
-        if not low or not high:
-            return
         room: Floats = sum(((limits.high - use[name]) * self._capacity(name) for name in low), np.zeros(3))
-        for name in high:
-            room = self._relieve(name, pods[name], use[name], room)
-
-    def _relieve(self, name: str, pods: list[FluidPod], use: Floats, room: Floats) -> Floats:
-        limits, capacity = self._thresholds, self._capacity(name)
-        for pod in sorted(pods, key=lambda each: each.uid):
-            if not np.any(use > limits.high) or np.any(room <= 0):
-                break
-            amount = self._amount(pod)
-            if self._cluster.evict(pod.uid):
-                use = use - amount / capacity
-                room = room - amount
-        return room
+        chosen: list[FluidPod] = []
+        for name in high if low else ():
+            used = use[name]
+            for pod in sorted(pods[name], key=lambda each: each.uid):
+                if not np.any(used > limits.high) or np.any(room <= 0):
+                    break
+                chosen.append(pod)
+                used, room = used - self._amount(pod) / self._capacity(name), room - self._amount(pod)
+        return chosen
 
     def _use(self, name: str, pods: list[FluidPod]) -> Floats:
         """Shares of CPU, memory and pods. Pods that it may not evict use the node as well."""
@@ -97,7 +95,7 @@ class Descheduler:
         return total / self._capacity(name)
 
     def _amount(self, pod: FluidPod) -> Floats:
-        return np.array([self._cores.get(pod.uid, 0.0), self._cluster.memory_of(pod), 1.0])
+        return np.array([self.cores(pod), self._cluster.memory_of(pod), 1.0])
 
     def _capacity(self, name: str) -> Floats:
         spec = self._cluster.nodes[name].model.spec

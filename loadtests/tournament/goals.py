@@ -10,6 +10,8 @@ from loadtests.tournament.policies import AS_MANY, OURS, policies
 from loadtests.tournament.results import Result
 from loadtests.tournament.statistics import Difference, difference, holm
 
+FEWEST = 5
+"""Seeds from which on intervals say something."""
 MARGIN = 0.005
 WIDEST = 0.01
 CURE = 1.5
@@ -63,7 +65,7 @@ def goals(by_scenario: Mapping[str, Played]) -> list[Goal]:
 
 def _of_scenario(scenario: str, played: Played) -> Iterator[Goal]:
     compared = rivals(played)
-    if compared:
+    if compared and len(played[OURS]) >= FEWEST:
         name = max(compared, key=lambda each: compared[each].high)
         worst = compared[name]
         yield Goal(
@@ -103,8 +105,8 @@ def _bound_on_ramp(played: Played) -> Iterator[Goal]:
 def _over_all(ours: Sequence[Result]) -> Iterator[Goal]:
     each = [result.measures for result in ours]
     moves, cured = sum(one.moves for one in each), sum(one.cured for one in each)
-    per_cure = moves / cured if cured else 0.0
-    yield Goal("all", f"at most {CURE} moves per cured pod", f"{per_cure:.2f} ({moves} for {cured})", per_cure <= CURE)
+    figure = f"{moves / cured:.2f} ({moves} for {cured})" if cured else f"{moves} moves, no pod cured"
+    yield Goal("all", f"at most {CURE} moves per cured pod", figure, moves <= CURE * cured)
     harmful = sum(one.harmful for one in each) / max(moves, 1)
     yield Goal("all", f"less than {HARMFUL:.0%} of moves harmful", f"{harmful:.1%}", harmful < HARMFUL)
     twice = sum(one.twice for one in each)

@@ -23,7 +23,7 @@ from reactor.errors import InputError
 
 CHOOSE = range(1, 31)
 """Seeds by which settings are chosen."""
-REPORT = range(1001, 1031)
+REPORT = range(2001, 2031)
 """Seeds of which figures are reported. Nothing is chosen by them."""
 
 

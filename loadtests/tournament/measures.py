@@ -13,7 +13,7 @@ from loadtests.tournament.queues import Floats
 from loadtests.tournament.state import MoveRecord, Sample
 
 BEFORE = 60.0
-"""Seconds before a move in which a pod's trouble counts as what the move was for."""
+"""Seconds before a move: a pod that was unhappy for a tenth of them, or is when it begins, is in trouble."""
 SETTLE = 45.0
 AFTER = 165.0
 """Seconds after a move, from SETTLE on, in which the trouble has to be over."""
@@ -36,7 +36,8 @@ class Measures:
     twice: int
     """Moves of a pod that had moved within 10 minutes, with no change of load in between."""
     cured: int
-    """Pods on the source of a move, the moved one included, that were in trouble before it and are not after it."""
+    """Pods on the source of a move, the moved one included, that were in trouble before it and are not after it. Once
+    per pod and trouble: moves within 10 minutes cure the same one."""
     first_move: float | None
     """Seconds from the first failed probe to the first move; None without both."""
     restarts: int
@@ -63,7 +64,7 @@ def measure(cluster: FluidCluster, cpu_seconds: float) -> Measures:
         useless=sum(each.useless for each in judged),
         harmful=sum(each.harmful for each in judged),
         twice=moved_twice(moves, instance.changes()),
-        cured=len(set().union(*(each.cured for each in judged))) if judged else 0,
+        cured=cured_pods(moves, judged),
         first_move=first,
         restarts=cluster.restarts,
         cpu_seconds=cpu_seconds,
@@ -96,6 +97,16 @@ class Judged:
     cured: frozenset[int]
 
 
+def cured_pods(moves: Sequence[MoveRecord], judged: Sequence[Judged]) -> int:
+    last: dict[int, float] = {}
+    cured = 0
+    for move, each in zip(moves, judged, strict=True):
+        for lineage in each.cured:
+            cured += move.began - last.get(lineage, -np.inf) >= TWICE
+            last[lineage] = move.began
+    return cured
+
+
 class History:
     """The samples of a run as arrays, a row per sample."""
 
@@ -118,12 +129,13 @@ class History:
         if move.target not in self._index or move.source not in self._index:
             return Judged(useless=True, harmful=False, cured=frozenset())
         source, target = self._index[move.source], self._index[move.target]
+        began = self._row(move.began)
         before = self._mean(move.began - BEFORE, move.began)
         after = self._mean(move.ended + SETTLE, move.ended + AFTER)
-        where = self._node[self._row(move.began)]
+        where = self._node[began]
         moved = np.arange(len(where)) == move.lineage
         left, there = (where == source) & ~moved, (where == target) & ~moved
-        trouble, still = before > 0.1, after > 0.1
+        trouble, still = (before > 0.1) | self._unhappy[began], after > 0.1
         near = left | there | moved
         cured = (left | moved) & trouble & ~still
         return Judged(

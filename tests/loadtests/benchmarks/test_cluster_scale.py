@@ -5,7 +5,7 @@ import pytest
 from loadtests.benchmarks.cluster_scale import BAR_SECONDS, Reaction, ScaleResult, report
 from loadtests.benchmarks.process import ProcessUse
 
-FAST, SLOW = Reaction(BAR_SECONDS / 2, 1.0), Reaction(BAR_SECONDS * 2, 3.0)
+FAST, SLOW = Reaction(BAR_SECONDS / 2, 0.5, 1.0), Reaction(BAR_SECONDS * 2, 1.0, 3.0)
 USE = ProcessUse(1.0, 100.0, 120.0)
 
 

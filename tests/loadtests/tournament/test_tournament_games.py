@@ -118,7 +118,9 @@ async def test_ours_makes_at_most_three_moves_in_the_ramp(store: Store) -> None:
 
 @pytest.mark.parametrize("scenario", ["full", "broken-app"])
 async def test_ours_does_nothing_where_nothing_helps(scenario: str, store: Store) -> None:
-    assert (await played(scenario, OURS, store)).moves == 0
+    ours, alone = await played(scenario, OURS, store), await played(scenario, LEFT_ALONE, store)
+    assert ours.moves == 0
+    assert ours.availability == pytest.approx(alone.availability)
 
 
 async def test_results_survive_a_line_that_was_cut_short_and_a_changed_scenario(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from loadtests.tournament.goals import goals
 from loadtests.tournament.main import chosen_policies, parse_seeds
-from loadtests.tournament.measures import Measures, moved_twice
+from loadtests.tournament.measures import Judged, Measures, cured_pods, moved_twice
 from loadtests.tournament.results import Result
 from loadtests.tournament.state import MoveRecord
 from loadtests.tournament.statistics import difference, holm
@@ -43,6 +43,12 @@ def test_a_second_move_counts_unless_the_load_has_changed() -> None:
     assert moved_twice(moves, []) == 1
     assert moved_twice(moves, [300.0]) == 0
     assert moved_twice([moves[0], MoveRecord(1, "app", "b", 900.0)], []) == 0
+
+
+def test_a_pod_is_cured_once_per_trouble() -> None:
+    moves = [MoveRecord(1, "app", "a", at) for at in (100.0, 200.0, 2000.0)]
+    judged = [Judged(useless=False, harmful=False, cured=frozenset(pods)) for pods in ((1, 2), (2,), (2,))]
+    assert cured_pods(moves, judged) == 3
 
 
 def result(policy: str, seed: int, availability: float, moves: int = 0) -> Result:
