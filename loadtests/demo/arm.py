@@ -77,6 +77,9 @@ def demo_settings(spec: ArmSpec, prometheus: str) -> Settings:
         "nodeCpu": "lab_node_cpu_cores",
         "nodeMemory": "lab_node_memory_bytes",
         "throttled": "",
+        "podCpuPressure": "",
+        "podNetwork": "",
+        "podDisk": "",
         "availability": "lab_availability",
         "latencyP95": "lab_latency_p95_seconds",
     }

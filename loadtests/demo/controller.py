@@ -115,7 +115,7 @@ async def _ready(
         try:
             if await controller.synced():
                 return
-        except aiohttp.ClientConnectionError:
+        except (aiohttp.ClientConnectionError, TimeoutError):  # a large cluster keeps the lab's API server busy
             pass
         await asyncio.sleep(POLL_SECONDS)
     raise ClusterError(f"the controller was not ready within {deadline:g} s; see {log}")

@@ -16,7 +16,7 @@ from loadtests.controlplane.process import ComponentProcess
 from loadtests.images.build import AppImages
 from loadtests.nodes.cgroups import SYSTEM, Cgroups
 from loadtests.nodes.node_files import READ_ONLY_PORT, KubeletPace, NodePlace, mount_script, write_node_files
-from loadtests.nodes.spec import LabError, LabNodeSpec
+from loadtests.nodes.spec import SYSTEM_MILLICORES, LabError, LabNodeSpec
 from loadtests.tools.processes import CommandFailed, run
 
 _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
@@ -104,7 +104,7 @@ class Node:
             f"--kubeconfig={self.kubeconfig}",
             f"--node-ip={self.address}",
             f"--hostname-override={self.name}",
-            f"--node-labels=lab/cpu={self.spec.millicores}m",
+            f"--node-labels=lab/cpu={self.spec.millicores + SYSTEM_MILLICORES}m",
             f"--housekeeping-interval={self.pace.housekeeping:g}s",
         )
         self._kubelet.start()

@@ -13,6 +13,9 @@ from reactor.errors import InputError, RematchError
 SYSTEM_MEMORY_MIB = 256
 """Kept for kubelet and containerd, which live in the node's memory but not in its pods' share of the CPU."""
 
+SYSTEM_MILLICORES = 200
+"""For kubelet and containerd, outside of the pods' share: capacity beyond allocatable, as on other nodes."""
+
 MINIMUM_MILLICORES = 20
 _POD_MEMORY_MIB = 64
 

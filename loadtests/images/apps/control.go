@@ -44,11 +44,14 @@ func burn(threads int, duration time.Duration) {
 	}
 }
 
-// hold writes to every page, so that the memory is really there.
+// hold writes to every page, so that the memory is really there. It does not wait for the last page: the kubelet may
+// evict the pod before that, and whoever asked gets an answer.
 func hold(mib int) {
 	block := make([]byte, mib<<20)
-	for i := 0; i < len(block); i += 4096 {
-		block[i] = 1
-	}
 	held = append(held, block)
+	go func() {
+		for i := 0; i < len(block); i += 4096 {
+			block[i] = 1
+		}
+	}()
 }
