@@ -50,4 +50,4 @@ def _run_all(kernels: ModuleType) -> None:
     order_moves(prepared.arrays, list(range(len(pods))), prepared.arrays.current[::-1].copy())
     kernels.push(np.zeros(1, dtype=np.int64), 0, 0)
     prepared.own_node_ranks(~prepared.arrays.unhappy)
-    certify(problem, (), (), ())
+    certify(problem, (), (), ()).count()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 from matching.problem import Problem, Strategy
@@ -125,17 +126,41 @@ class BlockingPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
-    feasible: bool
-    violations: tuple[str, ...]
-    blocking: tuple[BlockingPair, ...]
+class BlockingPairs:
+    named: tuple[BlockingPair, ...] = ()
     """The first of them, by node and rank."""
     unnamed: int = 0
     """How many more there are."""
 
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Whether the plan can be carried out is known at once. The blocking pairs are counted when they are first asked
+    for: in a large cluster that takes longer than the plan, and acting need not wait for it."""
+
+    feasible: bool
+    violations: tuple[str, ...]
+    count: Callable[[], BlockingPairs]
+
+    @cached_property
+    def pairs(self) -> BlockingPairs:
+        return self.count()
+
+    @property
+    def blocking(self) -> tuple[BlockingPair, ...]:
+        return self.pairs.named
+
     @property
     def blocking_pairs(self) -> int:
-        return len(self.blocking) + self.unnamed
+        return len(self.pairs.named) + self.pairs.unnamed
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Certificate):
+            return NotImplemented
+        return (self.violations, self.pairs) == (other.violations, other.pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.violations, self.pairs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,10 @@ longer, because pods that rank above it left, its current node comes first: not 
 
 A pending or unhappy pod also looks at where the replicas of its workload are (`matching.constraints.default_spread`).
 
-Nodes prefer the pod that uses more CPU (axis 0). Pods without a node come after all running ones, by priority, then by
-CPU: they never displace a running pod.
+Usage is the mean over the pod's history where there is enough of it, and current usage otherwise (`Pod.usual`).
+
+Nodes prefer the pod that uses more CPU (axis 0), or that needs more of it while unloaded (`Pod.rank_cpu`). Pods
+without a node come after all running ones, by priority, then by CPU: they never displace a running pod.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ class MatchedLoads:
     def put(self, pod: int, node: int) -> None:
         self.where[pod] = node
         if self._after:
-            self.used[:, node] += self._arrays.usage[:, pod]
+            self.used[:, node] += self._arrays.usual[:, pod]
         current = int(self._arrays.current[pod])
         if node == current or self._arrays.options.inertia == 0:
             return
@@ -72,7 +74,7 @@ class MatchedLoads:
         self.where[pods] = nodes
         for axis in range(len(self.load)):
             if self._after:
-                np.add.at(self.used[axis], nodes, self._arrays.usage[axis, pods])
+                np.add.at(self.used[axis], nodes, self._arrays.usual[axis, pods])
             if self._arrays.options.inertia > 0:
                 peak = self._arrays.peak[axis, pods]
                 np.add.at(self.load[axis], nodes[moved], peak[moved])
@@ -106,7 +108,7 @@ class MatchedLoads:
 
 def ranking(arrays: Arrays) -> Ints:
     """All pods, the one that every node prefers first."""
-    return ranking_by(arrays, np.array([pod.usage[0] for pod in arrays.pods], dtype=np.float64))
+    return ranking_by(arrays, np.array([pod.rank_cpu for pod in arrays.pods], dtype=np.float64))
 
 
 def ranking_by(arrays: Arrays, sizes: Floats) -> Ints:
@@ -123,7 +125,7 @@ class Preferences:
         self._arrays = arrays
         nodes = len(arrays.nodes)
         staying = np.where(movable, NOWHERE, arrays.current)
-        taken = arrays.background + sum_by_node(arrays.usage, staying, nodes)
+        taken = arrays.background + sum_by_node(arrays.usual, staying, nodes)
         self.untouched: Floats = np.where(arrays.hard_only[:, None], 0.0, arrays.allocatable - taken)
         """Room before any pod is matched; below 0 where what cannot move takes more than there is."""
         self.room: Floats = self.untouched.clip(min=0.0)
@@ -132,7 +134,7 @@ class Preferences:
         self._position = np.empty_like(ranked)
         self._position[ranked] = np.arange(len(ranked))
         self._block_size = max(1, _BLOCK_CELLS // max(1, len(arrays.nodes)))
-        self._block_start = -1
+        self._block_start = self._read_start = -1
         self._block = np.empty((0, 0))
 
     def room_at(self, matched: MatchedLoads | None) -> Floats:
@@ -143,8 +145,8 @@ class Preferences:
         return left
 
     def distances(self, pod: int, matched: MatchedLoads | None = None) -> Floats:
-        """To every node, without inertia. Rows that do not change are computed in blocks of pods in rank order, which
-        is the order in which they are read."""
+        """To every node, without inertia. Rows that do not change are computed in blocks of pods in rank order, if
+        that is the order in which they are read."""
         row: Floats
         if self._after and matched is not None:
             row = self.distances_of(np.array([pod]), matched)[0]
@@ -152,6 +154,10 @@ class Preferences:
         position = int(self._position[pod])
         start = position - position % self._block_size
         if start != self._block_start:
+            in_order, self._read_start = start == self._read_start, start
+            if not in_order:  # the pods of one node, say, are anywhere in the ranking
+                row = self.distances_of(np.array([pod]))[0]
+                return row
             self._block = self.distances_of(self._ranked[start : start + self._block_size])
             self._block_start = start
         row = self._block[position - start]
@@ -160,7 +166,7 @@ class Preferences:
     def distances_of(self, pods: Ints, matched: MatchedLoads | None = None) -> Floats:
         """One row per pod."""
         squares = np.zeros((len(pods), len(self._arrays.nodes)))
-        for room, usage in zip(self.room_at(matched), self._arrays.usage[:, pods], strict=True):
+        for room, usage in zip(self.room_at(matched), self._arrays.usual[:, pods], strict=True):
             squares += np.square(room[None, :] - usage[:, None])
         distances = np.sqrt(squares, out=squares)
         soft = self._arrays.soft

@@ -194,6 +194,20 @@ class Pod:
     """What has to be attached to its node. Where it can be reached from is part of the rules."""
     startup_seconds: float = USUAL_STARTUP_SECONDS
     """From the binding of a replacement until it is Ready."""
+    mean: Amounts = ()
+    """Mean usage over its history. Empty where there is not enough of it: then its usage counts instead."""
+    idle_cpu: float | None = None
+    """CPU while unloaded, over its history; only where nodes rank pods by it."""
+
+    @property
+    def usual(self) -> Amounts:
+        """What distances are measured with."""
+        return self.mean or self.usage
+
+    @property
+    def rank_cpu(self) -> float:
+        """Nodes prefer the pod with more of it."""
+        return self.usual[0] if self.idle_cpu is None else self.idle_cpu
 
     @property
     def namespace(self) -> str:
@@ -343,6 +357,8 @@ class Problem:
     options: Options = Options()
     needs_from: str = "metrics"
     """Where usage and peak came from (metrics, or requests when there were none); repeated in the plan."""
+    estimates: str = ""
+    """What means and peaks were estimated from, if not from recent metrics alone; repeated in the plan."""
     hard_only: tuple[str, ...] = ()
     """Axes that can only reject (GPUs, huge pages, ephemeral storage): only requests against allocatable count.
     They are not part of distances, loads, peaks or spread."""

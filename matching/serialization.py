@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import UnionType
@@ -22,6 +22,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from matching.missing_text import missing_text
 from matching.plan import (
     BlockingPair,
+    BlockingPairs,
     Certificate,
     Measures,
     Missing,
@@ -43,7 +44,7 @@ KIND = "RematchProblem"
 PROBLEM_VERSION = 1
 PLAN_VERSION = 1
 
-_BY_ROW = {"key", "uid", "name", "usage", "peak"}
+_BY_ROW = {"key", "uid", "name", "usage", "peak", "mean"}
 """Columns whose values hardly repeat. All others have a table."""
 _RENAMED: dict[type, dict[str, str]] = {
     PlannedMove: {"source": "from", "target": "to"},
@@ -62,6 +63,7 @@ def problem_to_json(problem: Problem) -> bytes:
         "axes": list(problem.axes),
         "hardOnly": list(problem.hard_only),
         "needsFrom": problem.needs_from,
+        "estimates": problem.estimates,
         "options": {_name(field): _encode(getattr(problem.options, field.name)) for field in fields(problem.options)},
         "namespaces": _encode(problem.namespaces),
         "latency": _encode(problem.latency),
@@ -190,14 +192,22 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _WrittenCertificate:
+    feasible: bool
+    violations: tuple[str, ...]
+    blocking: tuple[BlockingPair, ...]
+
+
 def _read_certificate(document: Any, path: str) -> Certificate:
     found = dict(_object(document, path))
     count = _decoder(int)(found.pop("blockingPairs", None), f"{path}.blockingPairs")
-    values = _decode_fields(Certificate, found, path, skip=("unnamed",))
-    named: tuple[BlockingPair, ...] = values["blocking"]
-    if count < len(named):
-        raise ProblemError(f"{path}.blockingPairs is {count}, but {len(named)} are named")
-    return Certificate(**values, unnamed=count - len(named))
+    values = _decode_fields(_WrittenCertificate, found, path)
+    written = _WrittenCertificate(**values)
+    if count < len(written.blocking):
+        raise ProblemError(f"{path}.blockingPairs is {count}, but {len(written.blocking)} are named")
+    pairs = BlockingPairs(written.blocking, count - len(written.blocking))
+    return Certificate(written.feasible, written.violations, lambda: pairs)
 
 
 def _measures(measures: Measures) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from reactor.background.requests import Requests
 from reactor.background.start_up import KernelCompilation, freeze_heap
 from reactor.background.steering_check import SteeringCheck
 from reactor.background.store_maintenance import StoreMaintenance
+from reactor.background.usage_backfill import UsageBackfill
+from reactor.background.usage_recording import UsageRecording
 from reactor.binding import BindingParts, PlacementPlanner
 from reactor.binding_loop import BindingLoop
 from reactor.clock import Clock, SystemClock
@@ -57,7 +59,7 @@ from reactor.record.recorder import Recorder, WatchRecorder
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner import make_planner
 from reactor.settings.source import watch_file
-from reactor.signals.prometheus import PrometheusAccess
+from reactor.signals.prometheus import PrometheusAccess, PrometheusSource
 from reactor.state.live_state import State
 from reactor.work_queue import WorkQueue
 from storage import StorageError
@@ -211,6 +213,8 @@ class LiveController:
     settings: ActiveSettings
     watch: ClusterWatch
     metrics: MetricsCollector
+    recording: UsageRecording
+    backfill: UsageBackfill
     maintenance: StoreMaintenance
     calibrating: Calibrating
     compilation: KernelCompilation
@@ -239,6 +243,8 @@ class LiveController:
                 tasks.create_task(self.connect(), name="connection")
                 self._keep_running(tasks, "leader election", self.lead)
                 self._keep_running(tasks, "store maintenance", self.maintenance.run)
+                self._keep_running(tasks, "usage history", self.recording.run)
+                self._keep_running(tasks, "backfill of the usage history", self.backfill.run)
                 self._keep_running(tasks, "calibration", self.calibrating.run)
                 self._keep_running(tasks, "kernel compilation", self.compilation.run)
                 self._keep_running(tasks, "loop of the cycles", self._decide)
@@ -306,7 +312,10 @@ async def _open_store(options: Options, stack: AsyncExitStack) -> Store:
         raise StorageError(
             f"{options.store} is used by another Rematch process; stop it, or give this one another --store"
         )
-    return await Store.open(options.store, patient=options.own_process)
+    store = await Store.open(options.store, patient=options.own_process, replace_damaged=options.own_process and alone)
+    if store.damaged is not None:
+        log.error("the store was damaged; it is set aside, and a new one begins", set_aside=str(store.damaged))
+    return store
 
 
 async def _readable(rows: Awaitable[list[T]]) -> list[T]:
@@ -383,6 +392,8 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
         state.restore(await _readable(history.happiness()))
         calibrating = Calibrating(state, store, clock)
         await _restore_calibration(controller, history, calibrating)
+        recording = UsageRecording(state, store, settings.get, clock)
+        await recording.restore(history)
         counting = ProbeCounting(state, settings.get, clock)
         watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock))
         instruments.read_when_scraped(
@@ -398,13 +409,15 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             settings=settings,
             watch=watch,
             metrics=MetricsCollector(
-                state, reader, store, settings.get, clock, instruments, options.prometheus, counting.count
+                state, reader, settings.get, clock, instruments, options.prometheus, counting.count
             ),
+            recording=recording,
+            backfill=UsageBackfill(state, store, PrometheusSource(options.prometheus), recording, settings.get, clock),
             maintenance=StoreMaintenance(
                 state, store, controller.recorder, settings.get, clock, instruments, settings.announce
             ),
             calibrating=calibrating,
-            compilation=KernelCompilation(state, clock),
+            compilation=KernelCompilation(state, clock, settings.get),
             steering_check=steering_check,
             election=election,
             leading=leading,

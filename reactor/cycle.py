@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import structlog
@@ -13,11 +13,12 @@ from matching.plan import Plan, Planner
 from matching.problem import Problem
 from reactor.decision.cooldowns import DecisionMemory
 from reactor.decision.decide import Trigger, decide
-from reactor.decision.eligibility import Eligibility
+from reactor.decision.eligibility import Eligibility, KeptChecks
 from reactor.errors import PlannerError
 from reactor.execution.cycle_outcome import Outcome, Rematch
 from reactor.execution.executor import Executor
 from reactor.planning.planning_thread import PlanningThread
+from reactor.planning.problem_pods import KeptPods
 from reactor.planning.problems import rematch_problem
 from reactor.record.logs import cycle_context
 from reactor.record.recorder import Recorder
@@ -40,6 +41,8 @@ class CycleParts:
     recorder: Recorder
     settings: Callable[[], Settings]
     thread: PlanningThread
+    kept_checks: KeptChecks = field(default_factory=KeptChecks)
+    kept_pods: KeptPods = field(default_factory=KeptPods)
 
 
 async def run_cycle(parts: CycleParts, trigger: Trigger, confirmed: Rematch | None = None) -> Outcome:
@@ -51,7 +54,7 @@ async def run_cycle(parts: CycleParts, trigger: Trigger, confirmed: Rematch | No
     settings = parts.settings()
     with cycle_context() as cycle:
         snapshot, followed = _take_snapshot(parts, cycle, settings)
-        eligibility = Eligibility(snapshot, parts.memory.cooldowns, settings)
+        eligibility = Eligibility(snapshot, parts.memory.cooldowns, settings, parts.kept_checks)
         with parts.recorder.timed("decide"):
             decision = decide(eligibility, trigger)
         outcome = Outcome(decision, followed=followed)
@@ -101,7 +104,7 @@ async def _plan_rematch(
     if confirmed is not None:
         return confirmed
     with parts.recorder.timed("plan"):
-        problem = rematch_problem(eligibility, outcome.decision)
+        problem = rematch_problem(eligibility, outcome.decision, parts.kept_pods)
         plan = await _solve(parts, eligibility.settings, problem)
     return Rematch(secrets.token_hex(6), plan, problem)
 
@@ -143,7 +146,7 @@ def _as_it_is_now(parts: CycleParts, eligibility: Eligibility) -> Eligibility:
     """A plan may take a minute. Since the snapshot pods were bound, replicas may have failed, and a user may have
     protected a pod."""
     snapshot = parts.state.freeze(parts.executor.active_moves())
-    return Eligibility(snapshot, eligibility.cooldowns, eligibility.settings)
+    return Eligibility(snapshot, eligibility.cooldowns, eligibility.settings, eligibility.kept)
 
 
 def _record_best_effort(record: Callable[[], object]) -> None:

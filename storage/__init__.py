@@ -9,3 +9,7 @@ from __future__ import annotations
 
 class StorageError(Exception):
     """The only exception that leaves this package. Its message names the file and what to do."""
+
+
+class DamagedError(StorageError):
+    """The file is no database, or no longer one."""

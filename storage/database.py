@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
+_MAGIC = b"SQLite format 3\0"
 _WRITERS = 2
 _READERS = 4
 _WAL_KEPT_BYTES = 64 * 1024 * 1024
@@ -64,6 +66,21 @@ def make_file(path: Path) -> None:
     """A file that cannot be opened is found here: aiosqlite's thread would outlive such a failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sqlite3.connect(path).close()
+
+
+def set_aside(path: Path) -> Path | None:
+    """Renames a damaged database with its log, so that a new one can begin. Returns its new name; None for a file that
+    does not begin like one of SQLite: it may be somebody's, given by mistake."""
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            return None
+    number = next(each for each in count(1) if not path.with_name(f"{path.name}.damaged-{each}").exists())
+    kept = path.with_name(f"{path.name}.damaged-{number}")
+    for part in ("-wal", "-shm", ""):
+        found = path.with_name(f"{path.name}{part}")
+        if found.exists():
+            found.rename(kept.with_name(f"{kept.name}{part}"))
+    return kept
 
 
 def check_file(path: Path) -> None:

@@ -17,7 +17,9 @@ from storage.tables import (
     problems,
     settings_revisions,
     startup_times,
-    usage_samples,
+    usage_chunks,
+    usage_events,
+    usage_series,
 )
 
 CHUNK_ROWS = 5_000
@@ -27,8 +29,12 @@ CHUNK_ROWS = 5_000
 class Retention:
     records: float = 7 * 24 * 3600.0
     """Seconds that finished records are kept."""
-    samples: float = 6 * 3600.0
-    """Seconds that raw usage samples are kept: at 1,000 pods every 15 s this is 1.4 million rows."""
+    usage: tuple[tuple[int, float], ...] = ((60, 6 * 3600.0), (300, 30 * 24 * 3600.0), (3600, 90 * 24 * 3600.0))
+    """Seconds that usage is kept, by the step that it is recorded in."""
+    pods: float = 31 * 24 * 3600.0
+    """Seconds after which a pod that is gone is forgotten; its usage is part of its workload's."""
+    series: float = 91 * 24 * 3600.0
+    """The same for nodes and workloads, and for what changed them."""
     decisions: int = 200_000
     """The newest so many, whatever their age."""
     plans: int = 1_000
@@ -42,7 +48,10 @@ class Retention:
 def outdated(now: float, keep: Retention) -> Iterator[Delete]:
     """Repeat each statement until it deletes fewer rows than a chunk."""
     oldest = now - keep.records
-    yield _chunk(usage_samples, usage_samples.c.at < now - min(keep.samples, keep.records))
+    for step, seconds in keep.usage:
+        yield _chunk(usage_chunks, and_(usage_chunks.c.step == step, usage_chunks.c.start < now - seconds))
+    yield _chunk(usage_events, usage_events.c.at < now - keep.series)
+    yield _chunk(usage_series, _unseen(now, keep))
     yield _chunk(happiness, happiness.c.at < oldest)
     yield _chunk(decisions, or_(decisions.c.at < oldest, _beyond_newest(decisions, keep.decisions)))
     yield _chunk(moves, moves.c.ended < oldest)
@@ -56,10 +65,15 @@ def outdated(now: float, keep: Retention) -> Iterator[Delete]:
 def oldest() -> Iterator[Delete]:
     """The oldest rows, the bulk first, for a store that is too large. Repeat each statement while it is, and until it
     deletes nothing."""
-    yield _oldest(usage_samples, usage_samples.c.at)
+    yield _oldest(usage_chunks, usage_chunks.c.start, rows=100)
     yield _oldest(problems, problems.c.plan_id, select(problems.c.plan_id).join(plans).order_by(plans.c.seq), 10)
     yield _oldest(plans, plans.c.seq, select(plans.c.id).where(~_has_open_move()).order_by(plans.c.seq), 10)
     yield _oldest(decisions, decisions.c.seq)
+
+
+def _unseen(now: float, keep: Retention) -> ColumnElement[bool]:
+    seen = usage_series.c.seen
+    return or_(and_(usage_series.c.kind == "pod", seen < now - keep.pods), seen < now - keep.series)
 
 
 def _oldest(table: Table, order: ColumnElement[Any], keys: Select[Any] | None = None, rows: int = CHUNK_ROWS) -> Delete:

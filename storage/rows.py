@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-SampleKind = Literal["pod", "node"]
+SeriesKind = Literal["pod", "node", "workload"]
 DecisionKind = Literal["rematch", "wait", "place"]
 
 
@@ -29,15 +29,36 @@ class HappinessRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SampleRow:
-    """`subject` is a pod's uid or a node's name. None is "not measured", which is not zero."""
+class SeriesRow:
+    """A pod (`namespace/name`), node or workload whose usage is recorded."""
+
+    id: int
+    kind: SeriesKind
+    name: str
+    block: int
+    """The series of a block are stored together."""
+    seen: float
+    """When it was recorded last, to the day."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """Usage of the series of a block from `start` on, in steps of `step` seconds. The document is compressed."""
+
+    step: int
+    start: int
+    block: int
+    document: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class UsageEventRow:
+    """What explains a change of usage: a rollout, a scaling, a change of a node."""
 
     at: float
-    kind: SampleKind
-    subject: str
-    cpu: float | None
-    memory: float | None
-    source: str
+    kind: SeriesKind
+    name: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +191,9 @@ class MoveCheckRow:
 
 Row = (
     HappinessRow
-    | SampleRow
+    | SeriesRow
+    | ChunkRow
+    | UsageEventRow
     | DecisionRow
     | PlanRow
     | ProblemRow

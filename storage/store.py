@@ -9,17 +9,18 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import ceil, floor, isfinite
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Select, Table, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from storage import StorageError, retention, tables, writer
-from storage.database import Limits, check_file, connect, locate, make_file, migrate, require_schema
+from storage import DamagedError, StorageError, retention, tables, writer
+from storage.database import Limits, check_file, connect, locate, make_file, migrate, require_schema, set_aside
 from storage.retention import Retention
 from storage.rows import (
+    ChunkRow,
     DecisionRow,
     HappinessRow,
     LoadBinRow,
@@ -28,9 +29,10 @@ from storage.rows import (
     PlanRow,
     ProblemRow,
     RevisionRow,
-    SampleKind,
-    SampleRow,
+    SeriesKind,
+    SeriesRow,
     StartupRow,
+    UsageEventRow,
 )
 from storage.writer import UNAVAILABLE, Health, Unprepared, Writer, describe
 
@@ -53,6 +55,8 @@ class Store:
         unprepared: Unprepared | None = None,
     ) -> None:
         self.path = path
+        self.damaged: Path | None = None
+        """Where the damaged store is that was set aside."""
         self._engine = engine
         self._readers = readers
         self._limits = limits
@@ -61,13 +65,20 @@ class Store:
 
     @classmethod
     async def open(
-        cls, where: str | Path, limits: Limits | None = None, *, read_only: bool = False, patient: bool = False
+        cls,
+        where: str | Path,
+        limits: Limits | None = None,
+        *,
+        read_only: bool = False,
+        patient: bool = False,
+        replace_damaged: bool = False,
     ) -> Self:
         """A file or an SQLite URL; the folder is made, the schema brought up to date.
 
         With `read_only` it must be there and up to date, and nothing is ever written to it. With `patient` a store that
         cannot be used is opened, too: `health` says why, the file stays as it is, rows wait, and the next write tries
-        again.
+        again. With `replace_damaged` a damaged store is set aside, and a new one begins: `damaged` is its name then.
+        Nobody else may be using it.
         """
         limits = limits or Limits()
         path = locate(where)
@@ -83,16 +94,25 @@ class Store:
             except BaseException as error:
                 await engine.dispose()
                 if isinstance(error, UNAVAILABLE):
-                    raise StorageError(_unusable(path, error)) from error
+                    raise _unusable(path, error) from error
                 raise
 
+        damaged = None
         try:
-            await set_up_now()
+            try:
+                await set_up_now()
+            except DamagedError:
+                damaged = await asyncio.to_thread(set_aside, path) if replace_damaged else None
+                if damaged is None:
+                    raise
+                await set_up_now()
         except StorageError as error:
             if not patient:
                 raise
             return cls(path, engine, readers, limits, Unprepared(set_up_now, str(error)))
-        return cls(path, engine, readers, limits)
+        store = cls(path, engine, readers, limits)
+        store.damaged = damaged
+        return store
 
     async def __aenter__(self) -> Self:
         return self
@@ -126,14 +146,25 @@ class Store:
     def add_happiness(self, *rows: HappinessRow) -> None:
         self._writer.add(writer.HAPPINESS, *rows)
 
-    def add_samples(self, *rows: SampleRow) -> None:
-        self._writer.add(writer.SAMPLES, *rows)
+    def add_series(self, *rows: SeriesRow) -> None:
+        self._writer.add(writer.SERIES, *rows)
+
+    def add_chunks(self, *rows: ChunkRow) -> None:
+        """Also for a change: the row with the same step, start and block is replaced."""
+        self._writer.add(writer.CHUNKS, *rows)
+
+    def add_usage_events(self, *rows: UsageEventRow) -> None:
+        self._writer.add(writer.USAGE_EVENTS, *rows)
 
     def add_decisions(self, *rows: DecisionRow) -> None:
         self._writer.add(writer.DECISIONS, *map(self._numbered, rows))
 
-    def add_plan(self, row: PlanRow) -> None:
-        self._writer.add(writer.PLANS, self._numbered(row))
+    def add_plan(self, row: PlanRow) -> int:
+        """Also for a change: the row with the same id is replaced. Returns its `seq`; a row that has one keeps it, and
+        with it its place in the history."""
+        numbered = row if row.seq else self._numbered(row)
+        self._writer.add(writer.PLANS, numbered)
+        return numbered.seq
 
     def add_problem(self, row: ProblemRow) -> None:
         self._writer.add(writer.PROBLEMS, row)
@@ -169,12 +200,38 @@ class Store:
     async def happiness(self) -> list[HappinessRow]:
         return await self._all(HappinessRow, select(tables.happiness))
 
-    async def samples(self, since: float, kind: SampleKind) -> list[SampleRow]:
+    async def series(self, *kinds: SeriesKind) -> list[SeriesRow]:
+        """Of these kinds, or all."""
+        table = tables.usage_series
+        return await self._all(SeriesRow, select(table).where(table.c.kind.in_(kinds)) if kinds else select(table))
+
+    async def series_named(self, kind: SeriesKind, name: str) -> SeriesRow | None:
+        table = tables.usage_series
+        return await self._first(SeriesRow, select(table).where(table.c.kind == kind, table.c.name == name))
+
+    async def chunks(
+        self, step: int, since: float, until: float, blocks: Collection[int] | None = None
+    ) -> list[ChunkRow]:
+        """Those that start in this time, oldest first; of some blocks, or of all."""
+        table = tables.usage_chunks
+        found = [table.c.step == step, table.c.start >= floor(since), table.c.start < ceil(until)]
+        if blocks is not None:
+            found.append(table.c.block.in_(blocks))
+        return await self._all(ChunkRow, select(table).where(*found).order_by(table.c.start))
+
+    async def chunk_keys(self, step: int, since: float = 0.0) -> list[tuple[int, int]]:
+        """Start and block of every chunk, oldest first."""
+        table = tables.usage_chunks
+        query = select(table.c.start, table.c.block).where(table.c.step == step, table.c.start >= floor(since))
+        rows: Sequence[Row[Any]] = await self._read(query.order_by(table.c.start, table.c.block))
+        return [(int(row.start), int(row.block)) for row in rows]
+
+    async def usage_events(self, kind: SeriesKind, name: str, since: float, until: float) -> list[UsageEventRow]:
         """Oldest first."""
-        table = tables.usage_samples
-        return await self._all(
-            SampleRow, select(table).where(table.c.at >= since, table.c.kind == kind).order_by(table.c.at)
-        )
+        table = tables.usage_events
+        of_it = (table.c.kind == kind, table.c.name == name)
+        query = select(table).where(*of_it, table.c.at >= since, table.c.at < until)
+        return await self._all(UsageEventRow, query.order_by(table.c.at))
 
     async def decisions(
         self, limit: int = 100, *, before: int | None = None, pod: str | None = None, waits: bool = True
@@ -295,7 +352,7 @@ class Store:
         try:
             yield
         except UNAVAILABLE as error:
-            raise StorageError(_unusable(self.path, error)) from error
+            raise _unusable(self.path, error) from error
 
 
 def _page(table: Table, limit: int, before: int | None, condition: ColumnElement[bool] | None = None) -> Select[Any]:
@@ -305,11 +362,12 @@ def _page(table: Table, limit: int, before: int | None, condition: ColumnElement
     return select(table).where(*conditions).order_by(table.c.seq.desc()).limit(limit)
 
 
-def _unusable(path: Path, error: BaseException) -> str:
+def _unusable(path: Path, error: BaseException) -> StorageError:
     reason = describe(error)
     if "not a database" in reason or "malformed" in reason:
-        return (
+        return DamagedError(
             f"{path} is damaged or no SQLite database ({reason}); nothing was changed: "
             "move it (with its -wal and -shm files) out of the way to start with an empty one, or restore a copy"
         )
-    return f"{path} cannot be used: {reason}; check the folder's permissions, the free space and other users of it"
+    advice = "check the folder's permissions, the free space and other users of it"
+    return StorageError(f"{path} cannot be used: {reason}; {advice}")

@@ -37,17 +37,35 @@ happiness = Table(
     sqlite_with_rowid=False,
 )
 
-# The bulk of the data. Ordered by time on disk: new rows are appended, a window is one range, and so is what is pruned.
-usage_samples = Table(
-    "usage_samples",
+usage_series = Table(
+    "usage_series",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("block", Integer, nullable=False),
+    Column("seen", Float, nullable=False),
+    Index("usage_series_name", "kind", "name", unique=True),
+)
+
+# The bulk of the data. By time: a window is one range of the key, and so is what is pruned.
+usage_chunks = Table(
+    "usage_chunks",
+    metadata,
+    Column("step", Integer, primary_key=True, autoincrement=False),
+    Column("start", Integer, primary_key=True, autoincrement=False),
+    Column("block", Integer, primary_key=True, autoincrement=False),
+    Column("document", LargeBinary, nullable=False),
+)
+
+usage_events = Table(
+    "usage_events",
     metadata,
     Column("at", Float, primary_key=True),
     Column("kind", Text, primary_key=True),
-    Column("subject", Text, primary_key=True),
-    Column("cpu", Float),
-    Column("memory", Float),
-    Column("source", Text, nullable=False),
-    sqlite_with_rowid=False,
+    Column("name", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+    Index("usage_events_name", "kind", "name", "at"),
 )
 
 decisions = Table(

@@ -16,7 +16,6 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from sqlalchemy import Executable, Table, bindparam, select
-from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -31,6 +30,9 @@ UNWRITABLE = (IntegrityError, DataError, InterfaceError, ProgrammingError, Unico
 UNAVAILABLE = (SQLAlchemyError, sqlite3.Error, OSError)
 """The disk is full, the file locked, or the deadline over (TimeoutError is an OSError): retry."""
 
+_QUEUED_CHUNKS = 5_000
+"""Some 10 kB each."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableWriter:
@@ -40,16 +42,12 @@ class TableWriter:
     names: tuple[str, ...]
     key: Callable[[Row], Hashable]
     values: Callable[[Row], tuple[Any, ...]]
-    driver_sql: str = ""
-    """The statement for the driver, for tables with so many rows that SQLAlchemy's handling of each parameter would
-    cost more than the database."""
+    queue_rows: int | None = None
+    """How many may wait, where that is fewer than for other tables: these rows are large."""
 
     async def write(self, connection: AsyncConnection, rows: Iterable[Row]) -> None:
-        if self.driver_sql:
-            await connection.exec_driver_sql(self.driver_sql, [self.values(row) for row in rows])
-        else:
-            parameters = [dict(zip(self.names, self.values(row), strict=True)) for row in rows]
-            await connection.execute(self.statement, parameters)
+        parameters = [dict(zip(self.names, self.values(row), strict=True)) for row in rows]
+        await connection.execute(self.statement, parameters)
 
 
 def _target(table: Table) -> TableWriter:
@@ -63,15 +61,15 @@ def _target(table: Table) -> TableWriter:
     statement = insert(table).values(values)
     replaced = {name: statement.excluded[name] for name in columns if name not in keys}
     upsert = statement.on_conflict_do_update(index_elements=keys, set_=replaced)
-    driver_sql = (
-        str(upsert.compile(dialect=sqlite.dialect(paramstyle="qmark"))) if table is tables.usage_samples else ""
-    )
     names = tuple(f"new_{name}" for name in columns)
-    return TableWriter(upsert, names, attrgetter(*keys), attrgetter(*columns), driver_sql)
+    queue_rows = _QUEUED_CHUNKS if table is tables.usage_chunks else None
+    return TableWriter(upsert, names, attrgetter(*keys), attrgetter(*columns), queue_rows)
 
 
 HAPPINESS = _target(tables.happiness)
-SAMPLES = _target(tables.usage_samples)
+SERIES = _target(tables.usage_series)
+CHUNKS = _target(tables.usage_chunks)
+USAGE_EVENTS = _target(tables.usage_events)
 DECISIONS = _target(tables.decisions)
 PLANS = _target(tables.plans)
 PROBLEMS = _target(tables.problems)
@@ -82,7 +80,7 @@ STARTUPS = _target(tables.startup_times)
 MOVE_CHECKS = _target(tables.move_checks)
 
 HISTORY = (PLANS, MOVES, DECISIONS, REVISIONS)
-_ORDER = (*HISTORY, MOVE_CHECKS, LOAD_BINS, STARTUPS, PROBLEMS, HAPPINESS, SAMPLES)
+_ORDER = (*HISTORY, MOVE_CHECKS, LOAD_BINS, STARTUPS, PROBLEMS, HAPPINESS, USAGE_EVENTS, SERIES, CHUNKS)
 """Plans before the moves and problems that name them. The bulk last."""
 
 Queue = OrderedDict[Hashable, Row]
@@ -103,7 +101,7 @@ class Pending:
         queue = self._queues[target]
         for row in rows:
             queue[target.key(row)] = row
-        self._trim(queue)
+        self._trim(target)
 
     def take(self, count: int) -> Batch:
         """The rows to write next; they are no longer waiting."""
@@ -125,10 +123,11 @@ class Pending:
         for target, queue in self._queues.items():
             older = Queue((target.key(row), row) for owner, row in taken if owner is target)
             self._queues[target] = older | queue
-            self._trim(self._queues[target])
+            self._trim(target)
 
-    def _trim(self, queue: Queue) -> None:
-        while len(queue) > self.limit:
+    def _trim(self, target: TableWriter) -> None:
+        queue = self._queues[target]
+        while len(queue) > min(self.limit, target.queue_rows or self.limit):
             queue.popitem(last=False)
             self.dropped += 1
 

@@ -11,8 +11,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +24,13 @@ settings.load_profile(os.environ.get("REMATCH_HYPOTHESIS_PROFILE", "shared-machi
 pytest_plugins = ["tests.support.real_plane"]
 
 _COMPILE_SECONDS = 900.0
+
+
+@pytest.fixture(autouse=True)
+def default_logs() -> Iterator[None]:
+    """A command that a test runs configures the logs of this process, for a stream that is closed when it ends."""
+    yield
+    structlog.reset_defaults()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

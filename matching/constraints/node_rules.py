@@ -167,15 +167,11 @@ def node_rules(pods: Sequence[Pod], nodes: Sequence[Node]) -> NodeRules:
 
 def rule_classes(pods: Sequence[Pod]) -> tuple[Ints, tuple[Rules, ...]]:
     """The class of each pod's rules, and the rules of each class. Shared values are recognised by identity."""
-    known: dict[int, int] = {}
+    all_rules = [pod.rules for pod in pods]
+    ids = list(map(id, all_rules))
     index: dict[Rules, int] = {}
-    classes = []
-    for pod in pods:
-        found = known.get(id(pod.rules))
-        if found is None:
-            found = known[id(pod.rules)] = index.setdefault(pod.rules, len(index))
-        classes.append(found)
-    return np.array(classes, dtype=np.int64), tuple(index)
+    known = {key: index.setdefault(rules, len(index)) for key, rules in dict(zip(ids, all_rules, strict=True)).items()}
+    return np.array([known[key] for key in ids], dtype=np.int64), tuple(index)
 
 
 def grouping_for(rules: Rules, index: NodeIndex) -> Grouping:

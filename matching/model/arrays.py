@@ -6,8 +6,8 @@ and what they may take of a node, are whole numbers instead (`whole_units`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -37,6 +37,8 @@ class Arrays:
     request_unit: Floats
     """What 1 of `request` and `requestable` is in the unit of the axis."""
     usage: Floats
+    usual: Floats
+    """`Pod.usual`: for distances, and for the room that they are measured to."""
     request: Floats
     """Whole numbers: sums and comparisons are exact."""
     peak: Floats
@@ -82,6 +84,14 @@ class Arrays:
         alone, so the compiled loops do not handle them."""
         found = self.unhappy if self.soft is None else self.unhappy | self.soft.has_any
         return found if self.default_spread is None else found | self.default_spread.applies
+
+    @cached_property
+    def by_workload(self) -> Mapping[str, Sequence[int]]:
+        """The pods of each workload; workloads of several namespaces may have the same name."""
+        grouped: defaultdict[str, list[int]] = defaultdict(list)
+        for at, pod in enumerate(self.pods):
+            grouped[pod.workload].append(at)
+        return grouped
 
     @cached_property
     def taken_now(self) -> Taken:
@@ -164,6 +174,10 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
     pending = without_node & ~fixed
     soft_weight = problem.options.soft_weight
     soft = soft_constraints(pods, nodes, problem.namespaces, current) if soft_weight else None
+    usage = _amounts(pods, "usage", [pod.usage for pod in pods], axes) / measured_unit
+    usual = usage
+    if any(pod.mean for pod in pods):
+        usual = _amounts(pods, "mean", [pod.usual for pod in pods], axes) / measured_unit
     return Arrays(
         axes=axes,
         options=problem.options,
@@ -171,7 +185,8 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
         nodes=nodes,
         unit=unit,
         request_unit=whole.unit,
-        usage=_amounts(pods, "usage", [pod.usage for pod in pods], axes) / measured_unit,
+        usage=usage,
+        usual=usual,
         request=whole.request,
         peak=_amounts(pods, "peak", [pod.peak for pod in pods], axes) / measured_unit,
         current=current,

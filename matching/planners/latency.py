@@ -8,7 +8,7 @@ of one move, it stays with the target. So no pod loses its node.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -275,11 +275,10 @@ class _LatencyReasons:
             return f"gives way to {self.step.pod}", f"{name} is to be measured next"
         return PENDING, f"{name}: {self._why_placed(key, name, float(self.costs(pod)[self.at[pod]]))}"
 
-    def why_stayed(self, pod: int) -> str:
-        key = self.prepared.arrays.pods[pod].key
-        if key not in self.latency.roles:
-            return "neither a target nor a probe"
-        return self.step.why if not self.step.pod else "one pod goes at a time, and another one is farther"
+    def why_stayed(self, pods: Ints) -> Sequence[str]:
+        keys = (self.prepared.arrays.pods[pod].key for pod in pods.tolist())
+        why = self.step.why if not self.step.pod else "one pod goes at a time, and another one is farther"
+        return [why if key in self.latency.roles else "neither a target nor a probe" for key in keys]
 
     def costs(self, pod: int) -> Floats:  # noqa: ARG002  (a node has one latency for all pods)
         arrays = self.prepared.arrays

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -148,8 +148,11 @@ class _PaperReasons:
         where = f"{arrays.nodes[target].name} is choice {self.rank(pod)} of the {listed} on its list"
         return why, f"{where}, distance {distance:.2f}"
 
-    def why_stayed(self, pod: int) -> str:
-        return f"its current node is choice {self.rank(pod)} of the {len(self.lists.of(pod))} on its list"
+    def why_stayed(self, pods: Ints) -> Sequence[str]:
+        return [
+            f"its current node is choice {self.rank(pod)} of the {len(self.lists.of(pod))} on its list"
+            for pod in pods.tolist()
+        ]
 
     def costs(self, pod: int) -> Floats:
         return self.lists.distances(pod)

@@ -24,9 +24,10 @@ from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.arrays import Arrays, share_of_room, sum_by_node
 from matching.problem import TOLERANCE
 
-_PEAKS_TOGETHER = 1 / 3
-"""How much of the way from use to peak counts: the peaks of nine equal pods that do not depend on each other add up to
-three peaks. With whole peaks nodes look full that are not."""
+_PEAKS_TOGETHER = 1 / 6
+"""How much of the way from use to peak counts. The curve is of what nodes use, and the peaks of nine equal pods that do
+not depend on each other add up to three peaks, which last for a part of the time. With more, nodes look full that are
+not (docs/decisions/0025)."""
 _MOST_UNSEEN = 1.5
 """So many times what was measured a starved pod may want."""
 

@@ -58,7 +58,7 @@ def kernel_input(arrays: Arrays, candidates: Candidates, preferences: Preference
     row, admitted, may_stay = candidates.table(np.flatnonzero(asked))
     happy = (arrays.current != NOWHERE) & ~arrays.unhappy
     pods = PodArrays(
-        usage=arrays.usage,
+        usage=arrays.usual,
         request=arrays.request,
         peak=arrays.peak,
         least_spare=arrays.least_spare,

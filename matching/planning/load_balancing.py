@@ -4,7 +4,7 @@ than doing nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -150,8 +150,8 @@ class LoadReasons:
         end = f"it will end at {self.objective.shown(float(self.ends[self.at[pod]]))}"
         return (*self._own_reasons(pod), end)
 
-    def why_stayed(self, pod: int) -> str:
-        return self.draft.stays.get(pod, self.draft.stay)
+    def why_stayed(self, pods: Ints) -> Sequence[str]:
+        return [self.draft.stays.get(pod, self.draft.stay) for pod in pods.tolist()]
 
     def costs(self, pod: int) -> Floats:
         costs = self.ends + self.objective.loads.added_by(pod)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable
-from functools import cached_property
-
 from matching.model.arrays import Arrays
-from matching.planning.budget import workload_of
+from matching.problem import Pod
 
 _SURGE_SHARE = 0.25
 """While a surge starts, two pods take room and start-up load, but nobody is without an answer."""
@@ -21,9 +17,11 @@ class MovePrices:
         """An eviction takes one of n replicas away until its replacement is Ready."""
         moved = self._arrays.pods[pod]
         minutes = moved.startup_seconds / 60
-        share = _SURGE_SHARE if moved.strategy.surges else 1 / self._replicas[workload_of(moved)]
+        share = _SURGE_SHARE if moved.strategy.surges else 1 / self._replicas(moved)
         return self._arrays.options.move_price + minutes * share
 
-    @cached_property
-    def _replicas(self) -> Counter[Hashable]:
-        return Counter(map(workload_of, self._arrays.pods))
+    def _replicas(self, moved: Pod) -> int:
+        if not moved.workload:
+            return 1
+        pods = self._arrays.pods
+        return sum(pods[at].namespace == moved.namespace for at in self._arrays.by_workload[moved.workload])

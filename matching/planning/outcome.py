@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -48,7 +48,9 @@ class PlannerReasons(Protocol):
         """The rule that chose the pod, and the rule that chose the node."""
         ...
 
-    def why_stayed(self, pod: int) -> str: ...
+    def why_stayed(self, pods: Ints) -> Sequence[str]:
+        """For each of these pods; in a large cluster that is nearly every pod."""
+        ...
 
     def costs(self, pod: int) -> Floats:
         """Per node, with the plan done: what the planner compares; the lowest is the best."""

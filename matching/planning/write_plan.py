@@ -55,6 +55,8 @@ def _held_back(prepared: PreparedProblem, choice: Choice) -> frozenset[str]:
 def _notes(prepared: PreparedProblem, choice: Choice) -> Iterator[str]:
     if prepared.problem.needs_from != "metrics":
         yield f"usage and peaks are taken from {prepared.problem.needs_from}, not from metrics"
+    if prepared.problem.estimates:
+        yield prepared.problem.estimates
     if choice.headroom:
         many = plural(len(choice.headroom), "pod")
         yield f"degraded, {many} with less headroom than wanted: {_names(prepared, choice.headroom)}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from matching.plan import BlockingCause, BlockingPair, Certificate, PlannedMove, Stay, Unplaced
+from matching.plan import BlockingCause, BlockingPair, BlockingPairs, Certificate, PlannedMove, Stay, Unplaced
 from matching.problem import Problem
 from matching.verify.blocking import blocking_pairs
 from matching.verify.feasibility import violations
@@ -38,14 +38,18 @@ def certify(
     Pairs of pods that are `held_back` by the order of the moves get that as their cause, and pairs of pods that have or
     match a rule between pods those rules."""
     wrong = tuple(violations(problem, moves, stays, unplaced))
-    ends: dict[str, str | None] = {pod.pod: None for pod in unplaced}
-    ends.update({stay.pod: stay.node for stay in stays})
-    ends.update({move.pod: move.target for move in moves})
-    found = blocking_pairs(problem, ends, MAX_NAMED)
-    pairs = tuple(
-        BlockingPair(pod, node, _cause(pod in held_back, between, cause)) for pod, node, between in found.first
-    )
-    return Certificate(feasible=not wrong, violations=wrong, blocking=pairs, unnamed=found.count - len(pairs))
+
+    def count() -> BlockingPairs:
+        ends: dict[str, str | None] = {pod.pod: None for pod in unplaced}
+        ends.update({stay.pod: stay.node for stay in stays})
+        ends.update({move.pod: move.target for move in moves})
+        found = blocking_pairs(problem, ends, MAX_NAMED)
+        pairs = tuple(
+            BlockingPair(pod, node, _cause(pod in held_back, between, cause)) for pod, node, between in found.first
+        )
+        return BlockingPairs(pairs, found.count - len(pairs))
+
+    return Certificate(not wrong, wrong, count)
 
 
 def _cause(held_back: bool, between_pods: bool, cause: BlockingCause) -> BlockingCause:

@@ -45,7 +45,7 @@ class Placement:
 
     @cached_property
     def usage(self) -> Matrix:
-        return self._measured_shares([pod.usage for pod in self.pods])
+        return self._measured_shares([pod.usual for pod in self.pods])
 
     @cached_property
     def request(self) -> Matrix:
@@ -62,7 +62,7 @@ class Placement:
     @cached_property
     def fixed_usage(self) -> Matrix:
         """By node, of the pods that cannot move; background included."""
-        return self._background + np.where(self.hard_only, 0.0, self._fixed_sum(lambda pod: pod.usage))
+        return self._background + np.where(self.hard_only, 0.0, self._fixed_sum(lambda pod: pod.usual))
 
     @cached_property
     def requestable(self) -> Matrix:
@@ -154,6 +154,6 @@ def _ranked(pods: Sequence[Pod]) -> list[Pod]:
     by_name = sorted(pods, key=attrgetter("key"))
     pending = np.array([pod.node is None for pod in by_name], dtype=bool)
     priority = np.array([pod.priority for pod in by_name], dtype=np.int64)
-    cpu = np.array([pod.usage[0] for pod in by_name], dtype=float)
+    cpu = np.array([pod.rank_cpu for pod in by_name], dtype=float)
     order = np.lexsort((-cpu, np.where(pending, -priority, 0), pending))
     return [by_name[at] for at in order.tolist()]

@@ -138,7 +138,7 @@ def _movable(problem: Problem, pod: Pod) -> bool:
 def _rank(pod: Pod) -> tuple[bool, int, float, str]:
     """Running pods by CPU use, then pending pods by priority and CPU use."""
     pending = pod.node is None
-    return pending, -pod.priority if pending else 0, -pod.usage[0], pod.key
+    return pending, -pod.priority if pending else 0, -pod.rank_cpu, pod.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class _Turn:
         a pod that is spread, the other nodes are farther by its replicas."""
         options, current = self.problem.options, node.name == self.pod.node
         room = self._room(node)
-        gaps = [max(room[axis], 0.0) - self._share(self.pod.usage, axis) for axis in self._measured_axes()]
+        gaps = [max(room[axis], 0.0) - self._share(self.pod.usual, axis) for axis in self._measured_axes()]
         soft = options.soft_weight and PlacedPods(self.problem, self._now()).soft_share(self.pod, node)
         distance = round(math.sqrt(sum(gap**2 for gap in gaps)) + options.soft_weight * soft, 9)
         if not current and self._is_spread():
@@ -244,7 +244,7 @@ class _Turn:
         return [
             self._share(node.allocatable, axis)
             - self._share(node.background, axis)
-            - sum(self._share(pod.usage, axis) for pod in there)
+            - sum(self._share(pod.usual, axis) for pod in there)
             for axis in range(len(self.problem.axes))
         ]
 

@@ -1,10 +1,10 @@
-"""Reads Prometheus and metrics.k8s.io at their intervals and writes the samples into the state and the store."""
+"""Reads Prometheus and metrics.k8s.io at their intervals and writes the samples into the state."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,9 +22,6 @@ from reactor.signals.measurements import MetricsSource
 from reactor.signals.metrics_api import MetricsApiSource
 from reactor.signals.prometheus import PrometheusAccess, PrometheusSource
 from reactor.state.live_state import State
-from reactor.work_queue import BATCH
-from storage.rows import SampleRow
-from storage.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +42,6 @@ class MetricsCollector:
         self,
         state: State,
         reader: ClusterReader,
-        store: Store,
         settings: Callable[[], Settings],
         clock: Clock,
         instruments: Instruments,
@@ -55,7 +51,6 @@ class MetricsCollector:
         """`measured` is called after each round."""
         self._measured = measured
         self._state = state
-        self._store = store
         self._settings = settings
         self._clock = clock
         self._instruments = instruments
@@ -91,6 +86,7 @@ class MetricsCollector:
         now = self._clock.now()
         self._state.observe_counters(found.probes)
         self._state.usage.record_network(found.network, found.links, now)
+        self._state.usage.record_disk(found.disk, now)
         self._state.usage.record_throttling(found.throttled, now)
         self._state.usage.record_pressure(found.pressure, now)
         self.service_level = ServiceLevel(found.availability, found.latency_p95)
@@ -127,28 +123,9 @@ class MetricsCollector:
         self._state.usage.estimate()
         if self._measured is not None:
             await self._measured()
-        await self._store_samples(pods, nodes, source)
         if not unknown or any(node.node not in unknown for node in nodes):
             return ()
         return (MetricsError(f"measures no node of this cluster; it reports {min(unknown)} and the like"),)
-
-    async def _store_samples(
-        self, pods: Sequence[PodUsageSample], nodes: Sequence[NodeUsageSample], source: MetricsSource
-    ) -> None:
-        """Store the samples of known pods and of all nodes, in batches."""
-        self._store.add_samples(
-            *(SampleRow(node.at, "node", node.node, node.cpu, node.memory, source) for node in nodes)
-        )
-        for begin in range(0, len(pods), BATCH):
-            if begin:
-                await self._state.yield_to_cycle()
-            self._store.add_samples(*self._rows(pods[begin : begin + BATCH], source))
-
-    def _rows(self, pods: Sequence[PodUsageSample], source: MetricsSource) -> Iterator[SampleRow]:
-        for sample in pods:
-            pod = self._state.mirror.pod_named(sample.namespace, sample.pod)
-            if pod is not None:
-                yield SampleRow(sample.at, "pod", pod.uid, sample.cpu, sample.memory, source)
 
     def _report(self, source: MetricsSource, problems: tuple[MetricsError, ...]) -> None:
         """Logged when it changes; the metric counts every time."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Callable
 
 import structlog
 
 from matching.compilation import LARGE, warm_up
 from reactor.clock import Clock
 from reactor.cluster.kinds import Kind
+from reactor.settings.model import Scope, Settings
 from reactor.state.live_state import State
 
 log = structlog.get_logger(__name__)
@@ -21,13 +23,19 @@ _YOUNG_OBJECTS = 50_000
 """A plan of a large cluster makes some hundred thousand objects, most of which are freed by reference count."""
 
 
+_PODS_PER_UNHAPPY_ONE = 20
+"""Where only unhappy pods are matched, room is made for one of so many pods to be unhappy at once. If there are more,
+the kernels are loaded by the plan that needs them."""
+
+
 class KernelCompilation:
     """Compiles the matching kernels in a thread once the cluster is large enough to need them, so that no decision
-    waits for the compiler. A small cluster does not pay for their memory."""
+    waits for the compiler. Where few pods are matched at once, nobody pays for their memory."""
 
-    def __init__(self, state: State, clock: Clock) -> None:
+    def __init__(self, state: State, clock: Clock, settings: Callable[[], Settings] = Settings) -> None:
         self._state = state
         self._clock = clock
+        self._settings = settings
         self._compiled = False
         self._lock = asyncio.Lock()
 
@@ -49,8 +57,10 @@ class KernelCompilation:
             log.info("matching kernels are compiled", seconds=round(seconds, 2))
 
     def _large(self) -> bool:
-        mirror = self._state.mirror
-        return len(mirror.records(Kind.PODS)) * len(mirror.records(Kind.NODES)) >= LARGE
+        mirror, planner = self._state.mirror, self._settings().planner
+        narrow = planner.name == "stable" and planner.scope in (Scope.UNHAPPY, Scope.AFFECTED)
+        matched = len(mirror.records(Kind.PODS)) // (_PODS_PER_UNHAPPY_ONE if narrow else 1)
+        return matched * len(mirror.records(Kind.NODES)) >= LARGE
 
 
 def freeze_heap() -> None:

@@ -59,12 +59,12 @@ class StoreMaintenance:
                 await self._clock.sleep(SAVE_EVERY)
                 self._save()
                 await self._state.yield_to_cycle()
-                await self._recorder.write_problems()
+                await self._recorder.complete_plans()
                 await self._shrink()
                 await self._prune()
         finally:
             self._save(everything=True)
-            await self._recorder.write_problems()
+            await self._recorder.complete_plans()
 
     def _save(self, *, everything: bool = False) -> None:
         """Pods with new failures every time; all pods, whose successes grow by themselves, less often."""

@@ -57,6 +57,7 @@ _server_option = click.option(
     default="http://127.0.0.1:8080",
     show_default=True,
     envvar="REMATCH_SERVER",
+    show_envvar=True,
     help="URL of a running controller. The variable REMATCH_TOKEN holds a bearer token, if it wants one.",
 )
 
@@ -247,7 +248,9 @@ def status(output: str, server: str) -> None:
     show(show_status(server, output))
 
 
-@click.command(short_help="Show what happened: decisions, plans, moves, settings.")
+@click.group(
+    invoke_without_command=True, short_help="Show what happened: decisions, plans, moves, settings; and what was used."
+)
 @click.option(
     "--store", type=click.Path(path_type=Path, exists=True), help="Read this SQLite file, not a running controller."
 )
@@ -257,12 +260,37 @@ def status(output: str, server: str) -> None:
 @click.option("--problem", "problem_id", metavar="ID", help="With --store: write the problem of this plan as JSON.")
 @_output_option("table", "json")
 @_server_option
-def history(**options: Any) -> None:
+@click.pass_context
+def history(context: click.Context, /, **options: Any) -> None:
     """Show decisions, plans and moves, newest first."""
     from reactor.cli.history import HistoryRequest, show_history
     from reactor.cli.output import show
 
-    show(show_history(HistoryRequest(**options)))
+    if context.invoked_subcommand is None:
+        show(show_history(HistoryRequest(**options)))
+
+
+@history.command(short_help="Show what a pod, workload or node used.")
+@click.argument("name", metavar="POD|WORKLOAD|NODE")
+@click.option("-n", "--namespace", default="", help="Of a pod or workload; default is default.")
+@click.option("--hours", type=click.IntRange(1, 90 * 24), default=24, show_default=True, help="How far back.")
+@click.option(
+    "--store", type=click.Path(path_type=Path, exists=True), help="Read this SQLite file, not a running controller."
+)
+@_output_option("plot", "csv", "json")
+@_server_option
+def usage(**options: Any) -> None:
+    """Show CPU, memory, network, disk, throttling, probes and readiness over time: mean and maximum (dots).
+
+    \b
+      rematch history usage shop/app-04-7d9c5b6f4-x2x7q
+      rematch history usage deploy/app-04 -n shop --hours 168
+      rematch history usage node/worker-2 -o csv
+    """
+    from reactor.cli.history_usage import show_usage
+    from reactor.cli.output import show
+
+    show(show_usage(**options))
 
 
 @click.command(short_help="Show what works in this cluster, what is missing, and how to mend it.")

@@ -167,7 +167,7 @@ async def _leave(controller: Controller) -> None:
     executor, recorder = controller.executor, controller.recorder
     snapshot = controller.state.freeze(executor.active_moves())
     recorder.record_moves("", await executor.stop(snapshot.at, "cancelled: rematch plan --apply ended"), snapshot)
-    await recorder.write_problems()
+    await recorder.complete_plans()
     for move in executor.active_moves().in_flight:
         click.echo(f"{move.pod.key}: {move.state}; it is in the journal, and the controller goes on with it", err=True)
 

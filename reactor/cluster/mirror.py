@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TypeVar, cast
 
@@ -65,6 +67,12 @@ class ClusterMirror:
         self._listener = listener
         self._on_synced = synced
         self._listing = False
+        self._changes: Counter[Kind] = Counter()
+        self._made: dict[tuple[Kind, ...], tuple[int, object]] = {}
+        """Parts of the last view, each with the number of changes that it has seen."""
+        self._last = ClusterView(at=0.0)
+        self._changed_pods: set[str] = set()
+        """UIDs, since the last view."""
 
     @property
     def listing(self) -> bool:
@@ -112,8 +120,10 @@ class ClusterMirror:
         if kind is Kind.EVENTS and not self._is_kept(cast(Event, record)):
             return
         known[key] = record
+        self._changes[kind] += 1
         if kind is Kind.PODS:
             pod = cast(Pod, record)
+            self._changed_pods.add(key)
             self._pods_by_name[pod.namespace, pod.name] = pod
             if MOVE_LABEL in pod.labels:
                 self._stamped.add(pod.uid)
@@ -123,8 +133,10 @@ class ClusterMirror:
         old = self._records[kind].pop(key, None)
         if old is None:
             return
+        self._changes[kind] += 1
         if kind is Kind.PODS:
             pod = cast(Pod, old)
+            self._changed_pods.add(key)
             name = (pod.namespace, pod.name)
             self._stamped.discard(pod.uid)
             if self._pods_by_name.get(name) is pod:
@@ -150,34 +162,43 @@ class ClusterMirror:
         return self._pods_by_name.get((namespace, name))
 
     def freeze(self, now: float) -> ClusterView:
-        workloads: dict[str, Workload] = {}
-        for kind in WORKLOAD_KINDS:
-            workloads.update(self._copy(kind, Workload))
-        return ClusterView(
+        """What has not changed since the last view is that of the last view, with the indexes on it."""
+        workloads = self._kept(WORKLOAD_KINDS, self._workloads)
+        view = ClusterView(
             at=now,
             nodes=self._copy(Kind.NODES, Node),
-            pods=self._pods(workloads),
+            pods=self._kept((Kind.PODS, *WORKLOAD_KINDS), partial(self._pods, workloads)),
             workloads=workloads,
-            pdbs=tuple(self._copy(Kind.PDBS, PodDisruptionBudget).values()),
+            pdbs=self._tuple(Kind.PDBS, PodDisruptionBudget),
             namespaces=self._copy(Kind.NAMESPACES, Namespace),
-            pvcs=tuple(self._copy(Kind.PVCS, PersistentVolumeClaim).values()),
+            pvcs=self._tuple(Kind.PVCS, PersistentVolumeClaim),
             pvs=self._copy(Kind.PVS, PersistentVolume),
             csi_nodes=self._copy(Kind.CSI_NODES, CsiNode),
-            volume_attachments=tuple(self._copy(Kind.VOLUME_ATTACHMENTS, VolumeAttachment).values()),
-            hpas=tuple(self._copy(Kind.HPAS, HorizontalPodAutoscaler).values()),
-            services=tuple(self._copy(Kind.SERVICES, Service).values()),
-            quotas=tuple(self._copy(Kind.RESOURCE_QUOTAS, ResourceQuota).values()),
+            volume_attachments=self._tuple(Kind.VOLUME_ATTACHMENTS, VolumeAttachment),
+            hpas=self._tuple(Kind.HPAS, HorizontalPodAutoscaler),
+            services=self._tuple(Kind.SERVICES, Service),
+            quotas=self._tuple(Kind.RESOURCE_QUOTAS, ResourceQuota),
             unread=frozenset(self._unread),
         )
+        view.take_indexes(self._last, self._changed_pods)
+        self._last, self._changed_pods = view, set()
+        return view
+
+    def _workloads(self) -> dict[str, Workload]:
+        workloads: dict[str, Workload] = {}
+        for kind in WORKLOAD_KINDS:
+            workloads.update(cast("dict[str, Workload]", self._records[kind]))
+        return workloads
 
     def _pods(self, workloads: Mapping[str, Workload]) -> dict[str, Pod]:
         """A pod that a hint applied to has the rules of its owner's template: it must not be tied to where it is."""
-        pods = self._copy(Kind.PODS, Pod)
+        pods = cast("dict[str, Pod]", self._records[Kind.PODS].copy())
         for uid in self._stamped:
             pod = pods[uid]
             owner = workloads.get(pod.owner.uid) if pod.owner is not None else None
             if owner is not None and owner.rules is not None:
                 pods[uid] = msgspec.structs.replace(pod, rules=self._without_hint(pod.rules, owner.rules))
+        self._changed_pods |= self._stamped
         return pods
 
     def _without_hint(self, rules: Rules, template: Rules) -> Rules:
@@ -189,6 +210,17 @@ class ClusterMirror:
             self._rules[key] = rules_without_hint(rules, template)
         return self._rules[key]
 
-    def _copy(self, kind: Kind, _type: type[R]) -> dict[str, R]:
+    def _copy(self, kind: Kind, _type: type[R]) -> Mapping[str, R]:
         """The decoder guarantees that each kind has records of one type."""
-        return cast("dict[str, R]", self._records[kind].copy())
+        return self._kept((kind,), lambda: cast("dict[str, R]", self._records[kind].copy()))
+
+    def _tuple(self, kind: Kind, _type: type[R]) -> tuple[R, ...]:
+        return self._kept((kind,), lambda: cast("tuple[R, ...]", tuple(self._records[kind].values())))
+
+    def _kept(self, kinds: tuple[Kind, ...], make: Callable[[], R]) -> R:
+        """What was made last, until a record of these kinds changes."""
+        changes = sum(self._changes[kind] for kind in kinds)
+        known = self._made.get(kinds)
+        if known is None or known[0] != changes:
+            known = self._made[kinds] = (changes, make())
+        return cast(R, known[1])

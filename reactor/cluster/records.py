@@ -139,6 +139,10 @@ class Node(Struct, frozen=True, gc=False):
     features: tuple[str, ...] = ()
     """`status.declaredFeatures`."""
 
+    def kept_back(self, axis: str) -> float:
+        """Capacity that pods cannot have: what kubelet and system daemons use of it takes nothing from pods."""
+        return max(0.0, self.capacity.get(axis, 0.0) - self.allocatable.get(axis, 0.0))
+
 
 class Event(Struct, frozen=True, gc=False):
     uid: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -54,6 +54,25 @@ class ClusterView:
     unread: frozenset[Kind] = frozenset()
     """Kinds that exist here for all we know, and may not be read (`kinds.OPTIONAL_KINDS`)."""
 
+    def take_indexes(self, earlier: ClusterView, changed: Collection[str]) -> None:
+        """Take over the indexes of an earlier view of the same cluster. `changed` are the UIDs of all pods that are
+        new, gone or not the same record there. To be called before the view is read."""
+        taken, built = self.__dict__, earlier.__dict__
+        for name, sources in _SOURCES.items():
+            if name in built and all(getattr(self, source) is getattr(earlier, source) for source in sources):
+                taken[name] = built[name]
+        if self.pods is earlier.pods or len(changed) * _FEW > len(self.pods):
+            return
+        for name, key in _GROUPED_PODS.items():
+            if name in built:
+                taken[name] = _regrouped(built[name], changed, earlier.pods, self.pods, key)
+        found = [pod for pod in map(self.pods.get, changed) if pod is not None]
+        if built.get("seen_by_rules") == () and not any(has_inter_pod_rules(pod.rules) for pod in found):
+            taken["seen_by_rules"] = ()
+        known = self.namespaces is earlier.namespaces and all(pod.namespace in self.namespaces for pod in found)
+        if known and built.get("unread_namespaces") == frozenset():
+            taken["unread_namespaces"] = frozenset()
+
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """Every pod bound to the node, finished and terminating ones included."""
         return self._pods_by_node.get(node, ())
@@ -67,7 +86,7 @@ class ClusterView:
 
     def pods_of(self, owner_uid: str) -> tuple[Pod, ...]:
         """The pods whose controlling owner has this UID."""
-        return self._pods_by_owner.get(owner_uid, ())
+        return self.pods_by_owner.get(owner_uid, ())
 
     def workload_of(self, pod: Pod) -> Workload | None:
         """The top-level controller: a ReplicaSet's Deployment, else the owner itself.
@@ -96,9 +115,12 @@ class ClusterView:
     def is_served(self, pod: Pod) -> bool:
         """Whether a Service selects it, for all that is known."""
         return Kind.SERVICES in self.unread or any(
-            service.selector.items() <= pod.labels.items()
-            for service in self._services_by_namespace.get(pod.namespace, ())
+            service.selector.items() <= pod.labels.items() for service in self.services_in(pod.namespace)
         )
+
+    def services_in(self, namespace: str) -> tuple[Service, ...]:
+        """Those that select pods."""
+        return self._services_by_namespace.get(namespace, ())
 
     def pvc_named(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self._pvcs_by_name.get((namespace, name))
@@ -133,8 +155,7 @@ class ClusterView:
     @cached_property
     def nominated(self) -> tuple[Pod, ...]:
         """Pending pods for which kube-scheduler holds room on a node."""
-        nominated = [pod for pod in self.pods.values() if pod.nominated_node is not None and pod.node is None]
-        return tuple(pod for pod in nominated if pod.nominated_node in self.nodes and not pod.finished)
+        return tuple(pod for node, pods in self._pods_by_nomination.items() if node in self.nodes for pod in pods)
 
     @cached_property
     def unread_namespaces(self) -> frozenset[str]:
@@ -154,12 +175,12 @@ class ClusterView:
         return {namespace: tuple(pdbs) for namespace, pdbs in grouped.items()}
 
     @cached_property
-    def _services_by_namespace(self) -> Mapping[str, list[Service]]:
+    def _services_by_namespace(self) -> Mapping[str, tuple[Service, ...]]:
         grouped: dict[str, list[Service]] = {}
         for service in self.services:
             if service.selector:
                 grouped.setdefault(service.namespace, []).append(service)
-        return grouped
+        return {namespace: tuple(services) for namespace, services in grouped.items()}
 
     @cached_property
     def _quotas_by_namespace(self) -> Mapping[str, tuple[ResourceQuota, ...]]:
@@ -189,23 +210,104 @@ class ClusterView:
 
     @cached_property
     def _pods_by_node(self) -> Mapping[str, tuple[Pod, ...]]:
-        grouped: dict[str, list[Pod]] = {}
-        for pod in self.pods.values():
-            if pod.node is not None:
-                grouped.setdefault(pod.node, []).append(pod)
-        return {node: tuple(pods) for node, pods in grouped.items()}
+        return _grouped(self.pods.values(), _node_of)
 
     @cached_property
-    def _pods_by_owner(self) -> Mapping[str, tuple[Pod, ...]]:
-        grouped: dict[str, list[Pod]] = {}
-        for pod in self.pods.values():
-            if pod.owner is not None:
-                grouped.setdefault(pod.owner.uid, []).append(pod)
-        return {owner: tuple(pods) for owner, pods in grouped.items()}
+    def pods_by_owner(self) -> Mapping[str, tuple[Pod, ...]]:
+        """By the UID of the controlling owner. A group without a changed pod is the same object in the next view."""
+        return _grouped(self.pods.values(), _owner_of)
+
+    @cached_property
+    def _pods_by_nomination(self) -> Mapping[str, tuple[Pod, ...]]:
+        return _grouped(self.pods.values(), _nomination_of)
 
     @cached_property
     def _pods_by_name(self) -> Mapping[tuple[str, str], Pod]:
         return {(pod.namespace, pod.name): pod for pod in self.pods.values()}
+
+
+_FEW = 8
+"""Indexes are built anew when more than one pod of so many has changed."""
+
+_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "_pdbs_by_namespace": ("pdbs",),
+    "_services_by_namespace": ("services",),
+    "_quotas_by_namespace": ("quotas",),
+    "_hpas_by_target": ("hpas",),
+    "_pvcs_by_name": ("pvcs",),
+    "_attachments_by_node": ("volume_attachments",),
+    "limited_drivers": ("csi_nodes",),
+    "seen_by_rules": ("pods",),
+    "namespace_labels_matter": ("pods",),
+    "unread_namespaces": ("pods", "namespaces"),
+    "nominated": ("pods", "nodes"),
+    "_pvc_users": ("pods",),
+    "_pods_by_node": ("pods",),
+    "pods_by_owner": ("pods",),
+    "_pods_by_nomination": ("pods",),
+    "_pods_by_name": ("pods",),
+}
+"""Every index with the fields that it is made of: a later view has the same one while these are the same."""
+
+
+def _node_of(pod: Pod) -> str | None:
+    return pod.node
+
+
+def _owner_of(pod: Pod) -> str | None:
+    return pod.owner.uid if pod.owner is not None else None
+
+
+def _nomination_of(pod: Pod) -> str | None:
+    return pod.nominated_node if pod.node is None and not pod.finished else None
+
+
+_Key = Callable[[Pod], str | None]
+_GROUPED_PODS: Mapping[str, _Key] = {
+    "_pods_by_node": _node_of,
+    "pods_by_owner": _owner_of,
+    "_pods_by_nomination": _nomination_of,
+}
+
+
+def _grouped(pods: Iterable[Pod], key: _Key) -> Mapping[str, tuple[Pod, ...]]:
+    grouped: dict[str, list[Pod]] = {}
+    for pod in pods:
+        name = key(pod)
+        if name is not None:
+            grouped.setdefault(name, []).append(pod)
+    return {name: tuple(found) for name, found in grouped.items()}
+
+
+def _regrouped(
+    groups: Mapping[str, tuple[Pod, ...]],
+    changed: Collection[str],
+    before: Mapping[str, Pod],
+    after: Mapping[str, Pod],
+    key: _Key,
+) -> Mapping[str, tuple[Pod, ...]]:
+    """Only the groups that a changed pod left, entered or is in are made again."""
+    touched: dict[str, list[Pod]] = {}
+    for uid in changed:
+        for pods, stays in ((before, False), (after, True)):
+            name = key(pods[uid]) if uid in pods else None
+            if name is not None:
+                touched.setdefault(name, []).extend([pods[uid]] if stays else [])
+    made = dict(groups)
+    for name, entered in touched.items():
+        group = {
+            pod.uid: pod for pod in groups.get(name, ()) if pod.uid not in changed or _is_in(after, pod, name, key)
+        }
+        group.update({pod.uid: pod for pod in entered})
+        if group:
+            made[name] = tuple(group.values())
+        else:
+            made.pop(name, None)
+    return made
+
+
+def _is_in(pods: Mapping[str, Pod], pod: Pod, name: str, key: _Key) -> bool:
+    return pod.uid in pods and key(pods[pod.uid]) == name
 
 
 def selects_namespace_labels(rules: Rules) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import itemgetter
 
+import numpy as np
+
 from reactor.cluster.records import Node, Pod
 from reactor.settings.model import Settings
 from reactor.signals.workloads import workload_key
@@ -38,20 +40,33 @@ def node_use(node: Node, snapshot: Snapshot) -> dict[str, float] | None:
 
 
 def _measured(node: Node, snapshot: Snapshot) -> tuple[float, float] | None:
-    """Pods that are Ready only since the measurement are charged with their peak, or the next pod would follow."""
+    """What its pods use, and its daemons beyond what is kept back for them: as much as pods cannot have.
+
+    Pods that are Ready only since the measurement are charged with their peak, or the next pod would follow. What was
+    measured of them is in it already: a pod that was restarted, or was not Ready for a while, used the node."""
     usage = snapshot.usage.node_usage(node.name)
     cpu, memory = usage.cpu.fresh, usage.memory.fresh
     if cpu is None or memory is None:
         return None
-    new = [pod for pod in snapshot.cluster.pods_on(node.name) if (pod.ready_since or 0.0) > usage.cpu.at]
-    charged = [_charge(pod, snapshot) for pod in new if not pod.finished]
-    return cpu + sum(each[0] for each in charged), memory + sum(each[1] for each in charged)
+    pods = [pod for pod in snapshot.cluster.pods_on(node.name) if not pod.finished]
+    by_pods = np.nansum(snapshot.usage.needs([pod.uid for pod in pods])[0], axis=0)
+    charges = [_charge(pod, snapshot) for pod in pods if _is_charged(pod, usage.cpu.at)]
+    beyond = np.array((cpu, memory)) - [node.kept_back(axis) for axis in MEASURED]
+    used = np.maximum(by_pods, beyond) + np.sum(charges, axis=0)
+    return float(used[0]), float(used[1])
+
+
+def _is_charged(pod: Pod, measured_at: float) -> bool:
+    return pod.ready_since is not None and pod.ready_since > measured_at
 
 
 def _charge(pod: Pod, snapshot: Snapshot) -> tuple[float, float]:
-    peak = snapshot.usage.workload_peak(workload_key(pod))
+    peak, usage = snapshot.usage.workload_peak(workload_key(pod)), snapshot.usage.usage(pod.uid)
     cpu, memory = (pod.requests.get(axis, 0.0) for axis in MEASURED)
-    return (cpu if peak.cpu is None else peak.cpu, memory if peak.memory is None else peak.memory)
+    return (
+        max(0.0, (cpu if peak.cpu is None else peak.cpu) - (usage.cpu.fresh or 0.0)),
+        max(0.0, (memory if peak.memory is None else peak.memory) - (usage.memory.fresh or 0.0)),
+    )
 
 
 def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:
@@ -76,12 +91,15 @@ def node_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> NodeCause:
     axis, share = max(use.items(), key=itemgetter(1))
     crowded = share >= settings.decision.node_pressure
     load = max(share, use["cpu"] + _idle_while_down(pod, node, snapshot))
-    return NodeCause(True, f"{node.name} uses {share:.0%} of its {axis}", load, pressure=crowded)
+    verb = "uses" if snapshot.needs is Needs.METRICS else "has requests for"
+    return NodeCause(True, f"{node.name} {verb} {share:.0%} of its {axis}", load, pressure=crowded)
 
 
 def _idle_while_down(pod: Pod, node: Node, snapshot: Snapshot) -> float:
     """The CPU, as a share, that the measurement lacks because a container of the pod was down meanwhile: killed again
     and again, a pod hides the load that kills it."""
+    if _is_charged(pod, snapshot.usage.node_usage(node.name).cpu.at):
+        return 0.0
     usage, peak = snapshot.usage.usage(pod.uid), snapshot.usage.peak(pod.uid)
     up = usage.cpu.at - SAMPLED
     down = any(each.restarts and (each.started is None or each.started > up) for each in pod.containers)

@@ -21,7 +21,7 @@ from reactor.decision.evidence import Evidence, RecentCounts, evidence_of, recen
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Settings
 from reactor.state.happiness import PodHappiness
-from reactor.state.snapshot import Snapshot
+from reactor.state.snapshot import Needs, Snapshot
 
 _UNCORROBORATED = (
     "only Events say that its probes fail, and anyone who may create Events can write them: no restart, no probe"
@@ -29,6 +29,8 @@ _UNCORROBORATED = (
 )
 
 
+_LIKELY = 0.5
+"""From here on the node is the likelier cause, so the app is not blamed."""
 RECOVERED = 3.0
 """So many probes in a row that passed, and the pod is left to recover: the kubelet kills after as many failures."""
 
@@ -137,6 +139,9 @@ def decide_for(pod: Pod, eligibility: Eligibility) -> Unhappy | Wait:
         return Wait(pod.uid, pod.key, Reason.UNCORROBORATED, _UNCORROBORATED)
     evidence = evidence_of(pod, cause, counts, eligibility)
     if evidence.probability < settings.decision.placement_probability and eligibility.restrained:
+        if snapshot.needs is Needs.REQUESTS:
+            text = f"no usage was measured, and requests alone do not show whether its node is the cause: {cause.text}"
+            return Wait(pod.uid, pod.key, Reason.NO_FRESH_METRICS, text, evidence=evidence)
         return _placement_is_not_the_cause(pod, cause.text, evidence)
     text = f"{cause.text}, {counts.failed:.0f} failed probes: {evidence}"
     if evidence.node_suspected:
@@ -150,7 +155,7 @@ def _placement_is_not_the_cause(pod: Pod, node: str, evidence: Evidence) -> Wait
         reason, text = Reason.OWN_LIMIT, f"it runs into its own CPU limit on every node: {evidence.raise_limit}"
     elif evidence.replicas_fail:
         reason, text = Reason.APP_FAILS, f"its replicas fail on other nodes, too; {node}"
-    elif evidence.load_speaks_against:
+    elif evidence.load_speaks_against and evidence.probability < _LIKELY:
         reason, text = Reason.APP_FAILS, f"{node}, which makes no probe fail: the app itself is the likely cause"
     else:
         reason, text = Reason.MOVE_CANNOT_HELP, f"{node}, which may not be the cause"

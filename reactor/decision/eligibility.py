@@ -8,10 +8,12 @@ cheap pass that returns the positions of the pods that need the single-pod form.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from math import isfinite
+
+import numpy as np
 
 from matching.feasibility import removal_taint
 from matching.plan import Promise
@@ -24,7 +26,7 @@ from reactor.decision.brakes import CLUSTER
 from reactor.decision.causes import node_use
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.limits import Exceeded
-from reactor.decision.strategies import Strategies
+from reactor.decision.strategies import KeptChoices, Strategies
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.duration import parse_duration
 from reactor.settings.model import Mode, Settings
@@ -40,6 +42,7 @@ _SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 _EVICTION_IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
 _DESCHEDULER_ANNOTATION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+_PROTECTING = frozenset({DO_NOT_MOVE, _SAFE_TO_EVICT, _DO_NOT_DISRUPT, _EVICTION_IN_PROGRESS, _DESCHEDULER_ANNOTATION})
 _SYSTEM_PRIORITY_CLASSES = ("system-cluster-critical", "system-node-critical")
 _SYSTEM_PRIORITY = 2_000_000_000
 
@@ -126,6 +129,28 @@ class Management:
         return [at for at, pod in enumerate(pods) if pod.namespace == "kube-system"]
 
 
+class KeptChecks:
+    """What the checks of earlier cycles found, for pods that have not changed since."""
+
+    def __init__(self) -> None:
+        self.choices = KeptChoices()
+        self._passed: dict[str, Pod] = {}
+        """By UID the records that no check of `by_record` suspects."""
+        self._passed_with: tuple[object, ...] = ()
+
+    def suspects(self, pods: Sequence[Pod], context: Eligibility) -> set[int]:
+        """The positions of the pods that a check of `by_record` suspects."""
+        settings = (context.management, context.settings.scheduler_name)
+        if settings != self._passed_with or len(self._passed) > 2 * len(pods):
+            self._passed, self._passed_with = {}, settings
+        passed = self._passed
+        unknown = [at for at, pod in enumerate(pods) if passed.get(pod.uid) is not pod]
+        asked = [pods[at] for at in unknown]
+        found = {unknown[at] for check in CHECKS for at in check.by_record(asked, context)}
+        passed.update((pods[at].uid, pods[at]) for at in unknown if at not in found)
+        return found
+
+
 @dataclass(frozen=True)
 class Eligibility:
     """The checks on one snapshot. Made once per cycle."""
@@ -133,6 +158,7 @@ class Eligibility:
     snapshot: Snapshot
     cooldowns: Cooldowns
     settings: Settings
+    kept: KeptChecks = field(default_factory=KeptChecks)
 
     @cached_property
     def management(self) -> Management:
@@ -140,7 +166,7 @@ class Eligibility:
 
     @cached_property
     def strategies(self) -> Strategies:
-        return Strategies(self.snapshot, self.settings.execution)
+        return Strategies(self.snapshot, self.settings.execution, self.kept.choices)
 
     @cached_property
     def restrained(self) -> bool:
@@ -149,15 +175,16 @@ class Eligibility:
         return Promise.RESTRAINT not in waived_by(self.settings.planner.name)
 
     @cached_property
-    def _exceeded(self) -> dict[str, Exceeded | None]:
+    def _exceeded(self) -> dict[tuple[str, str], Exceeded | None]:
         return {}
 
     def exceeded_limit(self, namespace: str, workload: str) -> Exceeded | None:
         """Worked out once per workload: very many pods are asked about."""
-        if workload not in self._exceeded:
+        asked = (namespace, workload)
+        if asked not in self._exceeded:
             limits = self.settings.execution.limits
-            self._exceeded[workload] = self.cooldowns.recent.exceeds(namespace, workload, self.snapshot.at, limits)
-        return self._exceeded[workload]
+            self._exceeded[asked] = self.cooldowns.recent.exceeds(namespace, workload, self.snapshot.at, limits)
+        return self._exceeded[asked]
 
     @cached_property
     def _loads(self) -> dict[str, float | None]:
@@ -185,20 +212,35 @@ class Eligibility:
 
     def why_not_all(self, pods: Sequence[Pod]) -> list[Ineligible | None]:
         """`why_not` for very many pods at once."""
-        suspects = {position for check in CHECKS for position in check.suspects(pods, self)}
+        suspects = self.kept.suspects(pods, self)
+        suspects.update(position for check in CHECKS for position in check.by_cluster(pods, self))
         found: list[Ineligible | None] = [None] * len(pods)
         for position in suspects:
             found[position] = self.why_not(pods[position])
         return found
 
 
+_Suspects = Callable[[Sequence[Pod], "Eligibility"], Iterable[int]]
+"""The positions of the pods that may be ineligible."""
+
+
+def _nobody(_pods: Sequence[Pod], _context: Eligibility) -> Iterable[int]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`suspects` is the bulk form: the positions of the pods that may be ineligible; all others certainly pass."""
+    """The bulk form has two parts. A pod that is a suspect of neither certainly passes."""
 
     name: str
     reason: Callable[[Pod, Eligibility], Ineligible | None]
-    suspects: Callable[[Sequence[Pod], Eligibility], Iterable[int]]
+    by_record: _Suspects = _nobody
+    """By the record of the pod and the settings alone: it is not asked again about a record that has passed."""
+    by_cluster: _Suspects = _nobody
+    """By everything else: asked in every cycle."""
+
+    def suspects(self, pods: Sequence[Pod], context: Eligibility) -> set[int]:
+        return {*self.by_record(pods, context), *self.by_cluster(pods, context)}
 
 
 def _protected(veto: Veto, evidence: str) -> Ineligible:
@@ -259,13 +301,15 @@ def _owner(pod: Pod, context: Eligibility) -> Ineligible | None:
     return None
 
 
-def _maybe_owner(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    workloads, unmoved = context.snapshot.cluster.workloads, ("DaemonSet", "Job", "Node")
-    return [
-        at
-        for at, pod in enumerate(pods)
-        if (owner := pod.owner) is None or owner.uid not in workloads or owner.kind in unmoved
-    ]
+def _maybe_not_replaced(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
+    unmoved = ("DaemonSet", "Job", "Node")
+    return [at for at, pod in enumerate(pods) if (owner := pod.owner) is None or owner.kind in unmoved]
+
+
+def _maybe_without_owner(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    cluster = context.snapshot.cluster
+    gone = cluster.pods_by_owner.keys() - cluster.workloads.keys()
+    return _among({pod.uid for owner in gone for pod in cluster.pods_of(owner)}, pods)
 
 
 def _annotated(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -282,6 +326,10 @@ def _annotated(pod: Pod, context: Eligibility) -> Ineligible | None:
             until = protected_until if isfinite(protected_until) else None
             return Ineligible(Reason.PROTECTED, f"{key}: {value}", until, Veto.ANNOTATION)
     return None
+
+
+def _maybe_annotated(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
+    return [at for at, pod in enumerate(pods) if pod.annotations and not _PROTECTING.isdisjoint(pod.annotations)]
 
 
 def _protected_until(value: str, pod: Pod) -> float:
@@ -319,7 +367,11 @@ def _maybe_outside_window(pods: Sequence[Pod], context: Eligibility) -> Iterable
     if closed_until(context.windows, context.snapshot.at) is not None:
         return range(len(pods))
     namespaces = {name for name, each in context.snapshot.cluster.namespaces.items() if WINDOW in each.annotations}
-    return [at for at, pod in enumerate(pods) if WINDOW in pod.annotations or pod.namespace in namespaces]
+    return _in_namespaces(namespaces, pods)
+
+
+def _maybe_own_window(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
+    return [at for at, pod in enumerate(pods) if WINDOW in pod.annotations]
 
 
 def _braked(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -333,7 +385,7 @@ def _maybe_braked(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
     scopes = {brake.scope for brake in context.cooldowns.brakes.held}
     if CLUSTER in scopes:
         return range(len(pods))
-    return [at for at, pod in enumerate(pods) if pod.namespace in scopes] if scopes else ()
+    return _in_namespaces(scopes, pods)
 
 
 def _limited(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -344,14 +396,19 @@ def _limited(pod: Pod, context: Eligibility) -> Ineligible | None:
 
 
 def _maybe_limited(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    """Only namespaces in which a limit is reached, unless the cluster's own one is."""
-    started = context.cooldowns.recent.started
-    if not started:
+    """All if the cluster's limit is reached, else those of the namespaces and workloads with many moves."""
+    recent = context.cooldowns.recent
+    if not recent.started:
         return ()
     if context.exceeded_limit("", "") is not None:
         return range(len(pods))
-    namespaces = {move.namespace for move in started if context.exceeded_limit(move.namespace, move.workload)}
-    return [at for at, pod in enumerate(pods) if pod.namespace in namespaces]
+    often = recent.often_moved(context.settings.execution.limits)
+    found = set(_in_namespaces(often.namespaces, pods))
+    if often.workloads:
+        named = context.snapshot.cluster.workload_name
+        near = _in_namespaces(set(often.workloads.values()), pods)
+        found.update(at for at in near if named(pods[at]) in often.workloads)
+    return found
 
 
 def _local_data(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -410,10 +467,12 @@ def _unsupported(pod: Pod, context: Eligibility) -> Ineligible | None:
     return Ineligible(Reason.UNSUPPORTED, f"unsupported {', '.join(found)}") if found else None
 
 
-def _maybe_unsupported(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    if context.snapshot.cluster.unread_namespaces:
-        return range(len(pods))
+def _maybe_unsupported(pods: Sequence[Pod], _: Eligibility) -> Iterable[int]:
     return [at for at, pod in enumerate(pods) if pod.pvcs or pod.unsupported]
+
+
+def _maybe_unread(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    return range(len(pods)) if context.snapshot.cluster.unread_namespaces else ()
 
 
 def _no_strategy(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -423,8 +482,7 @@ def _no_strategy(pod: Pod, context: Eligibility) -> Ineligible | None:
 
 
 def _maybe_no_strategy(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
-    choice_of = context.strategies.of
-    return [at for at, pod in enumerate(pods) if choice_of(pod).strategy is None]
+    return [at for at, choice in enumerate(context.strategies.of_all(pods)) if choice.strategy is None]
 
 
 def _recently_moved(pod: Pod, context: Eligibility) -> Ineligible | None:
@@ -470,48 +528,57 @@ def _not_measured(pod: Pod, context: Eligibility) -> Ineligible | None:
 def _maybe_not_measured(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
     if context.snapshot.needs is not Needs.METRICS:
         return ()
-    measured = context.snapshot.usage.known_pods()
-    return [at for at, pod in enumerate(pods) if pod.uid not in measured]
+    return np.flatnonzero(~context.snapshot.usage.knows_all([pod.uid for pod in pods])).tolist()
 
 
 def _among(uids: Collection[str], pods: Sequence[Pod]) -> Iterable[int]:
     return [at for at, pod in enumerate(pods) if pod.uid in uids] if uids else ()
 
 
+def _in_namespaces(namespaces: Collection[str], pods: Sequence[Pod]) -> Iterable[int]:
+    return [at for at, pod in enumerate(pods) if pod.namespace in namespaces] if namespaces else ()
+
+
 def _on_nodes(nodes: Collection[str], pods: Sequence[Pod]) -> Iterable[int]:
     return [at for at, pod in enumerate(pods) if pod.node in nodes] if nodes else ()
 
 
-MANAGED = (Check("managed", _not_managed, _maybe_not_managed),)
+MANAGED = (Check("managed", _not_managed, by_record=_maybe_not_managed),)
 PROTECTED = (
     Check(
         "ended",
         _ended,
-        lambda pods, _: [at for at, pod in enumerate(pods) if pod.phase != "Running" or pod.deleting is not None],
+        by_record=lambda pods, _: [
+            at for at, pod in enumerate(pods) if pod.phase != "Running" or pod.deleting is not None
+        ],
     ),
-    Check("system", _system, _maybe_system),
-    Check("owner", _owner, _maybe_owner),
-    Check("annotations", _annotated, lambda pods, _: [at for at, pod in enumerate(pods) if pod.annotations]),
-    Check("local data", _local_data, lambda pods, _: [at for at, pod in enumerate(pods) if pod.local_data or pod.pvcs]),
-    Check("group", _grouped, lambda pods, _: [at for at, pod in enumerate(pods) if pod.group]),
-    Check("removed node", _on_removed_node, _maybe_on_removed_node),
+    Check("system", _system, by_record=_maybe_system),
+    Check("owner", _owner, by_record=_maybe_not_replaced, by_cluster=_maybe_without_owner),
+    Check("annotations", _annotated, by_record=_maybe_annotated),
+    Check(
+        "local data",
+        _local_data,
+        by_record=lambda pods, _: [at for at, pod in enumerate(pods) if pod.local_data or pod.pvcs],
+    ),
+    Check("group", _grouped, by_record=lambda pods, _: [at for at, pod in enumerate(pods) if pod.group]),
+    Check("removed node", _on_removed_node, by_cluster=_maybe_on_removed_node),
 )
 STEERABLE = (
-    Check("scheduler", _other_scheduler, _maybe_other_scheduler),
-    Check("constraints", _unsupported, _maybe_unsupported),
+    Check("scheduler", _other_scheduler, by_record=_maybe_other_scheduler),
+    Check("constraints", _unsupported, by_record=_maybe_unsupported, by_cluster=_maybe_unread),
 )
-MOVABLE_NOW = (Check("strategy", _no_strategy, _maybe_no_strategy),)
+MOVABLE_NOW = (Check("strategy", _no_strategy, by_cluster=_maybe_no_strategy),)
 COOLED_DOWN = (
-    Check("cooldown", _recently_moved, lambda pods, context: _among(context.cooldowns.lineage, pods)),
-    Check("settling", _settling, lambda pods, context: _on_nodes(context.cooldowns.relieved, pods)),
-    Check("backoff", _backed_off, lambda pods, context: _among(context.cooldowns.backoffs, pods)),
+    Check("cooldown", _recently_moved, by_cluster=lambda pods, context: _among(context.cooldowns.lineage, pods)),
+    Check("settling", _settling, by_cluster=lambda pods, context: _on_nodes(context.cooldowns.relieved, pods)),
+    Check("backoff", _backed_off, by_cluster=lambda pods, context: _among(context.cooldowns.backoffs, pods)),
 )
-IN_WINDOW = (Check("window", _outside_window, _maybe_outside_window),)
+IN_WINDOW = (Check("window", _outside_window, by_record=_maybe_own_window, by_cluster=_maybe_outside_window),)
 ALLOWED_NOW = (
     *IN_WINDOW,
-    Check("brake", _braked, _maybe_braked),
-    Check("limits", _limited, _maybe_limited),
+    Check("brake", _braked, by_cluster=_maybe_braked),
+    Check("limits", _limited, by_cluster=_maybe_limited),
 )
-FRESHLY_MEASURED = (Check("metrics", _not_measured, _maybe_not_measured),)
+FRESHLY_MEASURED = (Check("metrics", _not_measured, by_cluster=_maybe_not_measured),)
 CHECKS = (*MANAGED, *PROTECTED, *STEERABLE, *ALLOWED_NOW, *MOVABLE_NOW, *COOLED_DOWN, *FRESHLY_MEASURED)
 """In the order in which reasons are reported."""

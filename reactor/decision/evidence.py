@@ -45,6 +45,9 @@ NEIGHBOURS_BOUNDS = (0.5, 150.0)
 THROTTLED = 0.25
 """From this share of throttled periods the pod's own limit explains that it fails."""
 BY_OWN_LIMIT = 0.05
+MOSTLY_THROTTLED = 0.75
+BY_OWN_LIMIT_MOSTLY = 0.005
+"""Where it is throttled most of the time, not even a saturated node is the likelier cause."""
 WAITS, DOES_NOT_WAIT = 0.2, 0.02
 """Shares of the time in which the pod waits for a CPU."""
 BY_PRESSURE = (0.2, 3.0)
@@ -242,12 +245,13 @@ class _Neighbours:
 
 def _neighbours(pod: Pod, eligibility: Eligibility) -> _Neighbours:
     """Other workloads on the same node. One whose failures only Events show counts neither as failing, since they may
-    be anybody's work, nor as well."""
+    be anybody's work, nor as well; neither does one that its own CPU limit explains."""
     snapshot, own = eligibility.snapshot, workload_key(pod)
     others = [one for one in snapshot.cluster.pods_on(pod.node or "") if _is_probed(one) and workload_key(one) != own]
     unwell = [one for one in others if _fails(one, snapshot)]
     well = len({*map(workload_key, others)} - {*map(workload_key, unwell)})
-    certain = [one for one in unwell if fails_for_certain(one, snapshot, eligibility.settings)]
+    unexplained = [one for one in unwell if not _throttling(one, snapshot).raise_to]
+    certain = [one for one in unexplained if fails_for_certain(one, snapshot, eligibility.settings)]
     failing = len({*map(workload_key, certain)})
     if not failing + well:
         return _Neighbours(0, None)
@@ -270,7 +274,8 @@ def _throttling(pod: Pod, snapshot: Snapshot) -> _Limit:
     if throttled < THROTTLED:
         return _Limit("", Part(PartName.THROTTLING, 1.0, f"throttled in {throttled:.0%} of the periods"))
     text = f"it runs into its own CPU limit in {throttled:.0%} of the periods"
-    return _Limit(_raise_limit(pod, throttled), Part(PartName.THROTTLING, BY_OWN_LIMIT, text))
+    ratio = BY_OWN_LIMIT if throttled < MOSTLY_THROTTLED else BY_OWN_LIMIT_MOSTLY
+    return _Limit(_raise_limit(pod, throttled), Part(PartName.THROTTLING, ratio, text))
 
 
 def _raise_limit(pod: Pod, throttled: float) -> str:

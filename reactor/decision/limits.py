@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reactor.settings.model import ClusterLimits, Limits, NamespaceLimits, WorkloadLimits
@@ -28,6 +29,13 @@ class Exceeded:
 
 
 @dataclass(frozen=True, slots=True)
+class OftenMoved:
+    namespaces: Collection[str]
+    workloads: Mapping[str, str]
+    """With their namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecentMoves:
     """The moves that started within a day, oldest first."""
 
@@ -43,6 +51,18 @@ class RecentMoves:
         if not self.started or now - self.started[0].at < SPANS["day"]:
             return self
         return RecentMoves(tuple(move for move in self.started if now - move.at < SPANS["day"]))
+
+    def often_moved(self, limits: Limits) -> OftenMoved:
+        """All whose own limit may be reached: within a day they had as many moves as one of its numbers."""
+        namespaces = Counter(move.namespace for move in self.started)
+        workloads = Counter((move.workload, move.namespace) for move in self.started)
+        most_of_namespace, most_of_workload = (
+            min(rate.per_10_minutes, rate.per_day) for rate in (limits.namespace, limits.workload)
+        )
+        return OftenMoved(
+            {name for name, moves in namespaces.items() if moves >= most_of_namespace},
+            {name: namespace for (name, namespace), moves in workloads.items() if moves >= most_of_workload},
+        )
 
     def exceeds(self, namespace: str, workload: str, now: float, limits: Limits) -> Exceeded | None:
         """The first limit that a further move of this workload would exceed."""

@@ -8,14 +8,15 @@ ReplicaSet that is scaled down ends it while routes still lead to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from matching.problem import Strategy
 from matching.selectors import matches
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Pod, PodDisruptionBudget, Workload
+from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import BACKGROUND_ANNOTATION
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Execution
@@ -53,6 +54,9 @@ class Choice:
     code: Reason = Reason.OWNER_BUSY
 
 
+_UNKNOWN_OWNER = Choice(Strategy.EVICT, "eviction: its owner is not known")
+
+
 class _Owner(NamedTuple):
     """What the pods of an owner have in common."""
 
@@ -67,41 +71,138 @@ class _Owner(NamedTuple):
     least_ready: int
 
 
+class _OwnerChoices(NamedTuple):
+    """What was found for the pods of an owner."""
+
+    facts: _Owner
+    like: dict[tuple[object, ...], tuple[Choice, Pod]]
+    """By what of a pod matters, with the first pod like it: that keeps the objects whose identity is in the key."""
+
+
+class KeptChoices:
+    """The choices of earlier cycles. Those of an owner count until the owner, one of its pods, or what limits them has
+    changed."""
+
+    def __init__(self) -> None:
+        self.owners: dict[str, _OwnerChoices] = {}
+        """By UID."""
+        self.by_pod: dict[str, Choice] = {}
+        """By UID, with all strategies of the settings allowed. Of pods with a known owner."""
+        self._view, self._settings = ClusterView(at=0.0), Execution()
+
+    def bring_to(self, view: ClusterView, settings: Execution) -> None:
+        """Forget what does not hold in this view."""
+        earlier = self._view
+        if view is earlier and settings is self._settings:
+            return
+        if settings != self._settings or view.unread != earlier.unread:
+            self.owners, self.by_pod = {}, {}
+        else:
+            for uid in _changed_owners(earlier, view):
+                self.owners.pop(uid, None)
+                for pod in (*earlier.pods_of(uid), *view.pods_of(uid)):
+                    self.by_pod.pop(pod.uid, None)
+        self._view, self._settings = view, settings
+
+
+def _changed_owners(earlier: ClusterView, view: ClusterView) -> set[str]:
+    """UIDs of the owners for whose pods the choices may be other ones."""
+    changed = _differing(earlier.workloads, view.workloads)
+    if changed:
+        changed |= {uid for uid, each in view.workloads.items() if each.owner is not None and each.owner.uid in changed}
+    changed |= _differing(earlier.pods_by_owner, view.pods_by_owner)
+    if earlier.pvcs is not view.pvcs:
+        changed |= {uid for uid, pods in view.pods_by_owner.items() if any(pod.pvcs for pod in pods)}
+    namespaces = _changed_namespaces(earlier, view)
+    if namespaces:
+        changed |= {uid for uid, each in view.workloads.items() if each.namespace in namespaces}
+    return changed
+
+
+def _changed_namespaces(earlier: ClusterView, view: ClusterView) -> set[str]:
+    """Those with other PDBs, ResourceQuotas, Services or HorizontalPodAutoscalers."""
+    found: set[str] = set()
+    for before, now in (
+        (earlier.pdbs, view.pdbs),
+        (earlier.quotas, view.quotas),
+        (earlier.services, view.services),
+        (earlier.hpas, view.hpas),
+    ):
+        if before is not now:
+            known, there = {each.uid: each for each in before}, {each.uid: each for each in now}
+            found |= {each.namespace for each in before if there.get(each.uid) is not each}
+            found |= {each.namespace for each in now if known.get(each.uid) is not each}
+    return found
+
+
+def _differing(earlier: Mapping[str, object], now: Mapping[str, object]) -> set[str]:
+    """The keys whose values are not the same object."""
+    if earlier is now:
+        return set()
+    found = {key for key, value in now.items() if earlier.get(key) is not value}
+    return found | (earlier.keys() - now.keys())
+
+
 class Strategies:
     """The choices on one snapshot. What pods have in common is worked out once: very many of them are asked about."""
 
-    def __init__(self, snapshot: Snapshot, settings: Execution) -> None:
+    def __init__(self, snapshot: Snapshot, settings: Execution, kept: KeptChoices | None = None) -> None:
+        """`kept`: the choices of earlier snapshots."""
         self._view = snapshot.cluster
         self._settings = settings
         self._allowed = tuple(Strategy(name.value) for name in settings.strategies)
-        self._owners: dict[str, _Owner] = {}
-        self._choices: dict[tuple[object, ...], Choice] = {}
+        self._kept = KeptChoices() if kept is None else kept
+        self._asked: tuple[Sequence[Pod], Sequence[Choice]] = ((), ())
 
     def of(self, pod: Pod, only: Strategy | None = None) -> Choice:
         """`only`: whether the pod can be moved now in this way, which a plan has named."""
         owner = self._view.workloads.get(pod.owner.uid) if pod.owner is not None else None
         if owner is None:
-            return Choice(Strategy.EVICT, "eviction: its owner is not known")
+            return _UNKNOWN_OWNER
+        known = self._known(owner)
         key = (
-            owner.uid,
+            pod.namespace,
             id(pod.labels),
-            id(pod.requests),
+            id(pod.replacement_requests),
             pod.ready,
             pod.pre_stop,
             pod.pvcs,
             BACKGROUND_ANNOTATION in pod.annotations,
             only,
         )
-        found = self._choices.get(key)
+        found = known.like.get(key)
         if found is None:
             allowed = self._allowed if only is None else tuple(each for each in self._allowed if each is only)
-            found = self._choices[key] = self._choose(pod, owner, allowed)
-        return found
+            found = known.like[key] = (self._choose(pod, known.facts, allowed), pod)
+        return found[0]
 
-    def _choose(self, pod: Pod, owner: Workload, allowed: tuple[Strategy, ...]) -> Choice:
-        facts = self._owners.get(owner.uid)
-        if facts is None:
-            facts = self._owners[owner.uid] = self._facts(owner)
+    def of_all(self, pods: Sequence[Pod]) -> Sequence[Choice]:
+        """`of` for very many pods at once, all of this snapshot. The answer for the last sequence is kept."""
+        if pods is not self._asked[0]:
+            self._asked = (pods, self._all(pods))
+        return self._asked[1]
+
+    def _all(self, pods: Sequence[Pod]) -> Sequence[Choice]:
+        self._kept.bring_to(self._view, self._settings)
+        by_pod, workloads = self._kept.by_pod, self._view.workloads
+        found = list(map(by_pod.get, [pod.uid for pod in pods]))
+        for at, choice in enumerate(found):
+            if choice is None:
+                pod = pods[at]
+                found[at] = chosen = self.of(pod)
+                if pod.owner is not None and pod.owner.uid in workloads:
+                    by_pod[pod.uid] = chosen
+        return cast("list[Choice]", found)
+
+    def _known(self, owner: Workload) -> _OwnerChoices:
+        self._kept.bring_to(self._view, self._settings)
+        known = self._kept.owners.get(owner.uid)
+        if known is None:
+            facts = self._facts(owner, self._top(owner), self._view.pods_of(owner.uid))
+            known = self._kept.owners[owner.uid] = _OwnerChoices(facts, {})
+        return known
+
+    def _choose(self, pod: Pod, facts: _Owner, allowed: tuple[Strategy, ...]) -> Choice:
         if facts.wait:
             return Choice(None, facts.wait)
         pdbs = self._pdbs(pod)
@@ -124,9 +225,8 @@ class Strategies:
         possible = Strategy.RELEASE_SURGE in allowed and Strategy.RELEASE_SURGE in owner.ways
         return possible and not pod.pre_stop and self._view.is_served(pod)
 
-    def _facts(self, owner: Workload) -> _Owner:
-        top = self._top(owner)
-        pods = [pod for pod in self._view.pods_of(owner.uid) if pod.active]
+    def _facts(self, owner: Workload, top: Workload, of_owner: tuple[Pod, ...]) -> _Owner:
+        pods = [pod for pod in of_owner if pod.active]
         ways = dict(self._ways(owner, top))
         desired = top.replicas
         return _Owner(

@@ -1,7 +1,7 @@
 """The network axis: how many bits per second a pod needs and a node can carry.
 
 An annotation has precedence over a measurement; without either the value is unknown. The axis is part of a problem
-only when the planner uses it; for all others Prometheus is not queried.
+only when the planner uses it; for all others Prometheus is not asked how fast the links of nodes are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def prometheus_queries(settings: Settings) -> Prometheus:
     prometheus = settings.metrics.prometheus
     if uses_network(settings.planner):
         return prometheus
-    queries = prometheus.queries.model_copy(update={"pod_network": "", "node_bandwidth": ""})
+    queries = prometheus.queries.model_copy(update={"node_bandwidth": ""})
     return prometheus.model_copy(update={"queries": queries})
 
 
@@ -54,6 +54,7 @@ def _with_demand(pod: ProblemPod, demand: float | None) -> ProblemPod:
         usage=(*pod.usage, known),
         request=(*pod.request, 0.0),
         peak=(*pod.peak, known),
+        mean=(*pod.mean, known) if pod.mean else (),
         unknown=pod.unknown if demand is not None else (*pod.unknown, AXIS),
     )
 

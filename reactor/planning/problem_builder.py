@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from math import inf
+from itertools import repeat
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
 from matching.feasibility import would_take
-from matching.problem import USUAL_STARTUP_SECONDS, Amounts, Options, Problem, Rules, Scope, Strategy, from_columns
-from matching.problem import Node as ProblemNode
+from matching.problem import USUAL_STARTUP_SECONDS, Amounts, Options, Problem, Rules, Scope, Strategy
 from matching.problem import Pod as ProblemPod
-from reactor.cluster.pod_constraints import attached_volumes, namespace_labels, rules_of, unused_attachments
+from reactor.cluster.pod_constraints import namespace_labels, rules_of
 from reactor.cluster.records import Node, Pod
+from reactor.decision.causes import SAMPLED
 from reactor.decision.strategies import Choice
-from reactor.signals.measurements import Usage
+from reactor.planning.history_needs import described, inherited, with_history
+from reactor.planning.problem_nodes import POD_COUNT, MeasuredPods, problem_nodes
+from reactor.planning.problem_pods import EVICTED, KeptPods, PodNeeds, RequestAmounts, Row, counted, problem_pods
 from reactor.signals.workloads import workload_key
 from reactor.state.moves import Reservation
 from reactor.state.snapshot import MEASURED, Needs, Snapshot
-
-_POD_COUNT = "pods"
-"""A node's limit of pods is not an axis: every pod takes one."""
-
-_Row = tuple[Pod, str | None, str, bool, Rules, Choice]
-"""Pod, its node, why it is fixed, whether it is happy, its rules, how it is moved."""
-
-EVICTED = Choice(Strategy.EVICT, "")
-"""For pods that do not move: nobody asks how they would be moved."""
-
-_Needs = tuple[Amounts, Amounts, Amounts]
-"""Request, usage and peak."""
 
 
 class ProblemBuilder:
@@ -44,24 +34,22 @@ class ProblemBuilder:
         snapshot: Snapshot,
         only: Collection[str] | None = None,
         avoided: Mapping[str, tuple[str, ...]] | None = None,
+        kept: KeptPods | None = None,
     ) -> None:
         """`only`: the names of the nodes that matter; None means all. `avoided`: nodes that did not help, by the UID of
-        a pod that is not to be moved there."""
+        a pod that is not to be moved there. `kept`: the pods of the last problem."""
         self._avoided = avoided or {}
+        self._kept = KeptPods() if kept is None else kept
         self._snapshot = snapshot
         nodes = snapshot.cluster.nodes
         self._nodes: list[Node] = [nodes[name] for name in (nodes if only is None else only) if name in nodes]
-        self._rows: list[_Row] = []
+        self._rows: list[Row] = []
         self._reservations: list[Reservation] = []
         self._nominated: list[Pod] = []
         self._equal_rules: dict[Rules, Rules] = {}
-        self._requests: dict[int, Amounts] = {}
-        """By the identity of the mapping, which the pods of a template share."""
-        usage = snapshot.usage
-        self._measured_at = {node.name: usage.node_usage(node.name).cpu.at for node in self._nodes}
 
     def add(self, pod: Pod, *, fixed: str = "", happy: bool = True) -> None:
-        self._rows.append((pod, pod.node, fixed, happy, self._rules(pod), EVICTED))
+        self._rows.append((pod, pod.node, fixed, happy, self._rules(pod), EVICTED, self._startup(pod)))
 
     def add_all(
         self, pods: Sequence[Pod], fixed: Sequence[str], happy: Sequence[bool], choices: Sequence[Choice]
@@ -69,7 +57,8 @@ class ProblemBuilder:
         """`add` for very many pods."""
         avoided = self._avoided
         rules = [self._rules(pod) if pod.pvcs or pod.uid in avoided else pod.rules for pod in pods]
-        self._rows += zip(pods, [pod.node for pod in pods], fixed, happy, rules, choices, strict=True)
+        nodes, startups = [pod.node for pod in pods], self._startups(pods)
+        self._rows += zip(pods, nodes, fixed, happy, rules, choices, startups, strict=True)
 
     def reserve(self, reservation: Reservation) -> None:
         self._reservations.append(reservation)
@@ -80,38 +69,47 @@ class ProblemBuilder:
 
     def fits(self, pod: Pod, target: str) -> bool:
         """Whether the target would take the pod, as if it were pending."""
-        self._rows.append((pod, None, "", True, self._rules(pod), EVICTED))
+        self._rows.append((pod, None, "", True, self._rules(pod), EVICTED, self._startup(pod)))
         return would_take(self.problem(Options(scope=Scope.PENDING)), pod.uid, target)
 
     def problem(self, options: Options) -> Problem:
-        axes = self._axes()
-        self._requests.clear()
-        pods = self._pods(axes)
-        used = _used_by_node([pod for pod, row in zip(pods, self._rows, strict=True) if not self._charged(row[0])])
-        reserved = [self._reserved(axes, each) for each in self._reservations]
-        waiting = [self._waiting(axes, pod) for pod in self._nominated_elsewhere()]
+        requests = RequestAmounts(self._axes())
+        bound = [row for row in self._rows if row[1] is not None]
+        needs, measured = self._measured_needs(bound, requests)
+        pods = self._kept.of(bound, needs, requests, self._snapshot.cluster)
+        reserved = [self._reserved(requests, each) for each in self._reservations]
+        waiting = [self._waiting(requests, pod) for pod in self._nominated_elsewhere()]
         return Problem(
-            axes=axes,
-            pods=(*pods, *reserved, *waiting),
-            nodes=tuple(self._node(axes, node, used.get(node.name)) for node in self._nodes),
+            axes=requests.axes,
+            pods=(*self._with_pending(pods, requests), *reserved, *waiting),
+            nodes=tuple(problem_nodes(self._nodes, requests.axes, self._snapshot, measured)),
             options=options,
             needs_from=self._snapshot.needs,
-            hard_only=axes[len(MEASURED) :],
+            estimates=described(self._snapshot.history.settings, needs),
+            hard_only=requests.axes[len(MEASURED) :],
             namespaces=namespace_labels(self._snapshot.cluster),
         )
 
-    def _charged(self, pod: Pod) -> bool:
-        """A pod that is Ready only since its node was measured comes on top of what was measured there."""
-        return pod.ready_since is not None and pod.ready_since > self._measured_at.get(pod.node or "", inf)
+    def _with_pending(self, running: list[ProblemPod], requests: RequestAmounts) -> Iterable[ProblemPod]:
+        """In the order in which they were added."""
+        if len(running) == len(self._rows):
+            return running
+        pending = [row for row in self._rows if row[1] is None]
+        needs = [self._pending_needs(requests, row[0], counted(row)) for row in pending]
+        made, bound = iter(problem_pods(pending, needs, self._snapshot.cluster)), iter(running)
+        return [next(made) if row[1] is None else next(bound) for row in self._rows]
 
     def _axes(self) -> tuple[str, ...]:
         """Other requested resources (GPUs, huge pages, ephemeral storage) are hard constraints only: they are not
         measured."""
-        stated = {id(requests): requests for requests in map(_counted, self._rows)}
+        pods = [row[0] for row in self._rows]
+        stated = {id(pod.requests): pod.requests for pod in pods if pod.infeasible_resize is None}
+        resized = (row for row in self._rows if row[0].infeasible_resize is not None)
+        stated.update({id(requests): requests for requests in map(counted, resized)})
         others = [each.pod for each in self._reservations] + self._nominated
         stated.update({id(pod.replacement_requests): pod.replacement_requests for pod in others})
         requested = {axis for requests in stated.values() for axis, amount in requests.items() if amount > 0}
-        return MEASURED + tuple(sorted(requested - {*MEASURED, _POD_COUNT}))
+        return MEASURED + tuple(sorted(requested - {*MEASURED, POD_COUNT}))
 
     def _rules(self, pod: Pod) -> Rules:
         """Pods with equal rules share one value."""
@@ -120,63 +118,68 @@ class ProblemBuilder:
             rules = replace(rules, avoided=self._avoided[pod.uid])
         return rules if rules is pod.rules else self._equal_rules.setdefault(rules, rules)
 
-    def _pods(self, axes: tuple[str, ...]) -> list[ProblemPod]:
-        needs = list(self._running_needs(axes))
-        if len(needs) < len(self._rows):
-            running = iter(needs)
-            needs = [
-                self._pending_needs(axes, row[0], _counted(row)) if row[1] is None else next(running)
-                for row in self._rows
-            ]
-        return _problem_pods(self._rows, needs, self._snapshot)
+    def _startup(self, pod: Pod) -> float:
+        return self._snapshot.startup_seconds.get(workload_key(pod), USUAL_STARTUP_SECONDS)
 
-    def _request(self, axes: tuple[str, ...], requests: Mapping[str, float]) -> Amounts:
-        found = self._requests.get(id(requests))
-        if found is None:
-            found = self._requests[id(requests)] = _amounts(axes, requests)
-        return found
+    def _startups(self, pods: Sequence[Pod]) -> Iterable[float]:
+        """`_startup` for very many pods."""
+        known = self._snapshot.startup_seconds
+        if not known:
+            return [USUAL_STARTUP_SECONDS] * len(pods)
+        return map(known.get, self._kept.workloads_of(pods), repeat(USUAL_STARTUP_SECONDS))
 
-    def _running_needs(self, axes: tuple[str, ...]) -> Iterable[_Needs]:
-        """Request, usage and peak of every pod with a node, in order. Without fresh measurements the request counts:
-        unknown never reads as idle."""
-        bound = [row for row in self._rows if row[1] is not None]
-        pods = [row[0] for row in bound]
-        requests = [self._request(axes, _counted(row)) for row in bound]
-        if self._snapshot.needs is Needs.REQUESTS or not pods:
-            return zip(requests, requests, requests, strict=True)
-        flat = np.fromiter(chain.from_iterable(requests), np.float64, len(requests) * len(axes))
-        request = flat.reshape(len(requests), len(axes))
-        measured = request[:, : len(MEASURED)]
-        usage, peak = self._snapshot.usage.needs([pod.uid for pod in pods])
-        known = ~np.isnan(usage).any(axis=1, keepdims=True)
-        expected = np.where(np.isnan(peak), measured, peak)
-        used = np.where(known, usage, np.maximum(measured, expected))
-        return zip(requests, _rows(used, request), _rows(np.maximum(used, expected), request), strict=True)
+    def _measured_needs(
+        self, rows: Sequence[Row], requests: RequestAmounts
+    ) -> tuple[NDArray[np.float64], MeasuredPods]:
+        """Usage, peak and mean of the measured axes and idle CPU (see `with_history`), and what nodes are measured
+        with. Without fresh measurements the request counts: unknown never reads as idle. A pod that is not Ready, or
+        only since its last sample, counts with its workload's peak: it has only just come, or is being restarted."""
+        axes = len(MEASURED)
+        if self._snapshot.needs is Needs.REQUESTS or not rows:
+            stated = [requests.of(counted(row))[:axes] * 2 for row in rows]
+            needs = np.array(stated, dtype=np.float64).reshape(len(rows), 2 * axes)
+            unknown = np.full((len(rows), axes + 1), np.nan)
+            return np.hstack((needs, unknown)), MeasuredPods(rows, needs[:, :axes], np.ones(len(rows), dtype=bool))
+        usage, peak, sampled_at = self._snapshot.usage.needs([row[0].uid for row in rows])
+        since = np.fromiter((row[0].ready_since or 0.0 if row[0].ready else math.inf for row in rows), float, len(rows))
+        new = since > np.maximum(sampled_at, self._snapshot.at - SAMPLED)
+        for at in np.flatnonzero(new).tolist():
+            of_workload = self._snapshot.usage.workload_peak(workload_key(rows[at][0]))
+            peak[at] = np.fmax(peak[at], np.array([of_workload.cpu, of_workload.memory], dtype=np.float64))
+        known: NDArray[np.bool_] = np.all(~np.isnan(usage), axis=1)
+        request = np.zeros_like(usage)
+        for at in np.flatnonzero(~known | np.isnan(peak).any(axis=1)).tolist():
+            request[at] = requests.of(counted(rows[at]))[:axes]
+        expected = np.where(np.isnan(peak), request, peak)
+        used = np.where((known & ~new)[:, None], usage, np.fmax(np.maximum(request, expected), usage))
+        needs = with_history(rows, used, np.maximum(used, expected), self._snapshot.history)
+        return needs, MeasuredPods(rows, np.where(known[:, None], usage, used), known)
 
-    def _pending_needs(self, axes: tuple[str, ...], pod: Pod, requests: Mapping[str, float]) -> _Needs:
+    def _pending_needs(self, requests: RequestAmounts, pod: Pod, stated: Mapping[str, float]) -> PodNeeds:
         """A pod that has not run yet needs what its workload needs."""
-        request = self._request(axes, requests)
+        request = requests.of(stated)
         if self._snapshot.needs is Needs.REQUESTS:
-            return request, request, request
+            return request, request, request, (), None
         peak = self._snapshot.usage.workload_peak(workload_key(pod))
         expected = _over(request, (peak.cpu, peak.memory))
-        return request, expected, expected
+        return request, *inherited(pod, expected, self._snapshot.history)
 
-    def _reserved(self, axes: tuple[str, ...], reservation: Reservation) -> ProblemPod:
+    def _reserved(self, requests: RequestAmounts, reservation: Reservation) -> ProblemPod:
         """A stand-in for the replacement, with the labels, rules, workload and requests of the pod that it replaces."""
         move, pod = reservation.move, reservation.pod
-        stand_in = self._stand_in(axes, pod, move.target, f"reserved for the replacement of {pod.key}")
+        stand_in = self._stand_in(requests, pod, move.target, f"reserved for the replacement of {pod.key}")
         name = f"reservation:{move.id}"
         return replace(stand_in, key=f"{pod.namespace}/{name}", uid=name, priority=0)
 
-    def _waiting(self, axes: tuple[str, ...], pod: Pod) -> ProblemPod:
-        return self._stand_in(axes, pod, pod.nominated_node, f"pending, with room held on {pod.nominated_node}")
+    def _waiting(self, requests: RequestAmounts, pod: Pod) -> ProblemPod:
+        return self._stand_in(requests, pod, pod.nominated_node, f"pending, with room held on {pod.nominated_node}")
 
-    def _stand_in(self, axes: tuple[str, ...], pod: Pod, node: str | None, fixed: str) -> ProblemPod:
+    def _stand_in(self, requests: RequestAmounts, pod: Pod, node: str | None, fixed: str) -> ProblemPod:
         """Takes room on the node, but does not run there: its needs are those of its workload, as for every pod that
         has not run yet, and they are no part of the node's measured usage."""
-        needs = self._pending_needs(axes, pod, pod.replacement_requests)
-        (stand_in,) = _problem_pods([(pod, node, fixed, True, pod.rules, EVICTED)], [needs], self._snapshot)
+        needs = self._pending_needs(requests, pod, pod.replacement_requests)
+        row = (pod, node, fixed, True, pod.rules, EVICTED, self._startup(pod))
+        (stand_in,) = problem_pods([row], [needs], self._snapshot.cluster)
         return replace(stand_in, leaving=False)
 
     def _nominated_elsewhere(self) -> list[Pod]:
@@ -187,26 +190,6 @@ class ProblemBuilder:
         return [
             pod for pod in self._nominated if pod.uid not in added and (pod.uid, pod.nominated_node) not in reserved
         ]
-
-    def _node(self, axes: tuple[str, ...], node: Node, used: Amounts | None) -> ProblemNode:
-        allocatable = _amounts(axes, node.allocatable)
-        csi_node = self._snapshot.cluster.csi_nodes.get(node.name)
-        usage = None if self._snapshot.needs is Needs.REQUESTS else self._snapshot.usage.node_usage(node.name)
-        room = all(amount > 0 for amount in allocatable[: len(MEASURED)])
-        return ProblemNode(
-            name=node.name,
-            allocatable=allocatable,
-            max_pods=int(node.allocatable.get(_POD_COUNT, 0)),
-            labels=node.labels,
-            taints=node.taints,
-            unschedulable=node.unschedulable,
-            features=node.features,
-            volume_limits=csi_node.volume_limits if csi_node is not None else {},
-            attached=unused_attachments(node.name, self._snapshot.cluster),
-            ready=node.ready and room,
-            measured=usage is None or usage.known,
-            background=_background(axes, node, usage, used) if usage is not None and usage.known else (),
-        )
 
 
 def fits_now(
@@ -251,81 +234,9 @@ def _fits_beside(
     return builder.fits(pod, target)
 
 
-def _counted(row: _Row) -> Mapping[str, float]:
-    """A pod that may move needs room for its replacement. Where it is, that is never less than what it takes."""
-    return row[0].requests if row[2] else row[0].replacement_requests
-
-
-def _background(axes: tuple[str, ...], node: Node, usage: Usage, used: Amounts | None) -> Amounts:
-    """What the node uses beyond its pods and beyond the difference between capacity and allocatable."""
-    measured = {"cpu": usage.cpu.fresh, "memory": usage.memory.fresh}
-    background = []
-    for at, axis in enumerate(axes):
-        total = measured.get(axis)
-        system_reserved = node.capacity.get(axis, 0.0) - node.allocatable.get(axis, 0.0)
-        pods = used[at] if used is not None else 0.0
-        background.append(0.0 if total is None else max(0.0, total - pods - max(0.0, system_reserved)))
-    return tuple(background)
-
-
-def _problem_pods(rows: Sequence[_Row], needs: Sequence[_Needs], snapshot: Snapshot) -> list[ProblemPod]:
-    if not rows:
-        return []
-    cluster = snapshot.cluster
-    pods, nodes, fixed, happy, rules, choices = zip(*rows, strict=True)
-    request, usage, peak = zip(*needs, strict=True)
-    workloads = [workload_key(pod) for pod in pods]
-    startups = [snapshot.startup_seconds.get(workload, USUAL_STARTUP_SECONDS) for workload in workloads]
-    return from_columns(
-        ProblemPod,
-        {
-            "key": [pod.key for pod in pods],
-            "uid": [pod.uid for pod in pods],
-            "usage": usage,
-            "request": request,
-            "peak": peak,
-            "node": nodes,
-            "workload": workloads,
-            "priority": [pod.priority for pod in pods],
-            "happy": happy,
-            "fixed": fixed,
-            "rules": rules,
-            "labels": [pod.labels for pod in pods],
-            "leaving": [pod.deleting is not None for pod in pods],
-            "unknown": [()] * len(pods),
-            "strategy": [choice.strategy or Strategy.EVICT for choice in choices],
-            "strategy_reason": [choice.reason for choice in choices],
-            "volumes": [attached_volumes(pod, cluster) if pod.pvcs else () for pod in pods],
-            "startup_seconds": startups,
-        },
-    )
-
-
-def _amounts(axes: tuple[str, ...], quantities: Mapping[str, float]) -> Amounts:
-    return tuple(quantities.get(axis, 0.0) for axis in axes)
-
-
 def _over(base: Amounts, measured: tuple[float | None, float | None]) -> Amounts:
     """The measured axes from the measurement where there is one, the others from `base`."""
     return (
         *(b if m is None else m for b, m in zip(base[: len(MEASURED)], measured, strict=True)),
         *base[len(MEASURED) :],
     )
-
-
-def _rows(measured: NDArray[np.float64], request: NDArray[np.float64]) -> Iterable[Amounts]:
-    """The measured axes, and the others as requested."""
-    columns = (*measured.T, *request.T[len(MEASURED) :])
-    return zip(*(column.tolist() for column in columns), strict=True)
-
-
-def _used_by_node(pods: list[ProblemPod]) -> dict[str, Amounts]:
-    numbers: dict[str, int] = {}
-    bound = [pod for pod in pods if pod.node is not None]
-    at = [numbers.setdefault(pod.node or "", len(numbers)) for pod in bound]
-    if not bound:
-        return {}
-    axes = len(bound[0].usage)
-    usage = np.fromiter(chain.from_iterable(pod.usage for pod in bound), np.float64, len(bound) * axes)
-    sums = [np.bincount(at, weights=row) for row in usage.reshape(-1, axes).T]
-    return dict(zip(numbers, zip(*(row.tolist() for row in sums), strict=True), strict=True))

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from matching.problem import Options, Preference, Problem, Scope
 from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.decide import Decision
 from reactor.decision.eligibility import Eligibility
+from reactor.decision.strategies import Choice
 from reactor.planning.network import for_planner
 from reactor.planning.pending import pending_pods
-from reactor.planning.problem_builder import EVICTED, ProblemBuilder
+from reactor.planning.problem_builder import ProblemBuilder
+from reactor.planning.problem_pods import EVICTED, KeptPods
 from reactor.settings.model import Settings
 from reactor.settings.planner import waived_by
 from reactor.state.moves import Reservation
 from reactor.state.snapshot import Snapshot
 
 
-def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
+def rematch_problem(eligibility: Eligibility, decision: Decision, kept: KeptPods | None = None) -> Problem:
     """All pods that take room; the eligible ones may move. Pending pods with our scheduler name are placed, too.
 
     Where only unhappy pods may move, the others are not checked: in a large cluster that takes longer than the plan. A
-    planner that waives a promise may not keep to the scope either.
+    planner that waives a promise may not keep to the scope either. `kept`: the pods of the last problem.
     """
     snapshot, settings = eligibility.snapshot, eligibility.settings
     scope = Scope(settings.planner.scope)
     only_unhappy = scope is Scope.UNHAPPY and not waived_by(settings.planner.name)
     bound = _bound_pods(snapshot)
-    builder = ProblemBuilder(snapshot, avoided=_avoided(bound, eligibility))
+    builder = ProblemBuilder(snapshot, avoided=_avoided(bound, eligibility), kept=kept)
     unhappy = {one.uid for one in decision.unhappy}
     happy = [pod.uid not in unhappy for pod in bound]
     reasons = [None] * len(bound) if only_unhappy else eligibility.why_not_all(bound)
@@ -36,8 +38,7 @@ def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
     if decision.only_in is not None:
         fixed = [why or _elsewhere(pod, decision.only_in) for pod, why in zip(bound, fixed, strict=True)]
     movable = [(not is_happy) if only_unhappy else not why for why, is_happy in zip(fixed, happy, strict=True)]
-    choice_of = eligibility.strategies.of
-    choices = [choice_of(pod) if may_move else EVICTED for pod, may_move in zip(bound, movable, strict=True)]
+    choices = _choices(bound, movable, eligibility, few=only_unhappy)
     builder.add_all(bound, fixed, happy, choices)
     pending = pending_pods(snapshot, settings)
     for uid in pending.reserved_nodes:
@@ -49,6 +50,15 @@ def rematch_problem(eligibility: Eligibility, decision: Decision) -> Problem:
             builder.reserve(reservation)
     builder.hold(snapshot.cluster.nominated)
     return for_planner(builder.problem(_options(snapshot, settings, scope)), snapshot, settings)
+
+
+def _choices(pods: Sequence[Pod], movable: Sequence[bool], eligibility: Eligibility, *, few: bool) -> list[Choice]:
+    """`few`: hardly any pod may move, so not all are asked about."""
+    strategies = eligibility.strategies
+    if few:
+        return [strategies.of(pod) if may_move else EVICTED for pod, may_move in zip(pods, movable, strict=True)]
+    found = strategies.of_all(pods)
+    return [choice if may_move else EVICTED for choice, may_move in zip(found, movable, strict=True)]
 
 
 def placement_problem(

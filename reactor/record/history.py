@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
 import msgspec
 
-from matching.plan import PlannedMove, Unplaced
+from matching.plan import BlockingPairs, Certificate, PlannedMove, Unplaced
 from matching.serialization import plan_to_json
 from reactor.decision.cooldowns import Cooldowns, Lineage
 from reactor.decision.decide import Decision, Unhappy, Wait
@@ -27,6 +28,8 @@ from reactor.state.snapshot import Snapshot
 from storage.rows import DecisionKind, DecisionRow, MoveCheckRow, MoveRow, PlanRow, ProblemRow
 from storage.store import Store
 
+NOT_COUNTED = "the blocking pairs are not counted yet"
+"""In the stored plan until they are, a few seconds after its first move."""
 FLUSH_DEADLINE = 5.0
 """Seconds that a cycle waits for the disk."""
 
@@ -40,6 +43,7 @@ class History:
         self._last_placement: dict[str, str] = {}
         self._unplanned: dict[str, str] = {}
         self._problems: list[Callable[[], ProblemRow]] = []
+        self._uncounted: list[Callable[[], PlanRow]] = []
         self._flushing: asyncio.Task[bool] | None = None
         self._numbers = itertools.count(1)
 
@@ -76,32 +80,30 @@ class History:
         self._last_placement = {uid: text for uid, text in self._last_placement.items() if uid in pods} | texts
 
     def plan(self, cycle: str, decision: Decision, rematch: Rematch, mode: Mode) -> None:
-        plan, unhappy = rematch.plan, decision.unhappy
-        causes = [f"{one.pod} at {one.happiness.probability:.2f}: {one.cause}" for one in unhappy]
-        self._store.add_plan(
-            PlanRow(
-                id=rematch.plan_id,
-                cycle=cycle,
-                at=decision.at,
-                planner=plan.planner,
-                mode=mode,
-                trigger=decision.trigger,
-                moves=len(plan.moves),
-                blocking_pairs=plan.certificate.blocking_pairs,
-                feasible=plan.certificate.feasible,
-                document=msgspec.json.encode(plan_to_json(plan, stays=False)).decode(),
-                pod_key=unhappy[0].pod if len(unhappy) == 1 else None,
-                text="; ".join(causes) or f"triggered by {decision.trigger}",
-            )
+        """Before the first eviction, and so without the blocking pairs: `complete_plans` adds them."""
+        feasible, violations = rematch.plan.certificate.feasible, rematch.plan.certificate.violations
+        plan = replace(
+            rematch.plan,
+            certificate=Certificate(feasible, violations, BlockingPairs),
+            notes=(*rematch.plan.notes, NOT_COUNTED),
         )
+        seq = self._store.add_plan(_plan_row(cycle, decision, replace(rematch, plan=plan), mode))
+        self._uncounted.append(partial(_plan_row, cycle, decision, rematch, mode, seq))
 
     def problem(self, rematch: Rematch, planner: Planner) -> None:
-        """Kept until `write_problems`: to compress the problem of a large cluster takes longer than its plan."""
+        """Kept until `complete_plans`: to compress the problem of a large cluster takes longer than its plan."""
         self._problems.append(partial(problem_row, rematch.plan_id, rematch.problem, rematch.plan, planner))
 
-    async def write_problems(self) -> None:
+    async def complete_plans(self) -> int | None:
+        """Returns how many blocking pairs the newest plan leaves; None when there is no plan since the last call."""
+        newest = None
+        while self._uncounted:
+            row = await asyncio.to_thread(self._uncounted.pop(0))
+            self._store.add_plan(row)
+            newest = row.blocking_pairs
         while self._problems:
             self._store.add_problem(await asyncio.to_thread(self._problems.pop(0)))
+        return newest
 
     def moves(self, cycle: str, moves: Sequence[Move], at: float) -> None:
         for move in moves:
@@ -138,6 +140,26 @@ class History:
         until = about.until if isinstance(about, Wait) else None
         row_id = f"{cycle}-{next(self._numbers)}"
         self._store.add_decisions(DecisionRow(row_id, cycle, at, kind, about.uid, about.pod, reason, text, until))
+
+
+def _plan_row(cycle: str, decision: Decision, rematch: Rematch, mode: Mode, seq: int = 0) -> PlanRow:
+    plan, unhappy = rematch.plan, decision.unhappy
+    causes = [f"{one.pod} at {one.happiness.probability:.2f}: {one.cause}" for one in unhappy]
+    return PlanRow(
+        id=rematch.plan_id,
+        cycle=cycle,
+        at=decision.at,
+        planner=plan.planner,
+        mode=mode,
+        trigger=decision.trigger,
+        moves=len(plan.moves),
+        blocking_pairs=plan.certificate.blocking_pairs,
+        feasible=plan.certificate.feasible,
+        document=msgspec.json.encode(plan_to_json(plan, stays=False)).decode(),
+        pod_key=unhappy[0].pod if len(unhappy) == 1 else None,
+        text="; ".join(causes) or f"triggered by {decision.trigger}",
+        seq=seq,
+    )
 
 
 def _move_row(cycle: str, move: Move, at: float) -> MoveRow:

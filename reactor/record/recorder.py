@@ -78,9 +78,12 @@ class Recorder:
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
 
-    async def write_problems(self) -> None:
-        """The problems of the plans recorded since the last call. Not part of a cycle: the next one need not wait."""
-        await self._history.write_problems()
+    async def complete_plans(self) -> None:
+        """The problems and the blocking pairs of the plans recorded since the last call. Not part of a cycle: the next
+        one need not wait."""
+        pairs = await self._history.complete_plans()
+        if pairs is not None:
+            self._instruments.blocking_pairs.set(pairs)
 
     def record_moves(self, cycle: str, moves: Sequence[Move], snapshot: Snapshot) -> None:
         """Moves that changed their state."""
@@ -123,7 +126,6 @@ class Recorder:
         self._history.plan(cycle, decision, rematch, settings.mode)
         self._history.problem(rematch, settings.planner)
         self._instruments.plans.labels(plan.planner).inc()
-        self._instruments.blocking_pairs.set(plan.certificate.blocking_pairs)
         self._instruments.planned_moves.set(len(plan.moves))
         log.info(
             "plan",
@@ -131,7 +133,6 @@ class Recorder:
             planner=plan.planner,
             moves=len(plan.moves),
             feasible=plan.certificate.feasible,
-            blocking_pairs=plan.certificate.blocking_pairs,
             mode=settings.mode,
         )
 

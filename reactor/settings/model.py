@@ -400,7 +400,12 @@ class Queries(_Section):
         '8 * sum by (namespace, pod) (rate(container_network_receive_bytes_total{pod!="",$namespaces}[2m])'
         ' + rate(container_network_transmit_bytes_total{pod!="",$namespaces}[2m]))'
     )
-    """Bits per second of a pod; queried only while the planner uses the network axis."""
+    """Bits per second of a pod."""
+    pod_disk: str = (
+        'sum by (namespace, pod) (rate(container_fs_reads_bytes_total{pod!="",container!="",$namespaces}[2m])'
+        ' + rate(container_fs_writes_bytes_total{pod!="",container!="",$namespaces}[2m]))'
+    )
+    """Bytes per second that a pod reads and writes."""
     node_bandwidth: str = (
         "8 * max by (node, kubernetes_node, nodename, instance)"
         ' (node_network_speed_bytes{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"} > 0)'
@@ -446,12 +451,36 @@ class Metrics(_Section):
     """Length of the usage history that peaks are estimated from."""
 
 
+class HistoryPeak(StrEnum):
+    MAX = "max"
+    P99 = "p99"
+    P95 = "p95"
+
+
 class History(_Section):
     keep: PositiveSeconds = 7 * 24 * 3600.0
-    """Samples and finished records older than this are deleted."""
+    """Finished records older than this are deleted."""
     max_bytes: Annotated[int, Field(ge=16 * 2**20)] = 800 * 2**20
-    """Size of the store's file in bytes. Before it grows beyond this, the oldest samples are deleted, then the oldest
+    """Size of the store's file in bytes. Before it grows beyond this, the oldest usage is deleted, then the oldest
     plans and decisions. Its volume needs a tenth and 64 MiB more: the default is for 1 GiB."""
+    window: Annotated[PositiveSeconds, Field(ge=3600)] = 7 * 24 * 3600.0
+    """Needs are estimated from the usage of this long."""
+    minimum: PositiveSeconds = 24 * 3600.0
+    """Hours with measurements that a pod, or else its workload, needs before its history counts. Until then needs come
+    from `metrics.peakWindow` alone."""
+    peak: HistoryPeak = HistoryPeak.P99
+    """The peak of a pod that nodes have room for: the highest usage in the window, or what 99 % or 95 % of the minutes
+    stay below. Never less than it uses now, never more than its CPU limit."""
+    rank_by_idle_cpu: bool = False
+    """Nodes rank pods by their CPU while unloaded (what 95 % of the minutes are above), as in STABLE, instead of by
+    mean CPU."""
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
+        if self.minimum > self.window:
+            window, minimum = format_duration(self.window), format_duration(self.minimum)
+            raise ValueError(f"minimum is {minimum}, above window, which is {window}: the history would never count")
+        return self
 
 
 class Settings(_Section):

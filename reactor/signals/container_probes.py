@@ -35,6 +35,11 @@ _RECENT = 8
 """Groups of recent failures that are kept apart; older ones are joined."""
 _SHORT_RECORD = 1000.0
 """Probes that are taken to have passed before: a few failures make no record."""
+_SAME_TROUBLE = 600.0
+"""Seconds without a failure after which trouble is over. The kubelet waits at most 300 s before it starts a container
+again."""
+_ENDING = 60.0
+"""Seconds that a killed container may take to end. The kubelet does not probe it meanwhile."""
 _EVENTS_KEPT = 3600.0
 """The API server's default lifetime of events: older ones cannot come again."""
 
@@ -77,6 +82,9 @@ class ContainerProbes(Struct, array_like=True, gc=False):
     """When it was last started, or its node relieved: for a decision only later probes count."""
     recent: tuple[FailedProbes, ...] = ()
     recent_counted: tuple[FailedProbes, ...] = ()
+    dropped: float = 0.0
+    """Failures of the same trouble from before the last start or relief. They are no record of the pod itself."""
+    dropped_at: float = 0.0
 
     @classmethod
     def first_seen(cls, container: Container, created: float, now: float, *, probing: bool) -> ContainerProbes:
@@ -92,8 +100,9 @@ class ContainerProbes(Struct, array_like=True, gc=False):
         if probe is not None:
             self.threshold = max(1, probe.failure_threshold)
             self.every = probe.period
-        if container.started is not None and container.restarts:
+        if container.started is not None and container.restarts and min(container.started, now) > self.since:
             self.relieve(min(container.started, now))
+            self.due = _first_probe(container, now)
         if probe is None or not probing:
             self.period = 0.0
             return
@@ -119,13 +128,22 @@ class ContainerProbes(Struct, array_like=True, gc=False):
 
     def relieve(self, at: float) -> None:
         if at > self.since:
+            self._drop(sum(each.count - each.after(at) for each in self.recent))
             self.since = at
             self.recent = tuple(each for each in self.recent if each.last > at)
             self.recent_counted = tuple(each for each in self.recent_counted if each.last > at)
 
+    def _drop(self, count: float) -> None:
+        if self.at - self.dropped_at > _SAME_TROUBLE:
+            self.dropped = 0.0
+        if count > 0:
+            self.dropped, self.dropped_at = self.dropped + count, self.at
+
     def recent_probes(self) -> RecentProbes:
         """As of `at`."""
         failed = sum(each.after(self.since) for each in self.recent)
+        if self.at - self.dropped_at <= _SAME_TROUBLE:
+            failed += self.dropped
         earlier = max(0.0, self.by_events + self.by_counters + self.by_kills - failed)
         return RecentProbes(
             at=self.at,
@@ -170,6 +188,7 @@ class ContainerProbes(Struct, array_like=True, gc=False):
     def kill(self, count: int, span: Span, half_life: float) -> bool:
         self.kills += count
         self.last_failure = self.at
+        self.due = max(self.due, self.at + _ENDING)
         missing = self._possible(self.kills * self.threshold - self.known)
         if missing <= 0:
             return False

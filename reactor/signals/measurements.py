@@ -52,6 +52,15 @@ class NetworkSample(Struct, frozen=True, gc=False):
     at: float
 
 
+class DiskSample(Struct, frozen=True, gc=False):
+    """Bytes per second that the pod reads and writes together."""
+
+    namespace: str
+    pod: str
+    rate: float
+    at: float
+
+
 class LinkSample(Struct, frozen=True, gc=False):
     """Bits per second that the node's link can carry."""
 

@@ -89,6 +89,7 @@ class ProbeHistory:
         self._stored: dict[str, HappinessRow] = {}
         self._changed: set[str] = set()
         self._new_failures: dict[str, float] = {}
+        self._minute_failures: dict[str, float] = {}
 
     def observe_pod(self, pod: Pod, now: float) -> None:
         """Pods without a liveness probe are not kept."""
@@ -210,6 +211,11 @@ class ProbeHistory:
         taken, self._new_failures = self._new_failures, {}
         return taken
 
+    def take_minute_failures(self) -> dict[str, float]:
+        """The same for another reader."""
+        taken, self._minute_failures = self._minute_failures, {}
+        return taken
+
     def silenced(self, uid: str, now: float) -> bool:
         """Whether nothing is known of its probes now: its events are silenced, and no counter is read."""
         entry = self._entries.get(uid)
@@ -275,7 +281,8 @@ class ProbeHistory:
         return container.read(counter, entry.created, self._half_life(container))
 
     def _note_failures(self, uid: str, count: float) -> None:
-        self._new_failures[uid] = self._new_failures.get(uid, 0.0) + count
+        for failures in (self._new_failures, self._minute_failures):
+            failures[uid] = failures.get(uid, 0.0) + count
 
     def _row(self, uid: str, now: float) -> HappinessRow:
         entry, counts = self._entries[uid], self.counts(uid, now)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,13 +23,22 @@ from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import InputError, MetricsError
 from reactor.settings.model import Prometheus
 from reactor.signals.blocking_calls import BoundedThreads, CallSockets, Exhausted, SocketTrackingAdapter
-from reactor.signals.measurements import LinkSample, NetworkSample, PressureSample, ProbeCounter, ThrottleSample
+from reactor.signals.measurements import (
+    DiskSample,
+    LinkSample,
+    NetworkSample,
+    PressureSample,
+    ProbeCounter,
+    ThrottleSample,
+)
 from reactor.signals.prometheus_samples import (
     VectorSample,
+    disk_rates,
     link_speeds,
     longest_range,
     network_rates,
     node_usage,
+    parse_matrix,
     parse_vector,
     pod_usage,
     pressure,
@@ -38,6 +49,8 @@ from reactor.signals.prometheus_samples import (
 
 _THREADS = 4
 _SHOWN = 200
+_ERROR = re.compile(r'"error"\s*:\s*"((?:[^"\\]|\\.)*)"')
+"""In the body of an answer, which the client's message quotes."""
 
 PLACEHOLDER = "$namespaces"
 """Stands in a query for a matcher on the label `namespace`, so that a large query can be split."""
@@ -60,9 +73,27 @@ class PrometheusRound:
     pressure: list[PressureSample] = field(default_factory=list)
     probes: list[ProbeCounter] = field(default_factory=list)
     network: list[NetworkSample] = field(default_factory=list)
+    disk: list[DiskSample] = field(default_factory=list)
     links: list[LinkSample] = field(default_factory=list)
     availability: float | None = None
     latency_p95: float | None = None
+    problems: tuple[MetricsError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Times from `begin` to `end`, both included, `step` seconds apart."""
+
+    begin: float
+    end: float
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusRange:
+    """Usage by time, oldest first. Of queries that failed the first problem of each."""
+
+    rounds: Mapping[float, PrometheusRound]
     problems: tuple[MetricsError, ...] = ()
 
 
@@ -126,20 +157,35 @@ class PrometheusSource:
             pressure=pressure(results["podCpuPressure"]),
             probes=probe_counters(results["probes"]),
             network=network_rates(results["podNetwork"]),
+            disk=disk_rates(results["podDisk"]),
             links=link_speeds(results["nodeBandwidth"]),
             availability=single_value(results["availability"]),
             latency_p95=single_value(results["latencyP95"]),
             problems=tuple(problem for _, problem in answers if problem is not None),
         )
 
+    async def read_range(self, settings: Prometheus, pods: Mapping[str, int], span: Span) -> PrometheusRange:
+        """Usage of the past, by time. `pods` as for `read`."""
+        queries = {
+            name: text for name, text in settings.queries.model_dump(by_alias=True).items() if name in _OF_THE_PAST
+        }
+        matchers = namespace_matchers(pods, settings.series_per_query)
+        answers = [await self._vector(settings, name, text, matchers, span) for name, text in queries.items()]
+        problems = tuple(problem for _, problem in answers if problem is not None)
+        by_time: defaultdict[float, dict[str, list[VectorSample]]] = defaultdict(lambda: defaultdict(list))
+        for name, (samples, _) in zip(queries, answers, strict=True):
+            for sample in samples:
+                by_time[sample.at][name].append(sample)
+        return PrometheusRange({at: _usage(by_time[at]) for at in sorted(by_time)}, problems)
+
     async def _vector(
-        self, settings: Prometheus, name: str, query: str, matchers: list[str]
+        self, settings: Prometheus, name: str, query: str, matchers: list[str], span: Span | None = None
     ) -> tuple[list[VectorSample], MetricsError | None]:
         """All parts of one query. The samples of a failed part are missing; only the first problem is reported."""
         if not query:
             return [], None
         query = query.replace(KUBELETS, f'job=~"{settings.kubelet_jobs}"')
-        queries = (self.query(settings, name, part) for part in split_query(query, matchers))
+        queries = (self.query(settings, name, part, span) for part in split_query(query, matchers))
         answers = await asyncio.gather(*queries, return_exceptions=True)
         samples: list[VectorSample] = []
         problem: MetricsError | None = None
@@ -152,12 +198,12 @@ class PrometheusSource:
                 samples.extend(answer)
         return samples, problem
 
-    async def query(self, settings: Prometheus, name: str, promql: str) -> list[VectorSample]:
-        """One instant query; `name` is its key in the settings, which every error contains."""
+    async def query(self, settings: Prometheus, name: str, promql: str, span: Span | None = None) -> list[VectorSample]:
+        """One instant query, or one for a range; `name` is its key in the settings, which every error contains."""
         sockets = CallSockets()
         try:
             answer = await self._threads.run(
-                lambda: _ask(settings, self._access, promql, sockets), sockets.shut_down, settings.timeout
+                lambda: _ask(settings, self._access, promql, sockets, span), sockets.shut_down, settings.timeout
             )
         except (TimeoutError, requests.Timeout):
             what = f"no complete response within {settings.timeout:g} s; raise timeout or lower seriesPerQuery"
@@ -174,7 +220,21 @@ class PrometheusSource:
             raise _problem(name, settings, f"not reachable: {str(error)[:_SHOWN]}") from error
         except (KeyError, TypeError, ValueError) as error:
             raise _problem(name, settings, "the response has no data.result; is this a Prometheus?") from error
-        return parse_vector(name, answer)
+        return parse_vector(name, answer) if span is None else parse_matrix(name, answer)
+
+
+_OF_THE_PAST = ("podCpu", "podMemory", "nodeCpu", "nodeMemory", "podNetwork", "podDisk", "throttled")
+
+
+def _usage(results: Mapping[str, list[VectorSample]]) -> PrometheusRound:
+    found = {name: results.get(name, []) for name in _OF_THE_PAST}
+    return PrometheusRound(
+        pods=pod_usage(found["podCpu"], found["podMemory"]),
+        nodes=node_usage(found["nodeCpu"], found["nodeMemory"]),
+        throttled=throttling(found["throttled"]),
+        network=network_rates(found["podNetwork"]),
+        disk=disk_rates(found["podDisk"]),
+    )
 
 
 def _problem(name: str, settings: Prometheus, what: str) -> MetricsError:
@@ -190,10 +250,14 @@ def _explain_refusal(text: str) -> str:
         hint = "; check the query"
     elif "Code 404" in text:
         hint = "; check url"
-    return text[:_SHOWN] + hint
+    error = _ERROR.search(text.replace("\\\\", "\\").replace("\\'", "'"))  # the body is quoted as Python's bytes
+    shown = text if error is None else "{}: {}".format(text.partition("(")[0].strip(), error[1].replace('\\"', '"'))
+    return shown[:_SHOWN] + hint
 
 
-def _ask(settings: Prometheus, access: PrometheusAccess, promql: str, sockets: CallSockets) -> object:
+def _ask(
+    settings: Prometheus, access: PrometheusAccess, promql: str, sockets: CallSockets, span: Span | None
+) -> object:
     """Runs in a thread. The token is read each time, so that a rotated one is used at once."""
     url = settings.url.rstrip("/")
     headers = {"Authorization": f"Bearer {_token(access)}"} if access.sends_token_to(url) else {}
@@ -205,7 +269,11 @@ def _ask(settings: Prometheus, access: PrometheusAccess, promql: str, sockets: C
             url=url, headers=headers, session=session, timeout=settings.timeout, retry=Retry(total=0)
         )
         session.mount(url, SocketTrackingAdapter(sockets))
-        return client.custom_query(promql, params={"timeout": f"{settings.timeout:g}s"})
+        deadline = {"timeout": f"{settings.timeout:g}s"}
+        if span is None:
+            return client.custom_query(promql, params=deadline)
+        begin, end = (datetime.fromtimestamp(at, UTC) for at in (span.begin, span.end))
+        return client.custom_query_range(promql, begin, end, str(span.step), params=deadline)
 
 
 def _refuse_redirect(response: requests.Response, *_: object, **__: object) -> None:

@@ -10,7 +10,14 @@ from msgspec import Struct
 
 from reactor.cluster.records import NodeUsageSample, PodUsageSample
 from reactor.errors import MetricsError
-from reactor.signals.measurements import LinkSample, NetworkSample, PressureSample, ProbeCounter, ThrottleSample
+from reactor.signals.measurements import (
+    DiskSample,
+    LinkSample,
+    NetworkSample,
+    PressureSample,
+    ProbeCounter,
+    ThrottleSample,
+)
 
 _NODE_LABELS = ("node", "kubernetes_node", "nodename", "kubernetes_io_hostname", "instance")
 _SAME = 0.05
@@ -40,6 +47,18 @@ def parse_vector(query: str, result: object) -> list[VectorSample]:
     if len(result) == 2 and isinstance(result[1], str):
         return [_sample(query, {}, result)]
     return [_sample(query, item.get("metric"), item.get("value")) for item in result if _is_object(query, item)]
+
+
+def parse_matrix(query: str, result: object) -> list[VectorSample]:
+    """A range as `/api/v1/query_range` returns it, one sample for each series and time."""
+    if not isinstance(result, list):
+        raise MetricsError(f"metrics.prometheus.queries.{query}: the result is not a range")
+    return [
+        _sample(query, item.get("metric"), value)
+        for item in result
+        if _is_object(query, item)
+        for value in item.get("values", ())
+    ]
 
 
 def pod_usage(cpu: Iterable[VectorSample], memory: Iterable[VectorSample]) -> list[PodUsageSample]:
@@ -72,6 +91,10 @@ def pressure(shares: Iterable[VectorSample]) -> list[PressureSample]:
 
 def network_rates(rates: Iterable[VectorSample]) -> list[NetworkSample]:
     return [NetworkSample(*name, sample.value, sample.at) for name, sample in _by_pod(rates).items()]
+
+
+def disk_rates(rates: Iterable[VectorSample]) -> list[DiskSample]:
+    return [DiskSample(*name, sample.value, sample.at) for name, sample in _by_pod(rates).items()]
 
 
 def link_speeds(speeds: Iterable[VectorSample]) -> list[LinkSample]:

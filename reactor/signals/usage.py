@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from predictors.protocol import PeakEstimator
 from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample
 from reactor.signals.measurements import (
     UNKNOWN_PEAK,
+    DiskSample,
     LinkSample,
     Measurement,
     MetricsSource,
@@ -24,11 +26,17 @@ from reactor.signals.measurements import (
     ThrottleSample,
     Usage,
 )
-from reactor.signals.usage_table import CPU, MEMORY, NETWORK, PRESSURE, THROTTLED, Rows, UsageTable
+from reactor.signals.minute_sums import MinuteUsage
+from reactor.signals.usage_table import CPU, DISK, MEMORY, NETWORK, PRESSURE, THROTTLED, Rows, UsageTable
 from reactor.signals.workloads import Workloads, workload_key
 
+_FAST_CLOCK = 86400.0
+"""Seconds by which the clock of a source may be ahead of ours."""
 _MEASURED = 2
 """CPU and MEMORY are the first axes of a row."""
+
+_MOST_DEPARTED = 10_000
+"""Pods that went within a minute and are recorded; older ones are not if there are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +83,34 @@ class UsageView:
         slot = self.pods.slots.get(uid)
         return slot is not None and bool(self.known[slot])
 
-    def known_pods(self) -> frozenset[str]:
-        """The UIDs for which `knows` is true."""
-        return frozenset(compress(self.pods.slots, self.known[list(self.pods.slots.values())].tolist()))
+    def knows_all(self, uids: Sequence[str]) -> NDArray[np.bool_]:
+        """`knows` of many pods at once."""
+        slots = _slots(self.pods, uids)
+        known: NDArray[np.bool_] = (slots >= 0) & np.append(self.known, False)[slots]
+        return known
 
-    def needs(self, uids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Usage and peak of many pods at once, a row of cores and bytes each; NaN where nothing fresh is known."""
-        slots = np.array([self.pods.slots.get(uid, -1) for uid in uids], dtype=np.intp)
+    def needs(self, uids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Usage and peak of many pods at once, a row of cores and bytes each, NaN where nothing fresh is known; and
+        when each pod's CPU was measured, 0 for never."""
+        slots = _slots(self.pods, uids)
         here = slots >= 0
-        usage, peak = np.full((2, len(slots), 2), np.nan)
-        at, values = self.pods.at[slots[here], :_MEASURED], self.pods.values[slots[here], :_MEASURED]
-        usage[here] = np.where(_is_fresh(at, self.now, self.freshness), values, np.nan)
+        usage, peak = np.full((2, len(slots), _MEASURED), np.nan)
+        at = np.zeros((len(slots), _MEASURED))
+        at[here] = self.pods.at[slots[here], :_MEASURED]
+        usage[here] = self.pods.values[slots[here], :_MEASURED]
+        usage = np.where(_is_fresh(at, self.now, self.freshness), usage, np.nan)
         peak[here] = np.fmax(self.peaks[slots[here]], usage[here])
-        return usage, peak
+        return usage, peak, at[:, CPU]
+
+    def of_nodes(self, names: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Usage of many nodes at once, a row of cores and bytes each, NaN where nothing fresh is known; and when each
+        node's CPU was measured, 0 for never."""
+        slots = _slots(self.nodes, names)
+        here = slots >= 0
+        usage, at = np.full((len(slots), _MEASURED), np.nan), np.zeros((len(slots), _MEASURED))
+        at[here] = self.nodes.at[slots[here], :_MEASURED]
+        usage[here] = self.nodes.values[slots[here], :_MEASURED]
+        return np.where(_is_fresh(at, self.now, self.freshness), usage, np.nan), at[:, CPU]
 
     def workload_peak(self, key: str) -> Peak:
         """The highest peak of its pods, else the peak of its last pod. Used for pods that have not run yet."""
@@ -98,6 +121,14 @@ class UsageView:
             if not np.isnan(highest).all():
                 return _peak(float(highest[CPU]), float(highest[MEMORY]), Usage())
         return self.remembered.get(key, UNKNOWN_PEAK)
+
+
+@dataclass(frozen=True, slots=True)
+class DepartedPod:
+    pod: Pod
+    at: float
+    usage: MinuteUsage
+    """One row: its samples of the minute in which it went."""
 
 
 class UsageHistory:
@@ -115,6 +146,7 @@ class UsageHistory:
         self._peaks: NDArray[np.float64] | None = None
         self._new: list[int] = []
         """Slots of pods that were added after the peaks were estimated."""
+        self._departed: deque[DepartedPod] = deque(maxlen=_MOST_DEPARTED)
 
     def configure(self, freshness: float, window: float) -> None:
         self.freshness = freshness
@@ -130,11 +162,13 @@ class UsageHistory:
             self._created[slot] = pod.created
             self._new.append(slot)
 
-    def forget_pod(self, pod: Pod) -> None:
-        """`pod` may be any version of it: only its UID and name matter. Its owner may have let it go since."""
+    def forget_pod(self, pod: Pod, at: float = 0.0) -> None:
+        """`pod` may be any version of it: only its UID and name matter. Its owner may have let it go since. What it
+        used in this minute is kept for the record."""
         slot = self._pods.rows.slots.get(pod.uid)
         if slot is None:
             return
+        self._departed.append(DepartedPod(pod, at, self._pods.minute.row(slot)))
         self._workloads.remove_pod(int(self._pods.rows.workloads[slot]), self._history_peak(pod.uid))
         self._pods.drop(pod.uid)
         named = self._names[pod.namespace]
@@ -166,33 +200,31 @@ class UsageHistory:
         self._write_pods(batch, source)
 
     def record_throttling(self, samples: Iterable[ThrottleSample], now: float) -> None:
-        batch = _Batch(now)
-        for sample in samples:
-            slot = self._slot_of(sample.namespace, sample.pod, sample.at)
-            if slot is not None:
-                batch.take(THROTTLED, slot, sample.share, sample.at)
-        self._write_pods(batch, MetricsSource.PROMETHEUS)
+        self._record(THROTTLED, ((each.namespace, each.pod, each.share, each.at) for each in samples), now)
 
     def record_pressure(self, samples: Iterable[PressureSample], now: float) -> None:
-        batch = _Batch(now)
-        for sample in samples:
-            slot = self._slot_of(sample.namespace, sample.pod, sample.at)
-            if slot is not None:
-                batch.take(PRESSURE, slot, sample.share, sample.at)
-        self._write_pods(batch, MetricsSource.PROMETHEUS)
+        self._record(PRESSURE, ((each.namespace, each.pod, each.share, each.at) for each in samples), now)
 
     def record_network(self, pods: Iterable[NetworkSample], links: Iterable[LinkSample], now: float) -> None:
-        rates, speeds = _Batch(now), _Batch(now)
-        for sample in pods:
-            slot = self._slot_of(sample.namespace, sample.pod, sample.at)
-            if slot is not None:
-                rates.take(NETWORK, slot, sample.rate, sample.at)
+        self._record(NETWORK, ((each.namespace, each.pod, each.rate, each.at) for each in pods), now)
+        speeds = _Batch(now)
         for link in links:
             name = self._node_of(link.node)
             if name is not None:
                 speeds.take(NETWORK, self._nodes.rows.slots[name], link.speed, link.at)
-        self._write_pods(rates, MetricsSource.PROMETHEUS)
         speeds.write(self._nodes, MetricsSource.PROMETHEUS, self.freshness)
+
+    def record_disk(self, samples: Iterable[DiskSample], now: float) -> None:
+        self._record(DISK, ((each.namespace, each.pod, each.rate, each.at) for each in samples), now)
+
+    def _record(self, axis: int, samples: Iterable[tuple[str, str, float | None, float]], now: float) -> None:
+        """One axis that only Prometheus has: namespace, name, value and time of each pod."""
+        batch = _Batch(now)
+        for namespace, pod, value, at in samples:
+            slot = self._slot_of(namespace, pod, at)
+            if slot is not None:
+                batch.take(axis, slot, value, at)
+        self._write_pods(batch, MetricsSource.PROMETHEUS)
 
     def record_nodes(self, samples: Iterable[NodeUsageSample], source: MetricsSource, now: float) -> set[str]:
         """Returns the names that belong to no known node."""
@@ -209,6 +241,24 @@ class UsageHistory:
         batch.write(self._nodes, source, self.freshness)
         return unknown
 
+    def take_minute(self) -> tuple[MinuteUsage, MinuteUsage]:
+        """Samples of pods and of nodes since the last call, by slot."""
+        return self._pods.minute.take(), self._nodes.minute.take()
+
+    def take_departed(self) -> list[DepartedPod]:
+        """The pods that were forgotten since the last call."""
+        taken = list(self._departed)
+        self._departed.clear()
+        return taken
+
+    def pod_slots(self) -> dict[str, int]:
+        """By UID. Read-only."""
+        return self._pods.rows.slots
+
+    def node_slots(self) -> dict[str, int]:
+        """By name. Read-only."""
+        return self._nodes.rows.slots
+
     def node_history(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         """See `UsageTable.history`."""
         return self._nodes.history(name)
@@ -218,13 +268,13 @@ class UsageHistory:
 
     def freeze(self, now: float) -> UsageView:
         """Changes nothing that a later call would show."""
-        pods = self._pods.rows.copy()
+        pods = self._pods.freeze()
         fresh = _is_fresh(pods.at[:, :_MEASURED], now, self.freshness)
         return UsageView(
             now=now,
             freshness=self.freshness,
             pods=pods,
-            nodes=self._nodes.rows.copy(),
+            nodes=self._nodes.freeze(),
             peaks=self._estimated(),
             known=np.all(fresh & ~np.isnan(pods.values[:, :_MEASURED]), axis=1),
             workload_ids=dict(self._workloads.ids),
@@ -259,6 +309,10 @@ class UsageHistory:
         batch.write(self._pods, source, self.freshness)
         self._peaks = None
 
+    def node_called(self, name: str) -> str | None:
+        """The node that a metric calls so."""
+        return self._node_of(name)
+
     def _node_of(self, name: str) -> str | None:
         return self._aliases.get(name) or self._aliases.get(name.partition(".")[0])
 
@@ -279,9 +333,9 @@ class _Batch:
 
     def __init__(self, now: float) -> None:
         self._now = now
-        self._slots: tuple[list[int], ...] = ([], [], [], [], [])
-        self._values: tuple[list[float], ...] = ([], [], [], [], [])
-        self._at: tuple[list[float], ...] = ([], [], [], [], [])
+        self._slots: tuple[list[int], ...] = ([], [], [], [], [], [])
+        self._values: tuple[list[float], ...] = ([], [], [], [], [], [])
+        self._at: tuple[list[float], ...] = ([], [], [], [], [], [])
 
     def take(self, axis: int, slot: int, value: float | None, at: float) -> None:
         if value is not None:
@@ -290,14 +344,22 @@ class _Batch:
             self._at[axis].append(at)
 
     def write(self, table: UsageTable, source: MetricsSource, protects: float) -> None:
-        """NaN, infinite and negative values are all invalid (NaN). A time in the future is taken as now."""
+        """NaN, infinite and negative values are all invalid (NaN). A time in the future is taken as now, or is no clock
+        that is a bit fast: then the sample is left out."""
         table.advance_to(self._now)
         for axis, slots in enumerate(self._slots):
             if slots:
-                raw = np.array(self._values[axis])
+                raw, stated = np.array(self._values[axis]), np.array(self._at[axis])
                 values = np.where((raw >= 0) & (raw < np.inf), raw, np.nan)
-                at = np.minimum(np.array(self._at[axis]), self._now)
-                table.write(axis, (np.array(slots), values, at), source, protects=protects)
+                sane = stated <= self._now + _FAST_CLOCK
+                table.minute.refuse(int((~sane | np.isnan(values)).sum()))
+                batch = (np.array(slots)[sane], values[sane], np.minimum(stated, self._now)[sane])
+                table.write(axis, batch, source, protects=protects)
+
+
+def _slots(rows: Rows, keys: Sequence[str]) -> NDArray[np.intp]:
+    """-1 for a key without a row."""
+    return np.fromiter(map(rows.slots.get, keys, repeat(-1)), np.intp, len(keys))
 
 
 def _usage(rows: Rows, key: str, now: float, freshness: float) -> Usage:

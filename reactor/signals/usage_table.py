@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 
 from predictors.protocol import PeakEstimator
 from reactor.signals.measurements import MISSING, Measurement, MetricsSource, Quality
+from reactor.signals.minute_sums import MinuteSums
 
-CPU, MEMORY, THROTTLED, NETWORK, PRESSURE = 0, 1, 2, 3, 4
+CPU, MEMORY, THROTTLED, NETWORK, PRESSURE, DISK = 0, 1, 2, 3, 4, 5
 """NETWORK is a pod's rate or a node's link speed."""
-_AXES = 5
+_AXES = 6
 _PEAK_AXES = 2
 _COLUMNS = 60
+_MOST_ABOVE_SEEN = 1.25
+"""So many times the highest sample a peak may be. The use of a pod that is restarted again and again is nothing or all,
+and N sigmas of that are far above anything it ever used."""
 _BLOCK = 4096
 _SOURCES = (MetricsSource.PROMETHEUS, MetricsSource.METRICS_API)
 
@@ -67,12 +71,22 @@ class UsageTable:
 
     def __init__(self, window: float) -> None:
         self.rows = Rows()
+        self.minute = MinuteSums(_AXES)
         self._step = window / _COLUMNS
         self._tick = 0
+        self._now = 0.0
         self._free: list[int] = []
         self._history: list[NDArray[np.float32]] = []
         self._top = 0
         """Slots from here on were never used."""
+        self._frozen: Rows | None = None
+        """A copy of the rows as they are now."""
+
+    def freeze(self) -> Rows:
+        """A copy that does not change; the same one until a row does."""
+        if self._frozen is None:
+            self._frozen = self.rows.copy()
+        return self._frozen
 
     def set_window(self, window: float) -> None:
         """A new window clears the history."""
@@ -85,6 +99,7 @@ class UsageTable:
     def add(self, key: str, workload: int = -1) -> int:
         if not self._free:
             self._grow()
+        self._frozen = None
         slot = self._free.pop()
         self._top = max(self._top, slot + 1)
         self.rows.slots[key] = slot
@@ -95,20 +110,25 @@ class UsageTable:
         slot = self.rows.slots.pop(key, None)
         if slot is None:
             return
+        self._frozen = None
         self.rows.values[slot] = np.nan
         self.rows.at[slot] = 0.0
         self.rows.workloads[slot] = -1
         self._history[slot // _BLOCK][slot % _BLOCK] = np.nan
+        self.minute.clear(slot)
         self._free.append(slot)
 
     def write(self, axis: int, batch: Batch, source: MetricsSource, *, protects: float) -> None:
         """Store samples, except where a better one is younger than `protects` seconds."""
+        self._frozen = None
         rows, number = self.rows, _SOURCES.index(source)
         slots, values, at = batch
         held_at, held_source = rows.at[slots, axis], rows.sources[slots, axis]
         holds_valid = ~np.isnan(rows.values[slots, axis]) & (at - held_at <= protects)
         beaten = holds_valid & ((number > held_source) | np.isnan(values))
         worse = (held_at > 0) & np.where(held_source == number, at < held_at, beaten)
+        counts = ~worse & (at > held_at) & (at > self._now - protects)
+        self.minute.add(axis, slots[counts], values[counts])
         slots, values, at = slots[~worse], values[~worse], at[~worse]
         rows.values[slots, axis] = values
         rows.at[slots, axis] = at
@@ -126,6 +146,7 @@ class UsageTable:
 
     def advance_to(self, now: float) -> None:
         """Move the ring to the step of `now`; steps without samples stay empty."""
+        self._now = now
         tick = int(now // self._step)
         if tick <= self._tick:
             return
@@ -158,7 +179,9 @@ class UsageTable:
             used = min(max(self._top - number * _BLOCK, 0), _BLOCK)
             peaks = np.full((_BLOCK, _PEAK_AXES), np.nan)
             for axis in range(_PEAK_AXES):
-                peaks[:used, axis] = estimator.estimate_rows(block[:used, axis, order])
+                seen = block[:used, axis, order]
+                highest = np.fmax.reduce(seen, axis=1)
+                peaks[:used, axis] = np.fmin(estimator.estimate_rows(seen), _MOST_ABOVE_SEEN * highest)
             yield peaks
 
     def _oldest_first(self) -> NDArray[np.intp]:
@@ -167,5 +190,6 @@ class UsageTable:
     def _grow(self) -> None:
         size = len(self._history) * _BLOCK
         self.rows = self.rows.grown(_BLOCK)
+        self.minute.grow(_BLOCK)
         self._history.append(np.full((_BLOCK, _PEAK_AXES, _COLUMNS), np.nan, np.float32))
         self._free.extend(range(size + _BLOCK - 1, size - 1, -1))

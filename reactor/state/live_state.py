@@ -13,14 +13,16 @@ from reactor.clock import Clock
 from reactor.cluster.hints import HOSTNAME_LABEL
 from reactor.cluster.kinds import Kind
 from reactor.cluster.mirror import ClusterMirror
-from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record
+from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record, Workload
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import Binding
+from reactor.history.past_needs import HistoryNeeds, PastNeeds
 from reactor.settings.model import Settings
 from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
 from reactor.signals.startup_times import StartupTimes
 from reactor.signals.usage import UsageHistory
+from reactor.signals.usage_changes import UsageChanges
 from reactor.state.calibration import Calibration
 from reactor.state.happiness import PodHappiness, half_life
 from reactor.state.load_changes import LoadChange
@@ -77,6 +79,9 @@ class State:
         metrics = settings().metrics
         self.usage = UsageHistory(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
         self.startup_times = StartupTimes()
+        self.usage_changes = UsageChanges()
+        self.past_needs = PastNeeds()
+        """Replaced every hour by `UsageRecording`."""
         self.calibration = Calibration()
         self._failing: set[str] = set()
         self._assumed: dict[str, _AssumedBinding] = {}
@@ -192,6 +197,7 @@ class State:
             self.calibration.curve,
             self.startup_times.freeze(),
             recent_probes={pod.uid: self.probes.recent(pod.uid, now) for pod in unhappy},
+            history=HistoryNeeds(self.past_needs, self._settings().history),
             load_changes={name: LoadChange.of(cluster.nodes[name], self.usage) for name in nodes},
         )
 
@@ -204,7 +210,11 @@ class State:
             for uid, assumed in self._assumed.items()
             if assumed.applies_to(cluster.pods.get(uid), now)
         }
-        return replace(cluster, pods={**cluster.pods, **bound}) if bound else cluster
+        if not bound:
+            return cluster
+        assumed = replace(cluster, pods={**cluster.pods, **bound})
+        assumed.take_indexes(cluster, bound)
+        return assumed
 
     def _has_failures(self, uid: str, now: float) -> bool:
         known = self.mirror.pod(uid) is not None
@@ -222,6 +232,7 @@ class State:
 
     def _changed(self, kind: Kind, old: Record | None, new: Record | None) -> None:
         self.version += 1
+        self._note_usage_change(kind, old, new)
         if kind is Kind.PODS:
             self._pod_changed(cast("Pod | None", old), cast("Pod | None", new))
         elif kind is Kind.EVENTS and self._ready and new is not None:
@@ -234,6 +245,14 @@ class State:
             self._node_changed(cast("Node | None", old), cast("Node | None", new))
         elif kind is Kind.CONFIG_MAPS:
             self._config_map_changed(cast("ConfigMap | None", new))
+
+    def _note_usage_change(self, kind: Kind, old: Record | None, new: Record | None) -> None:
+        """What the first list has is no change."""
+        if self._ready and kind in (Kind.DEPLOYMENTS, Kind.STATEFUL_SETS):
+            workloads = cast("Workload | None", old), cast("Workload | None", new)
+            self.usage_changes.observe_workload(*workloads, self._clock.now())
+        elif self._ready and kind is Kind.NODES:
+            self.usage_changes.observe_node(cast("Node | None", old), cast("Node | None", new), self._clock.now())
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         heartbeat = old is not None and new is not None and _same_but_version(old, new)
@@ -251,7 +270,7 @@ class State:
             self.usage.observe_pod(new)
         elif old is not None:
             self.probes.forget(old.uid)
-            self.usage.forget_pod(old)
+            self.usage.forget_pod(old, self._clock.now())
         self._note_room(old, new)
         pending = (old if old is not None and old.node is None else new) or old
         if pending is not None and pending.node is None and pending.scheduler_name == self._settings().scheduler_name:

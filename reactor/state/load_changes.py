@@ -34,10 +34,12 @@ class LoadChange:
     @classmethod
     def of(cls, node: Node, usage: UsageHistory) -> LoadChange:
         times, used = usage.node_history(node.name)
-        totals = [node.allocatable.get(axis, 0.0) for axis in ("cpu", "memory")]
-        if min(totals) <= 0:
+        axes = ("cpu", "memory")
+        totals = np.array([[node.allocatable.get(axis, 0.0)] for axis in axes])
+        if totals.min() <= 0:
             return cls()
-        return cls.of_loads(times, np.max(used / np.array(totals)[:, np.newaxis], axis=0))
+        by_pods = used - np.array([[node.kept_back(axis)] for axis in axes])
+        return cls.of_loads(times, np.max(by_pods / totals, axis=0).clip(min=0.0))
 
     @classmethod
     def of_loads(cls, times: NDArray[np.float64], loads: NDArray[np.float64]) -> LoadChange:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from matching.failure_curve import FailureCurve
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
+from reactor.history.past_needs import HistoryNeeds
 from reactor.signals.probe_counts import RecentProbes
 from reactor.signals.usage import UsageView
 from reactor.state.happiness import PodHappiness
@@ -48,6 +49,9 @@ class Snapshot:
     """By pod UID, one for each container; only of unhappy pods."""
     load_changes: Mapping[str, LoadChange] = field(default_factory=dict)
     """By node; only nodes with unhappy pods."""
+
+    history: HistoryNeeds = field(default_factory=HistoryNeeds)
+    """What pods and workloads needed in the past."""
 
     def unhappy_pods(self) -> list[Pod]:
         pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from reactor.clock import Clock
 from reactor.web.middleware import error_response, json_response, text_response
-from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery, read_query
+from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery, UsageQuery, read_query
 from reactor.web.view import Decisions, Health, HealthSource, ViewSource
 
 T = TypeVar("T")
@@ -42,6 +42,7 @@ class Api:
             web.get("/api/v1/pods", self.pods),
             web.get("/api/v1/pods/{namespace}/{name}", self.pod),
             web.get("/api/v1/find", self.find),
+            web.get("/api/v1/usage", self.usage),
         ]
 
     async def overview(self, request: web.Request) -> web.Response:
@@ -83,6 +84,14 @@ class Api:
         query = read_query(FindQuery, request.query)
         async with self._computing:
             return json_response(await self._source.find_pods(query))
+
+    async def usage(self, request: web.Request) -> web.Response:
+        query = read_query(UsageQuery, request.query)
+        async with self._reading:
+            found = await self._source.usage(query)
+        if found is None:
+            return error_response(request, 404, f"no usage of {query.name} is recorded"[:400])
+        return json_response(found)
 
     async def _version(self) -> int:
         return await self._source.wait_for_change(-1)

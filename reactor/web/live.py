@@ -19,6 +19,7 @@ from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.cycle_outcome import Outcome
 from reactor.record.history_reader import HistoryEntry, HistoryTotals
 from reactor.record.landings import Landing
+from reactor.record.usage_reader import UsageDocument
 from reactor.settings.model import Settings
 from reactor.state.snapshot import Snapshot
 from reactor.web.calibration_page import calibration_view
@@ -26,7 +27,7 @@ from reactor.web.chart_samples import ChartSample, ChartSamples
 from reactor.web.cluster_pages import FrozenCluster
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods, found_pods
-from reactor.web.query import FindQuery
+from reactor.web.query import FindQuery, UsageQuery
 from reactor.web.readers import Readers
 from reactor.web.view import (
     CalibrationView,
@@ -144,6 +145,9 @@ class LiveView:
                 note = f"{old} was moved; this is the pod that replaces it"
                 return replace(await asyncio.to_thread(found_pods, [pods[uid]], eligibility, 1), note=note)
         return found
+
+    async def usage(self, wanted: UsageQuery) -> UsageDocument | None:
+        return await self._history.usage(wanted.name, wanted.namespace, self._clock.now(), wanted.hours * 3600.0)
 
     async def _planned(self, pod: Pod) -> PlacementView | None:
         """From the newest plan, if it moves the pod or the pod that this one replaced."""

@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, Struct
 
+from reactor.record.usage_reader import UsageDocument
 from reactor.web.api import METRICS_TYPE
 from reactor.web.middleware import STREAM_PATH, ErrorAnswer
-from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery
+from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery, UsageQuery
 from reactor.web.view import CalibrationView, Decisions, FoundPods, Overview, PodPage, PodView, Series
 
 Json = dict[str, Any]
@@ -67,6 +68,13 @@ OPERATIONS = (
     ),
     Operation(
         "/api/v1/find", "Pods by name, by the beginning of a name, or by their workload", FoundPods, query=FindQuery
+    ),
+    Operation(
+        "/api/v1/usage",
+        "What a pod, workload or node used, over time",
+        UsageDocument,
+        query=UsageQuery,
+        not_found="No usage of such a name is recorded.",
     ),
     Operation(
         STREAM_PATH,

@@ -85,6 +85,15 @@ class FindQuery(NoQuery):
     limit: Annotated[Whole, Field(ge=1, le=500)] = 50
 
 
+class UsageQuery(NoQuery):
+    name: Annotated[Name, Field(min_length=1)]
+    """A pod (`NAME` or `NAMESPACE/NAME`), a workload (`deploy/NAME`, `sts/NAME`), or a node (`node/NAME`)."""
+    namespace: Name = ""
+    """Without one: default."""
+    hours: Annotated[Whole, Field(ge=1, le=90 * 24)] = 24
+    """How far back."""
+
+
 def read_query(kind: type[Q], query: MultiMapping[str]) -> Q:
     """Raise ParameterError for a parameter that is unknown, repeated or wrong."""
     values: dict[str, object] = {}

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from reactor.record.calibration_summary import CalibrationSummary
 from reactor.record.history_reader import HistoryEntry, HistoryKind
-from reactor.web.query import FindQuery, OverviewQuery, PodsQuery
+from reactor.record.usage_reader import UsageDocument
+from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, UsageQuery
 
 
 class Gauge(Struct, frozen=True, rename="camel"):
@@ -388,6 +389,8 @@ class ViewSource(Protocol):
     async def pod(self, namespace: str, name: str) -> PodView | None: ...
 
     async def find_pods(self, wanted: FindQuery) -> FoundPods: ...
+
+    async def usage(self, wanted: UsageQuery) -> UsageDocument | None: ...
 
     async def wait_for_change(self, after: int) -> int:
         """The state's version as soon as it is greater than `after` (at once for -1); may be cancelled."""

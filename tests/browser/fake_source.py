@@ -9,7 +9,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from reactor.record.history_reader import HistoryEntry
-from reactor.web.query import FindQuery, OverviewQuery, PodsQuery
+from reactor.record.usage_reader import UsageAxis, UsageDocument
+from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, UsageQuery
 from reactor.web.view import (
     CalibrationView,
     FoundPods,
@@ -118,6 +119,11 @@ class FakeSource:
 
     async def find_pods(self, wanted: FindQuery) -> FoundPods:
         raise NotImplementedError(f"the page does not search for {wanted.name}")
+
+    async def usage(self, wanted: UsageQuery) -> UsageDocument | None:
+        times = tuple(float(at) for at in range(0, 3600, 60))
+        cpu = UsageAxis("cpu", "cores", (0.5,) * len(times), (0.75,) * len(times))
+        return UsageDocument("pod", wanted.name, 60, times, (cpu,), ("n1",) * len(times))
 
     async def wait_for_change(self, after: int) -> int:
         async with self._changed:

@@ -15,7 +15,7 @@ from tests.browser.sample_cluster import pod_name
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-OTHERS = ("Resources", "Identity", "History")
+OTHERS = ("Resources", "Usage of the last day", "Identity", "History")
 POD = f"pods/shop/{pod_name(4)}"
 
 CONTRAST = """
@@ -125,6 +125,7 @@ async def test_a_pods_page_has_an_address_of_its_own(open_page: OpenPage) -> Non
     await expect(page.get_by_role("heading", level=2)).to_have_text(
         ["Happiness and its evidence", "Why here, why not there", "Decision in force", *OTHERS]
     )
+    await expect(page.locator('[data-key="usage-cpu"] .plot svg').first).to_be_visible()
     await page.get_by_role("link", name="← Overview").click()
     await expect(page.locator("#nodes .node")).to_have_count(3)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.database import Limits
-from storage.rows import DecisionRow, HappinessRow, MoveRow, PlanRow, SampleRow
+from storage.rows import ChunkRow, DecisionRow, HappinessRow, MoveRow, PlanRow
 from storage.store import Store
 
 PATIENT = Limits(flush_seconds=30.0)
@@ -33,9 +33,9 @@ def happiness_row() -> Callable[..., HappinessRow]:
 
 
 @pytest.fixture
-def sample_row() -> Callable[..., SampleRow]:
-    def make(at: float, subject: str = "uid-1") -> SampleRow:
-        return SampleRow(at, "pod", subject, 0.25, 1e6, "prometheus")
+def chunk_row() -> Callable[..., ChunkRow]:
+    def make(start: float, block: int = 0, step: int = 60, size: int = 100) -> ChunkRow:
+        return ChunkRow(step, int(start), block, bytes(size))
 
     return make
 

@@ -7,6 +7,7 @@ import pytest
 from storage import retention
 from storage.retention import Retention
 from storage.rows import (
+    ChunkRow,
     DecisionRow,
     HappinessRow,
     LoadBinRow,
@@ -15,8 +16,10 @@ from storage.rows import (
     PlanRow,
     ProblemRow,
     RevisionRow,
-    SampleRow,
+    SeriesKind,
+    SeriesRow,
     StartupRow,
+    UsageEventRow,
 )
 from storage.store import Store
 
@@ -24,21 +27,28 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 
 
-async def test_raw_samples_are_kept_for_six_hours(
-    store: Store, sample_row: Callable[..., SampleRow], monkeypatch: pytest.MonkeyPatch
+async def test_minutes_are_kept_for_six_hours_and_roll_ups_longer(
+    store: Store, chunk_row: Callable[..., ChunkRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "CHUNK_ROWS", 7)
-    store.add_samples(*(sample_row(hour * HOUR, f"uid-{pod}") for hour in range(24) for pod in range(5)))
+    hours = [(hour, block) for hour in range(24) for block in range(5)]
+    store.add_chunks(*(chunk_row(hour * HOUR, block, step) for hour, block in hours for step in (60, 300, 3600)))
     await store.flush()
     assert await store.prune(23 * HOUR) == 17 * 5
-    assert {sample.at for sample in await store.samples(0.0, "pod")} == {hour * HOUR for hour in range(17, 24)}
+    assert {chunk.start for chunk in await store.chunks(60, 0, DAY)} == {hour * HOUR for hour in range(17, 24)}
     assert await store.prune(23 * HOUR) == 0
+    assert await store.prune(23 * HOUR + 30 * DAY) == 7 * 5 + 23 * 5
+    assert len(await store.chunks(3600, 0, DAY)) == 24 * 5
 
 
-async def test_a_shorter_history_also_shortens_the_samples(store: Store, sample_row: Callable[..., SampleRow]) -> None:
-    store.add_samples(sample_row(0.0), sample_row(HOUR))
+async def test_pods_that_are_gone_are_forgotten_before_nodes_and_workloads(store: Store) -> None:
+    kinds: tuple[SeriesKind, ...] = ("pod", "node", "workload")
+    store.add_series(*(SeriesRow(number, kind, "a", 0, 0.0) for number, kind in enumerate(kinds)))
+    store.add_usage_events(UsageEventRow(0.0, "node", "a", "added"))
     await store.flush()
-    assert await store.prune(1.5 * HOUR, Retention(records=HOUR)) == 1
+    assert await store.prune(32 * DAY) == 1
+    assert [row.kind for row in await store.series()] == ["node", "workload"]
+    assert await store.prune(92 * DAY) == 3
 
 
 async def test_old_records_are_deleted_unless_open_or_in_force(
@@ -108,12 +118,13 @@ async def test_problems_are_kept_for_fewer_plans(store: Store, plan_row: Callabl
 
 
 async def test_writing_goes_on_while_old_rows_are_pruned(
-    store: Store, sample_row: Callable[..., SampleRow], decision_row: Callable[..., DecisionRow]
+    store: Store, chunk_row: Callable[..., ChunkRow], decision_row: Callable[..., DecisionRow]
 ) -> None:
     import asyncio
 
-    store.add_samples(*(sample_row(float(at)) for at in range(retention.CHUNK_ROWS * 3)))
-    await store.flush()
+    for number in range(3):  # as many as may wait at once
+        store.add_chunks(*(chunk_row(number, block) for block in range(retention.CHUNK_ROWS)))
+        await store.flush()
     pruned = asyncio.create_task(store.prune(DAY))
     store.add_decisions(decision_row(1, at=DAY))
     assert await store.flush()

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from storage import StorageError
-from storage.rows import DecisionRow, LoadBinRow
+from storage.rows import ChunkRow, DecisionRow, LoadBinRow
 from storage.store import Store
 
 
@@ -31,7 +31,7 @@ def _cut_in_half(database: Path) -> bytes:
 async def test_a_new_file_gets_its_folder_and_the_schema(database: Path) -> None:
     assert not database.parent.exists()
     await (await Store.open(database)).close()
-    assert any("CREATE TABLE usage_samples" in line for line in _dump(database))
+    assert any("CREATE TABLE usage_chunks" in line for line in _dump(database))
 
 
 async def test_opening_again_changes_nothing(database: Path) -> None:
@@ -125,6 +125,23 @@ async def test_a_store_of_the_second_schema_keeps_its_rows_and_takes_the_new_one
         assert [row.probes for row in await store.load_bins()] == [2.0]
 
 
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003"])
+async def test_every_released_schema_leads_here_also_from_a_full_store(database: Path, revision: str) -> None:
+    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)"
+    _make_schema(
+        database,
+        revision,
+        f"{rows} INSERT INTO usage_samples SELECT i, 'pod', 'u' || i, 0.5, 1e8, 'prometheus' FROM n;"
+        f"{rows} INSERT INTO happiness SELECT 'u' || i, 'shop', 'web-' || i, 5.0, 1.0, 100.0, '{{}}' FROM n;",
+    )
+    async with await Store.open(database) as store:
+        assert len(await store.happiness()) == 50_000
+        store.add_chunks(ChunkRow(60, 0, 0, b"usage"))
+        assert await store.flush()
+        assert await store.chunks(60, 0, 1) == [ChunkRow(60, 0, 0, b"usage")]
+    assert not any("usage_samples" in line for line in _dump(database))
+
+
 async def test_a_migrated_store_is_like_a_new_one(database: Path, tmp_path: Path) -> None:
     def schema(path: Path) -> set[tuple[object, ...]]:
         connection = sqlite3.connect(path)
@@ -164,7 +181,7 @@ async def test_a_newer_schema_is_refused_with_both_versions_and_the_way_out(data
     connection.commit()
     connection.close()
     before = _dump(database)
-    with pytest.raises(StorageError, match=r"rematch\.db has schema 0042.*up to 0003; run the newer version"):
+    with pytest.raises(StorageError, match=r"rematch\.db has schema 0042.*up to 0004; run the newer version"):
         await Store.open(database)
     assert _dump(database) == before
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from storage.database import Limits
 from storage.rows import (
+    ChunkRow,
     DecisionRow,
     HappinessRow,
     LoadBinRow,
@@ -18,19 +19,21 @@ from storage.rows import (
     ProblemRow,
     RevisionRow,
     Row,
-    SampleRow,
+    SeriesRow,
     StartupRow,
+    UsageEventRow,
 )
 from storage.store import Store
 
 REFUSED = RevisionRow("r1", 5.0, "file", "abc", False, (("happiness.threshold", "must be between 0 and 1"),), "text")
+SERIES = SeriesRow(7, "pod", "shop/web", 0, 60.0)
 JUDGED = MoveCheckRow("m1", "p1", "uid-2", "n2", 9.0, 0.01, 0.02, True)
 
 
 async def test_a_restart_keeps_every_kind_of_row(
     database: Path,
     happiness_row: Callable[..., HappinessRow],
-    sample_row: Callable[..., SampleRow],
+    chunk_row: Callable[..., ChunkRow],
     decision_row: Callable[..., DecisionRow],
     plan_row: Callable[..., PlanRow],
     move_row: Callable[..., MoveRow],
@@ -39,7 +42,9 @@ async def test_a_restart_keeps_every_kind_of_row(
         store.add_move(move_row(plan_id="p1"))
         store.add_plan(plan_row("p1"))
         store.add_happiness(happiness_row())
-        store.add_samples(sample_row(1.0))
+        store.add_chunks(chunk_row(1.0))
+        store.add_series(SERIES)
+        store.add_usage_events(UsageEventRow(2.0, "node", "n1", "not Ready"))
         store.add_decisions(decision_row(1))
         store.add_revision(REFUSED)
         store.add_problem(ProblemRow("p1", b"compressed"))
@@ -50,7 +55,9 @@ async def test_a_restart_keeps_every_kind_of_row(
         assert await store.moves() == [move_row(plan_id="p1")]
         assert await store.plan("p1") == plan_row("p1")
         assert await store.happiness() == [happiness_row()]
-        assert await store.samples(0.0, "pod") == [sample_row(1.0)]
+        assert await store.chunks(60, 0.0, 2.0) == [chunk_row(1.0)]
+        assert await store.series() == [SERIES]
+        assert await store.usage_events("node", "n1", 0.0, 9.0) == [UsageEventRow(2.0, "node", "n1", "not Ready")]
         assert await store.decisions() == [decision_row(1)]
         assert await store.revisions() == [REFUSED]
         assert await store.problem("p1") == ProblemRow("p1", b"compressed")
@@ -166,11 +173,11 @@ async def test_a_move_is_kept_even_when_its_plan_is_not_there(store: Store, move
     assert await store.moves() == [move_row(plan_id=None)]
 
 
-async def test_the_history_need_not_wait_for_the_samples(
-    database: Path, move_row: Callable[..., MoveRow], sample_row: Callable[..., SampleRow]
+async def test_the_history_need_not_wait_for_the_usage(
+    database: Path, move_row: Callable[..., MoveRow], chunk_row: Callable[..., ChunkRow]
 ) -> None:
     async with await Store.open(database, Limits(flush_seconds=3600.0)) as store:
-        store.add_samples(sample_row(1.0))
+        store.add_chunks(chunk_row(1.0))
         store.add_move(move_row(plan_id=None))
         assert await store.flush_history()
         assert await store.moves() == [move_row(plan_id=None)]
@@ -210,14 +217,18 @@ async def test_a_reader_is_not_stopped_by_a_writer(
     assert await store.decisions() == []
 
 
-async def test_ten_thousand_rows_are_written_quickly(store: Store, sample_row: Callable[..., SampleRow]) -> None:
-    store.add_samples(*(sample_row(float(number // 1000), f"uid-{number % 1000}") for number in range(10_000)))
+async def test_ten_thousand_rows_are_written_quickly(
+    store: Store, chunk_row: Callable[..., ChunkRow], happiness_row: Callable[..., HappinessRow]
+) -> None:
+    store.add_happiness(*(happiness_row(f"uid-{number}") for number in range(10_000)))
+    store.add_chunks(*(chunk_row(number // 1000, number % 1000) for number in range(5_000)))
     started = time.monotonic()
     assert await store.flush()
     assert time.monotonic() - started < 5, "measured 0.1 s on a quiet machine"
-    assert len(await store.samples(0.0, "pod")) == 10_000
-    assert len(await store.samples(5.0, "pod")) == 5_000
-    assert await store.samples(0.0, "node") == []
+    assert len(await store.happiness()) == 10_000
+    assert len(await store.chunks(60, 0.0, 10.0)) == 5_000
+    assert len(await store.chunks(60, 3.0, 10.0, [5, 17])) == 4
+    assert await store.chunks(300, 0.0, 10.0) == []
 
 
 def test_the_fields_of_a_row_are_the_columns_of_its_table() -> None:
@@ -225,7 +236,9 @@ def test_the_fields_of_a_row_are_the_columns_of_its_table() -> None:
 
     pairs: list[tuple[type[Row], object]] = [
         (HappinessRow, tables.happiness),
-        (SampleRow, tables.usage_samples),
+        (SeriesRow, tables.usage_series),
+        (ChunkRow, tables.usage_chunks),
+        (UsageEventRow, tables.usage_events),
         (DecisionRow, tables.decisions),
         (PlanRow, tables.plans),
         (ProblemRow, tables.problems),

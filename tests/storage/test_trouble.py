@@ -16,7 +16,7 @@ import pytest
 
 from storage import StorageError
 from storage.database import Limits
-from storage.rows import DecisionRow, HappinessRow, SampleRow
+from storage.rows import ChunkRow, DecisionRow, HappinessRow
 from storage.store import Store
 
 IMPATIENT = Limits(flush_seconds=30.0, busy_seconds=0.05, queue_rows=100)
@@ -91,20 +91,20 @@ async def test_the_writer_task_tries_again_by_itself(database: Path, decision_ro
 
 
 async def test_the_oldest_rows_are_given_up_when_too_many_wait(
-    database: Path, sample_row: Callable[..., SampleRow], happiness_row: Callable[..., HappinessRow]
+    database: Path, chunk_row: Callable[..., ChunkRow], happiness_row: Callable[..., HappinessRow]
 ) -> None:
     async with await Store.open(database, IMPATIENT) as store:
         with locked(database):
             store.add_happiness(happiness_row())
             for at in range(150):
-                store.add_samples(sample_row(float(at)))
+                store.add_chunks(chunk_row(float(at)))
             assert not await store.flush()
-            store.add_samples(sample_row(150.0))
+            store.add_chunks(chunk_row(150.0))
             assert store.health.pending == IMPATIENT.queue_rows + 1
             assert store.health.dropped == 51
         await store.flush()
-        assert [sample.at for sample in await store.samples(0.0, "pod")] == [float(at) for at in range(51, 151)]
-        assert await store.happiness() == [happiness_row()], "a flood of samples pushes out nothing else"
+        assert [chunk.start for chunk in await store.chunks(60, 0, 200)] == list(range(51, 151))
+        assert await store.happiness() == [happiness_row()], "a flood of usage pushes out nothing else"
 
 
 async def test_rows_that_wait_are_replaced_by_newer_ones_not_the_other_way(

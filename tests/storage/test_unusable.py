@@ -37,6 +37,12 @@ def content(database: Path) -> bytes:
     return database.read_bytes() if database.exists() else b""
 
 
+def cut_in_half(database: Path) -> bytes:
+    whole = content(database)
+    database.write_bytes(whole[: len(whole) // 2])
+    return content(database)
+
+
 def mend(database: Path) -> None:
     (database.parent if database.parent.is_file() else database).unlink()
 
@@ -66,6 +72,30 @@ async def test_it_opens_says_why_and_works_when_the_trouble_is_over(
         assert await store.flush()
         assert store.health.ok
         assert await store.decisions() == [decision_row(1)]
+
+
+async def test_a_damaged_store_is_set_aside_and_a_new_one_begins(
+    database: Path, decision_row: Callable[..., DecisionRow]
+) -> None:
+    for number in (1, 2):
+        async with await Store.open(database, QUICK, replace_damaged=True) as store:
+            store.add_decisions(*map(decision_row, range(1000)))
+            assert await store.flush()
+        half = cut_in_half(database)
+        async with await Store.open(database, QUICK, patient=True, replace_damaged=True) as store:
+            kept = database.with_name(f"rematch.db.damaged-{number}")
+            assert store.damaged == kept
+            assert store.health.ok
+            assert await store.decisions() == []
+        assert content(kept) == half
+
+
+async def test_a_file_of_another_kind_is_never_set_aside(database: Path) -> None:
+    damaged(database)
+    before = content(database)
+    async with await Store.open(database, QUICK, patient=True, replace_damaged=True) as store:
+        assert store.health.error
+    assert content(database) == before
 
 
 async def test_nothing_to_write_is_no_success_while_the_disk_refuses(

@@ -49,7 +49,7 @@ class VirtualClock:
         self._now = end - _ROUNDING
 
 
-async def eventually(holds: Callable[[], object], seconds: float = 10.0) -> None:
+async def eventually(holds: Callable[[], object], seconds: float = 40.0) -> None:
     """For what a thread or a socket brings about."""
     async with asyncio.timeout(seconds):
         while not holds():

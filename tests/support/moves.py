@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from matching.plan import Certificate, Measures, Plan, PlannedMove
+from matching.plan import BlockingPairs, Certificate, Measures, Plan, PlannedMove
 from reactor.cluster.records import Pod
 from reactor.state.moves import ActiveMoves, Move, MoveState, PodRef
 
@@ -39,4 +39,4 @@ def active_moves(moves: dict[Move, Pod] | None = None, **fields: Any) -> ActiveM
 
 
 def make_plan(*moves: PlannedMove) -> Plan:
-    return Plan("stable", moves, (), (), Certificate(True, (), ()), _NOTHING, _NOTHING)
+    return Plan("stable", moves, (), (), Certificate(True, (), BlockingPairs), _NOTHING, _NOTHING)

@@ -8,6 +8,7 @@ from typing import cast
 
 from reactor.record.history_reader import HistoryEntry, history_entries
 from storage.rows import (
+    ChunkRow,
     DecisionRow,
     HappinessRow,
     LoadBinRow,
@@ -16,8 +17,10 @@ from storage.rows import (
     PlanRow,
     ProblemRow,
     RevisionRow,
-    SampleRow,
+    SeriesKind,
+    SeriesRow,
     StartupRow,
+    UsageEventRow,
 )
 from storage.store import Store
 
@@ -31,7 +34,9 @@ class RowsKept:
         """Plans and moves that a killed process does not lose: those of the last flush."""
         self.writable = True
         self.revisions: list[RevisionRow] = []
-        self.samples: list[SampleRow] = []
+        self.series_rows: list[SeriesRow] = []
+        self.chunks: list[ChunkRow] = []
+        self.usage_events: list[UsageEventRow] = []
         self.happiness: list[HappinessRow] = []
         self.problems: list[ProblemRow] = []
         self.load_bins: list[LoadBinRow] = []
@@ -58,8 +63,9 @@ class RowsKept:
     def add_decisions(self, *rows: DecisionRow) -> None:
         self.decisions += [replace(row, seq=next(self._seq)) for row in rows]
 
-    def add_plan(self, row: PlanRow) -> None:
-        self.plans.append(replace(row, seq=next(self._seq)))
+    def add_plan(self, row: PlanRow) -> int:
+        self.plans.append(row if row.seq else replace(row, seq=next(self._seq)))
+        return self.plans[-1].seq
 
     def add_move(self, row: MoveRow) -> None:
         self.moves.append(replace(row, seq=next(self._seq)))
@@ -67,8 +73,17 @@ class RowsKept:
     def add_revision(self, row: RevisionRow) -> None:
         self.revisions.append(replace(row, seq=next(self._seq)))
 
-    def add_samples(self, *rows: SampleRow) -> None:
-        self.samples += rows
+    async def series(self, *_kinds: SeriesKind) -> list[SeriesRow]:
+        return self.series_rows
+
+    def add_series(self, *rows: SeriesRow) -> None:
+        self.series_rows += rows
+
+    def add_chunks(self, *rows: ChunkRow) -> None:
+        self.chunks += rows
+
+    def add_usage_events(self, *rows: UsageEventRow) -> None:
+        self.usage_events += rows
 
     def add_happiness(self, *rows: HappinessRow) -> None:
         self.happiness += rows

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from matching.array_types import NOWHERE, Floats, Ints
+from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.arrays import Arrays
 from matching.parameters import ParameterError
 from matching.plan import BlockingCause, Plan, Promise
@@ -156,10 +156,13 @@ class BalanceReasons:
         why = f"evens out {arrays.nodes[current].name}, at {self._at(self.before, current)} (mean {self._mean()})"
         return why, there, self._earns(pod, current)
 
-    def why_stayed(self, pod: int) -> str:
-        if not (self.after[:, self._arrays.current[pod]] > self._means()).any():
-            return "its node is not loaded above the mean"
-        return "no move of it is certain to gain more than its price and the noise of the measurements"
+    def why_stayed(self, pods: Ints) -> Sequence[str]:
+        texts = (
+            "its node is not loaded above the mean",
+            "no move of it is certain to gain more than its price and the noise of the measurements",
+        )
+        above: Mask = np.any(self.after > self._means()[:, None], axis=0)
+        return [texts[on_loaded] for on_loaded in above[self._arrays.current[pods]].tolist()]
 
     def costs(self, pod: int) -> Floats:
         changes: Floats = self.state.changes(np.array([pod]), self._every)[0]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from matching.array_types import NOWHERE, Floats
+from matching.array_types import NOWHERE, Floats, Ints
 from matching.model.ledger import Ledger
 from matching.plan import Measures
 from matching.planning.outcome import Choice
@@ -39,12 +40,12 @@ class RematchReasons:
         less = degraded(self.choice.headroom[pod], self.prepared.arrays.options.headroom)
         return self._why_pod(pod), where, less
 
-    def why_stayed(self, pod: int) -> str:
-        if pod in self.left:
-            return "unhappy, but no move was found that helps it and harms no other pod"
-        if self.prepared.arrays.unhappy[pod]:
-            return "unhappy, but pods that leave relieve its node enough"
-        return "happy, and it does not have to make room"
+    def why_stayed(self, pods: Ints) -> Sequence[str]:
+        texts = np.full(len(self.prepared.arrays.pods), "happy, and it does not have to make room", dtype=object)
+        texts[self.prepared.arrays.unhappy] = "unhappy, but pods that leave relieve its node enough"
+        texts[list(self.left)] = "unhappy, but no move was found that helps it and harms no other pod"
+        found: Sequence[str] = texts[pods].tolist()
+        return found
 
     def costs(self, pod: int) -> Floats:
         elsewhere = self.choice.at.copy()

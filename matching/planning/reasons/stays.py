@@ -44,7 +44,8 @@ def stays(prepared: PreparedProblem, outcome: Outcome) -> tuple[Stay, ...]:
 
 
 def _written(prepared: PreparedProblem, outcome: Outcome, pods: Ints) -> list[Stay]:
-    staying = [prepared.arrays.pods[pod] for pod in pods.tolist()]
+    all_pods = prepared.arrays.pods
+    staying = [all_pods[pod] for pod in pods.tolist()]
     return stays_of(staying, _reasons(prepared, outcome, pods))
 
 
@@ -75,7 +76,7 @@ def _reasons(prepared: PreparedProblem, outcome: Outcome, pods: Ints) -> Sequenc
         free &= ~several
     asked = np.flatnonzero(free)
     if outcome.reasons is not None:
-        texts[asked] = [outcome.reasons.why_stayed(pod) for pod in asked.tolist()]
+        texts[asked] = outcome.reasons.why_stayed(asked)
     else:
         texts[asked] = _by_preference(prepared, wanted, asked)
     found: Sequence[str] = texts[pods].tolist()

@@ -73,7 +73,8 @@ class Installation:
             return f"helm upgrade {self.release} {_CHART} -n {self.namespace} --reset-then-reuse-values{sets}"
         if self.found and not values:
             return INSTALL
-        return f"helm upgrade --install rematch {_CHART} -n {self.namespace} --create-namespace{sets}"
+        image = "" if self.found else " --set image.repository=REGISTRY/rematch"
+        return f"helm upgrade --install rematch {_CHART} -n {self.namespace} --create-namespace{image}{sets}"
 
 
 @dataclass(frozen=True, slots=True)

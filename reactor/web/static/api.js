@@ -36,9 +36,14 @@ export const fetchSeries = () => fetchJson("series");
 export const fetchCalibration = () => fetchJson("calibration");
 
 /** Null when there is no such pod. */
-export async function fetchPod(namespace, name) {
+export const fetchPod = (namespace, name) => fetchIfThere(podPath(namespace, name));
+
+/** Null when nothing is recorded of it. */
+export const fetchUsage = (name) => fetchIfThere("usage", [["name", name]]);
+
+async function fetchIfThere(path, parameters) {
   try {
-    return await fetchJson(podPath(namespace, name));
+    return await fetchJson(path, parameters);
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return null;
     throw error;

@@ -1,6 +1,6 @@
 // The page: which view is shown, when it is fetched again, and what clicks do.
 
-import { fetchCalibration, fetchDecisions, fetchOverview, fetchPod, fetchSeries, PAGE_OF_DECISIONS } from "./api.js";
+import { fetchCalibration, fetchDecisions, fetchOverview, fetchPod, fetchSeries, fetchUsage, PAGE_OF_DECISIONS } from "./api.js";
 import { showBanners } from "./banners.js";
 import { showCalibration } from "./calibration.js";
 import { showCharts } from "./charts.js";
@@ -18,6 +18,7 @@ import { installThemeToggle } from "./theme-toggle.js";
 
 const SERIES_EVERY_MS = 3000;
 const CALIBRATION_EVERY_MS = 30_000;
+const USAGE_EVERY_MS = 60_000;
 const ANNOUNCE_EVERY_MS = 5000;
 const FIRST_NODES = 12;
 const MORE_NODES = 48;
@@ -30,7 +31,7 @@ const page = {
   decisions: byId("decisions"), decisionsEmpty: byId("decisions-empty"), more: byId("more"), announcer: byId("announcer"),
 };
 const state = {
-  overview: null, series: null, seriesAt: -Infinity, calibration: null, calibrationAt: -Infinity, redraw: false, decisions: [], complete: false, waits: true, pod: null,
+  overview: null, series: null, seriesAt: -Infinity, calibration: null, calibrationAt: -Infinity, redraw: false, decisions: [], complete: false, waits: true, pod: null, usage: null, usageOf: "", usageAt: -Infinity,
   lost: false, trouble: "", search: "", expanded: new Set(), nodes: FIRST_NODES, announced: -Infinity, newest: null,
 };
 
@@ -67,6 +68,10 @@ async function load() {
 
 async function loadPod({ namespace, name }) {
   state.pod = (await fetchPod(namespace, name)) ?? { namespace, name, missing: true };
+  if (state.usageOf === `${namespace}/${name}` && performance.now() - state.usageAt < USAGE_EVERY_MS) return;
+  state.usageOf = `${namespace}/${name}`;
+  state.usage = await fetchUsage(state.usageOf);
+  state.usageAt = performance.now();
 }
 
 async function loadSeries() {
@@ -117,7 +122,7 @@ function render() {
 
 function renderPod({ namespace, name }) {
   document.title = `${name} · Rematch`;
-  if (state.pod?.name === name && state.pod.namespace === namespace) showPod(page.pod, state.pod, state.overview.at);
+  if (state.pod?.name === name && state.pod.namespace === namespace) showPod(page.pod, state.pod, state.usage, state.overview.at);
 }
 
 function renderOverview() {

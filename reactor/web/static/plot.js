@@ -4,6 +4,8 @@ import { colour, drawInto, frame } from "./plotly.js";
 
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const COLOURS = 6;
+// Values that may be no line yet: a single one, or one with gaps on both sides.
+const FEW = 4;
 // With seconds if ticks are less than a minute apart.
 const TICKS = [
   { dtickrange: [null, 59999], value: "%H:%M:%S" },
@@ -17,7 +19,7 @@ export function draw(parent, chart, series) {
 function traces({ lines, print }, times) {
   const x = times.map(localTime);
   return lines.map(({ name, values, order }) => ({
-    type: "scatter", mode: "lines", name: inert(name), x, y: values,
+    type: "scatter", mode: values.filter((value) => value !== null).length < FEW ? "lines+markers" : "lines", name: inert(name), x, y: values,
     line: { width: 1.75, color: colour(`--line-${order % COLOURS}`), dash: DASHES[order % DASHES.length] },
     text: values.map((value) => print(value)), hovertemplate: "%{text}", connectgaps: false,
   }));

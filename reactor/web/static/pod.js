@@ -5,10 +5,12 @@ import { el, show } from "./dom.js";
 import { evidence } from "./evidence.js";
 import * as format from "./format.js";
 import { overviewHref } from "./links.js";
+import { drawUsage, usageFigures } from "./usage.js";
 
-export function showPod(parent, pod, now) {
-  const children = pod.missing ? missing(pod) : page(pod, now);
+export function showPod(parent, pod, usage, now) {
+  const children = pod.missing ? missing(pod) : page(pod, usage, now);
   show(parent, el("nav", { "aria-label": "Breadcrumb" }, el("a", { href: overviewHref }, "← Overview")), ...children);
+  if (!pod.missing && usage) drawUsage(parent, usage);
 }
 
 function missing({ namespace, name }) {
@@ -18,7 +20,7 @@ function missing({ namespace, name }) {
   ];
 }
 
-function page(pod, now) {
+function page(pod, usage, now) {
   return [
     el("h1", { tabindex: "-1" }, el("span", { class: "namespace" }, `${pod.namespace}/`), pod.name),
     el("p", { class: "pills" }, pills(pod)),
@@ -27,6 +29,7 @@ function page(pod, now) {
       section("placement", "Why here, why not there", placement(pod, now)),
       section("decision", "Decision in force", inForce(pod, now)),
       section("resources", "Resources", resources(pod.resources)),
+      section("usage", "Usage of the last day", usageFigures(usage)),
       section("identity", "Identity", identity(pod, now)),
       section("history", "History", history(pod, now))),
   ];

@@ -97,6 +97,7 @@ def test_a_volume_is_free_again_when_its_last_user_has_left(
     assert state.allows(2)[0]
 
 
+@pytest.mark.timeout(300)
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 2**31))
 def test_every_move_passes_at_its_turn(seed: int) -> None:

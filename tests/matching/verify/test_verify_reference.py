@@ -162,6 +162,26 @@ def test_the_same_blocking_pairs(first: int, compiled: bool, monkeypatch: pytest
         assert len(pairs) == found.count
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_the_same_blocking_pairs_by_history(seed: int) -> None:
+    draw = Random(seed)
+    problem = _problem(seed)
+    pods = [
+        replace(
+            pod,
+            mean=tuple(amount * draw.uniform(0.2, 3.0) for amount in pod.usage) if draw.random() < 0.7 else (),
+            idle_cpu=draw.uniform(0.0, 2.0) if draw.random() < 0.3 else None,
+        )
+        for pod in problem.pods
+    ]
+    problem = replace(problem, pods=tuple(pods))
+    moves, stays, unplaced = _any_plan(problem, seed)
+    ends: dict[str, str | None] = {each.pod: None for each in unplaced}
+    ends |= {each.pod: each.node for each in stays} | {each.pod: each.target for each in moves}
+    found = blocking.blocking_pairs(problem, ends, MANY)
+    assert {(pod, node) for pod, node, _ in found.first} == reference.blocking_pairs(problem, ends)
+
+
 @pytest.mark.parametrize("name", [name for name in known_planners() if name not in ("function", "stable-paper")])
 def test_real_plans_are_feasible_and_broken_ones_are_not(name: str) -> None:
     planner = load_planner(name, {"population": 12, "generations": 8} if name == "genetic" else {})

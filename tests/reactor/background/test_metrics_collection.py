@@ -48,35 +48,21 @@ def rig() -> Rig:
 
 @pytest.fixture
 def collector(rig: Rig, reader: FakeReader) -> MetricsCollector:
-    return MetricsCollector(
-        rig.state, cast(ClusterReader, reader), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
-    )
+    return MetricsCollector(rig.state, cast(ClusterReader, reader), lambda: rig.settings, rig.clock, rig.instruments)
 
 
 def up(rig: Rig) -> float | None:
     return rig.instruments.registry.get_sample_value("rematch_metrics_source_up", {"source": "metrics.k8s.io"})
 
 
-async def test_a_round_reaches_the_state_and_the_store(rig: Rig, collector: MetricsCollector) -> None:
+async def test_a_round_reaches_the_state(rig: Rig, collector: MetricsCollector) -> None:
     await collector.once()
 
     usage = rig.snapshot().usage
     assert usage.usage("uid-web-1").cpu.fresh == 0.25
     assert usage.node_usage("n1").cpu.fresh == 2.0
-    assert {(row.kind, row.subject, row.cpu) for row in rig.rows.samples} == {
-        ("pod", "uid-web-1", 0.25),
-        ("node", "n1", 2.0),
-    }
     assert up(rig) == 1
     assert not collector.problems[MetricsSource.METRICS_API]
-
-
-async def test_unknown_pods_are_not_stored(rig: Rig, collector: MetricsCollector, reader: FakeReader) -> None:
-    reader.pods = [pod_metrics("unknown-1", "1")]
-
-    await collector.once()
-
-    assert [row.subject for row in rig.rows.samples] == ["n1"]
 
 
 async def test_a_source_that_fails_is_reported_and_counted_until_it_works(
@@ -124,7 +110,7 @@ async def test_unknown_nodes_are_reported(rig: Rig, collector: MetricsCollector,
 async def test_sources_are_read_at_their_interval_and_not_before_the_first_list(reader: FakeReader) -> None:
     rig = Rig(make_settings(metrics={"metrics_api": {"interval": 5}}))
     collector = MetricsCollector(
-        rig.state, cast(ClusterReader, reader), rig.rows.store, lambda: rig.settings, rig.clock, rig.instruments
+        rig.state, cast(ClusterReader, reader), lambda: rig.settings, rig.clock, rig.instruments
     )
     task = asyncio.create_task(collector.run())
     await rig.clock.advance(20)

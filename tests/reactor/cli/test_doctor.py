@@ -115,7 +115,10 @@ async def test_before_anything_is_installed_one_command_installs_it() -> None:
     answers = healthy() | {f"{OWN}/configmaps": {"items": []}}
     found = await examined(answers)
     assert found["installed"].state is State.FAILED
-    assert found["installed"].mend == "helm upgrade --install rematch deploy/chart -n rematch --create-namespace"
+    assert found["installed"].mend == (
+        "helm upgrade --install rematch deploy/chart -n rematch --create-namespace"
+        " --set image.repository=REGISTRY/rematch"
+    )
     assert "CRDs" not in found
     assert {"Kubernetes", "metrics.k8s.io", "movable"} <= found.keys()
     assert CHART.is_dir()

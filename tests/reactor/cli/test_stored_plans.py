@@ -16,7 +16,7 @@ from matching.serialization import problem_to_json
 from matching.testing import random_problem
 from reactor.decision.decide import Decision, Trigger
 from reactor.execution.cycle_outcome import Rematch
-from reactor.record.history import History
+from reactor.record.history import NOT_COUNTED, History
 from reactor.settings.model import Mode, Planner
 from storage.rows import ProblemRow
 from storage.store import Store
@@ -42,7 +42,7 @@ async def _fill(path: Path, problem: Problem, plan: Plan, planner: Planner) -> N
         history, rematch = History(store), Rematch("p1", plan, problem)
         history.plan("c1", Decision(NOW, Trigger.INTERVAL), rematch, Mode.OBSERVE)
         history.problem(rematch, planner)
-        await history.write_problems()
+        await history.complete_plans()
         history.plan("c2", Decision(NOW, Trigger.INTERVAL), Rematch("p2", plan, problem), Mode.OBSERVE)
         store.add_problem(ProblemRow("p2", None, "not stored: 5.0 MiB compressed are more than 4 MiB"))
 
@@ -69,6 +69,22 @@ def test_a_stored_problem_gives_the_stored_plan_byte_for_byte(
     assert (again.code, again.err) == (0, "")
     assert again.out == rematch("history", "--store", store, "--plan", "p1", "-o", "json").out
     assert again.out == rematch("plan", "-f", "-", "-o", "json", stdin=problem.read_bytes()).out
+
+
+async def test_counting_the_blocking_pairs_gives_a_plan_no_new_place_in_the_history(tmp_path: Path) -> None:
+    problem = random_problem(4, pods=20, nodes=5)
+    rematch = Rematch("p1", load_planner("stable", {}).plan(problem), problem)
+    async with await Store.open(tmp_path / "rematch.db") as store:
+        history = History(store)
+        history.plan("c1", Decision(NOW, Trigger.INTERVAL), rematch, Mode.OBSERVE)
+        await store.flush()
+        (before,) = await store.plans(10)
+        await history.complete_plans()
+        await store.flush()
+        (after,) = await store.plans(10)
+    assert (after.seq, after.blocking_pairs) == (before.seq, rematch.plan.certificate.blocking_pairs)
+    assert NOT_COUNTED in before.document
+    assert NOT_COUNTED not in after.document
 
 
 def test_a_stored_plan_has_no_line_for_pods_that_stay(rematch: Command, tmp_path: Path) -> None:

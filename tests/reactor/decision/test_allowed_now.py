@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from matching.problem import Options
 from reactor.decision.causes import node_use
@@ -94,3 +95,43 @@ def test_a_pod_that_just_came_is_charged_to_its_node_until_it_is_measured() -> N
     use = node_use(NODES[1], settled)
     assert use is not None
     assert use["cpu"] == pytest.approx(0.25)
+
+
+def test_a_pod_that_was_restarted_is_not_counted_twice() -> None:
+    """Its node was measured with it. Counted again, a crowded node looks full, and the others look like no help."""
+    back = make_pod("web-2", node="n2", ready_since=NOW - 5, requests={"cpu": 0.1, "memory": GIB})
+    measured = {"usage": {"web-2": (0.4, GIB)}, "node_usage": {"n1": (1.0, GIB), "n2": (3.0, GIB)}, "age": 10.0}
+    snapshot = make_snapshot([back], NODES, **measured)
+    use = node_use(NODES[1], snapshot)
+    assert use is not None
+    assert use["cpu"] == pytest.approx(0.75)
+    builder = ProblemBuilder(snapshot)
+    builder.add(back)
+    (_, node) = builder.problem(Options()).nodes
+    assert node.background[0] == pytest.approx(2.6)
+
+
+def test_what_daemons_use_of_their_own_share_is_no_load() -> None:
+    """A small node whose kubelet uses what is kept back for it looked crowded while its pods had room."""
+    node = replace(NODES[1], capacity={"cpu": 5.0, "memory": 9 * GIB}, allocatable={"cpu": 4.0, "memory": 8 * GIB})
+    pod = make_pod("web-2", node="n2")
+    for measured, share in ((2.8, 0.5), (5.0, 1.0), (1.5, 0.5)):
+        usage = {"usage": {"web-2": (2.0, GIB)}, "node_usage": {"n1": (1.0, GIB), "n2": (measured, GIB)}}
+        use = node_use(node, make_snapshot([pod], [NODES[0], node], **usage))
+        assert use is not None
+        assert use["cpu"] == pytest.approx(share)
+
+
+@pytest.mark.parametrize("limited", ["namespace", "workload"])
+def test_a_limit_holds_for_its_own_pods_only_also_in_bulk(limited: str) -> None:
+    pods = [make_pod("web-1"), make_pod("db-1"), make_pod("web-2", namespace="bank")]
+    snapshot = make_snapshot(pods, NODES, usage={pod.name: (0.1, GIB) for pod in pods})
+    moved = StartedMove("m1", NOW, "shop", snapshot.cluster.workload_name(pods[0]))
+    settings = make_settings(execution={"limits": {limited: {"per10Minutes": 1}}})
+    context = make_eligibility(snapshot, settings, Cooldowns(recent=RecentMoves((moved,))))
+
+    found = context.why_not_all(pods)
+
+    assert found == [context.why_not(pod) for pod in pods]
+    held = [each is not None and each.code is Reason.LIMIT for each in found]
+    assert held == [True, limited == "namespace", False]

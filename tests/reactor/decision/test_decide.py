@@ -225,7 +225,16 @@ def test_by_requests_a_node_uses_what_its_pods_request() -> None:
     nodes = [make_node("n1"), make_node("n2")]
     snapshot = make_snapshot([pod, big], nodes, failures={"web-1": 10.0}, needs=Needs.REQUESTS)
 
-    assert "uses 98% of its cpu" in cause_of(decide(make_eligibility(snapshot)))
+    assert "has requests for 98% of its cpu" in cause_of(decide(make_eligibility(snapshot)))
+
+
+def test_requests_far_below_the_node_do_not_blame_the_app() -> None:
+    nodes = [make_node("n1"), make_node("n2")]
+    snapshot = make_snapshot([make_pod()], nodes, failures={"web-1": 10.0}, needs=Needs.REQUESTS)
+    (wait,) = decide(make_eligibility(snapshot)).waits
+
+    assert wait.reason is Reason.NO_FRESH_METRICS
+    assert "no usage was measured" in wait.text
 
 
 def test_a_user_or_the_interval_starts_a_rematch_without_unhappy_pods() -> None:

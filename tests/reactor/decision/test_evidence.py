@@ -197,6 +197,20 @@ def test_a_pod_that_runs_into_its_own_limit_is_told_the_number(
     assert text in wait.text
 
 
+def test_a_neighbour_that_its_own_limit_explains_says_nothing_about_the_node() -> None:
+    """Here web-1 is the neighbour of db."""
+    pods = [make_pod(containers=(Container("srv", Probe(), 0, NOW - 3600, cpu_limit=0.2),)), other("db")]
+    snapshot = snapshot_of(pods, 3.3, dict.fromkeys(("web-1", "db"), 5.0))
+    neighbours = []
+    for share in (0.0, 0.9):
+        decision = decide(make_eligibility(throttled(snapshot, share)))
+        about: list[Unhappy | Wait] = [*decision.unhappy, *decision.waits]
+        (found,) = [one for one in about if one.pod == "shop/db"]
+        assert found.evidence is not None
+        neighbours.append([part.ratio for part in found.evidence.parts if part.name is PartName.NEIGHBOURS])
+    assert neighbours == [[15.0], []]
+
+
 def test_pressure_of_its_cgroup_tells_whether_it_waits_for_a_cpu() -> None:
     """Recorded samples: where there is cgroup v1 only, nothing measures it."""
     snapshot = alone(CROWDED, 2.0)

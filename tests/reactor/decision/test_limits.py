@@ -63,3 +63,20 @@ def test_no_span_of_time_ever_has_more_moves_than_allowed(asked: list[tuple[floa
             assert sum(0 <= other.at - move.at < span for other in made) <= most
         of_workload = [other for other in made if other.workload == move.workload]
         assert sum(0 <= other.at - move.at < 600.0 for other in of_workload) <= LIMITS.workload.per_10_minutes
+
+
+workloads = st.sampled_from(["shop/web", "shop/db", "bank/web"])
+
+
+@given(st.lists(st.tuples(st.floats(0, 200_000), workloads), max_size=30), st.floats(0, 300_000))
+def test_whoever_exceeds_its_own_limit_has_moved_often(asked: list[tuple[float, str]], now: float) -> None:
+    roomy = Limits(
+        cluster=ClusterLimits(per_10_minutes=1000, per_day=1000), namespace=LIMITS.namespace, workload=LIMITS.workload
+    )
+    started = [StartedMove(str(n), at, name.split("/")[0], name) for n, (at, name) in enumerate(asked)]
+    recent = RecentMoves().after(started)
+    often = recent.often_moved(roomy)
+
+    for namespace, workload in {(move.namespace, move.workload) for move in started}:
+        if recent.exceeds(namespace, workload, now, roomy) is not None:
+            assert namespace in often.namespaces or often.workloads.get(workload) == namespace

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -11,9 +10,8 @@ from reactor.record.logs import configure_logs, cycle_context
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    yield io.StringIO()
-    structlog.reset_defaults()
+def stream() -> io.StringIO:
+    return io.StringIO()
 
 
 def test_every_line_of_a_cycle_carries_its_id(stream: io.StringIO) -> None:

@@ -1,4 +1,4 @@
-"""Network rates and link speeds: from Prometheus' answers into the history, queried only when the planner uses them."""
+"""Network rates and link speeds: from Prometheus' answers into the history; speeds only when the planner uses them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def test_rates_and_speeds_are_kept_while_they_are_fresh() -> None:
     assert view.usage("u1").cpu.fresh is None, "nothing else was measured"
 
 
-def test_prometheus_is_queried_only_while_the_planner_uses_the_network() -> None:
+def test_links_are_queried_only_while_the_planner_uses_the_network() -> None:
     def queries(planner: str) -> tuple[bool, bool]:
         queries = prometheus_queries(parse_settings(f"planner: {planner}", "here")).queries
-        return bool(queries.pod_network), bool(queries.pod_cpu)
+        return bool(queries.node_bandwidth), bool(queries.pod_network)
 
     assert queries("{name: stable}") == (False, True)
     assert queries("{name: network}") == (True, True)

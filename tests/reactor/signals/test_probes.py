@@ -414,6 +414,38 @@ def test_a_restart_of_the_container_ends_the_recent_probes(make_pod: MakePod, ma
     assert (recent.since, recent.failed()) == (1105.0, 0.0)
 
 
+def test_failures_before_a_restart_are_a_record_only_when_the_trouble_is_over(
+    make_pod: MakePod, make_event: MakeEvent
+) -> None:
+    """A pod that is killed again and again by the load of its node is not a pod that always fails."""
+    history = ProbeHistory(HalfLife(FOREVER))
+    history.observe_pod(make_pod(started=1000.0, created=1000.0, period=1.0), 1000.0)
+    for kills in (1, 2):
+        at = 1000.0 + 300.0 * kills
+        history.observe_event(make_event(count=3 * kills, last=at), at, listed=False)
+        again = make_pod(started=at + 100.0, created=1000.0, period=1.0)
+        container = replace(again.containers[0], restarts=kills)
+        history.observe_pod(replace(again, containers=(container,)), at + 100.0)
+
+    (soon,) = history.recent("u1", 1710.0)
+    (later,) = history.recent("u1", 2400.0)
+    assert (soon.failed(), soon.earlier_share, later.failed()) == (0.0, 0.0, 0.0)
+    assert later.earlier_share == pytest.approx(6 / 2400)
+
+
+def test_a_killed_container_passes_no_probe_until_it_is_started_again(make_pod: MakePod, make_kill: MakeEvent) -> None:
+    history = ProbeHistory(HalfLife(FOREVER))
+    history.observe_pod(make_pod(started=1000.0, created=1000.0, period=1.0), 1000.0)
+    history.observe_event(make_kill(last=1100.0), 1100.0, listed=False)
+    (ending,) = history.recent("u1", 1130.0)
+    assert ending.passed(1100.0) == 0.0
+
+    again = make_pod(started=1140.0, created=1000.0, period=1.0)
+    history.observe_pod(replace(again, containers=(replace(again.containers[0], restarts=1),)), 1140.0)
+    (started,) = history.recent("u1", 1150.0)
+    assert started.passed(1100.0) == 10.0
+
+
 def test_many_recent_failures_are_joined_and_none_is_lost(make_pod: MakePod, make_event: MakeEvent) -> None:
     history = ProbeHistory(HalfLife(FOREVER))
     history.observe_pod(make_pod(started=1000.0, created=1000.0, period=1.0), 1000.0)

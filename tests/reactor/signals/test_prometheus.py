@@ -18,7 +18,7 @@ from reactor.cluster.records import PodUsageSample
 from reactor.errors import InputError, MetricsError
 from reactor.settings.model import Prometheus, Queries
 from reactor.signals.blocking_calls import BoundedThreads, Exhausted
-from reactor.signals.prometheus import PrometheusAccess, PrometheusSource
+from reactor.signals.prometheus import PrometheusAccess, PrometheusSource, Span
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -40,6 +40,9 @@ def settings(url: str, **changes: object) -> Prometheus:
     return Prometheus.model_validate({"url": url, "timeout": 5.0, "queries": queries, **changes})
 
 
+QUOTED = """no 'up{a="b"}' here"""
+
+
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
     runners: list[web.AppRunner] = []
@@ -47,6 +50,7 @@ async def serve() -> AsyncIterator[Serve]:
     async def start(handler: Handler, tls: ssl.SSLContext | None = None) -> str:
         app = web.Application()
         app.router.add_get("/api/v1/query", handler)
+        app.router.add_get("/api/v1/query_range", handler)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         runners.append(runner)
@@ -119,6 +123,7 @@ async def test_no_url_no_question() -> None:
         (lambda: web.Response(status=503, text="try later"), "503"),
         (lambda: web.Response(status=401, text="who?"), "--prometheus-token-file"),
         (lambda: web.json_response({"status": "error", "error": "parse error"}, status=400), "check the query"),
+        (lambda: web.json_response({"error": QUOTED}, status=400), f"{QUOTED}; check the query"),
         (lambda: web.Response(status=404), "check url"),
     ],
 )
@@ -348,3 +353,27 @@ async def test_probe_counters_come_from_kubelet_jobs_alone(serve: Serve) -> None
     queries = Queries(**{**NO_QUERIES, "probes": Queries().probes})
     await PrometheusSource().read(settings(await serve(answer), queries=queries, kubelet_jobs="kubelet|k3s"), {})
     assert seen == ['prober_probe_total{probe_type="Liveness",job=~"kubelet|k3s",namespace!=""}']
+
+
+async def test_a_range_is_read_by_time(serve: Serve) -> None:
+    asked: list[dict[str, str]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        asked.append(dict(request.query))
+        series = {"metric": {"namespace": "shop", "pod": "web-1"}, "values": [[600, "0.5"], [900, "NaN"]]}
+        return web.json_response({"status": "success", "data": {"resultType": "matrix", "result": [series]}})
+
+    found = await PrometheusSource().read_range(settings(await serve(handler)), {"shop": 1}, Span(600, 900, 300))
+    assert not found.problems
+    assert list(found.rounds) == [600.0, 900.0]
+    assert found.rounds[600.0].pods == [PodUsageSample("shop", "web-1", 0.5, None, 600.0)]
+    assert (asked[0]["start"], asked[0]["end"], asked[0]["step"]) == ("600", "900", "300")
+
+
+async def test_a_range_that_fails_says_so(serve: Serve) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response({"status": "error", "error": "too many points"}, status=422)
+
+    found = await PrometheusSource().read_range(settings(await serve(handler)), {"shop": 1}, Span(600, 900, 300))
+    assert not found.rounds
+    assert "too many points" in str(found.problems[0])

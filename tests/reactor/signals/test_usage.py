@@ -219,14 +219,37 @@ def test_the_needs_of_many_pods_at_once_are_those_of_each(history: UsageHistory,
     view = history.freeze(1000.0)
     uids = [*samples, "new", "nobody"]
 
-    usage, peak = view.needs(uids)
+    usage, peak, at = view.needs(uids)
 
     for row, uid in enumerate(uids):
         one, highest = view.usage(uid), view.peak(uid)
         assert [none_if_nan(value) for value in usage[row]] == [one.cpu.fresh, one.memory.fresh]
         assert [none_if_nan(value) for value in peak[row]] == [highest.cpu, highest.memory]
         assert view.knows(uid) is one.known
+    assert at.tolist() == [1000.0, 850.0, 1000.0, 0.0, 0.0, 0.0]
+
+
+def test_the_peak_of_a_pod_that_is_restarted_again_and_again_is_near_what_it_used(
+    history: UsageHistory, make_pod: MakePod
+) -> None:
+    history.observe_pod(make_pod())
+    for at in range(1020, 1800, 15):
+        history.record_pods([sample(0.6 if at % 60 == 0 else 0.0, 1e9, float(at))], PROMETHEUS, float(at))
+    peak = history.freeze(1790.0).peak("u1").cpu
+    assert peak is not None
+    assert 0.6 <= peak <= 0.75 + 1e-6
 
 
 def none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def test_a_frozen_view_does_not_change_with_the_history(history: UsageHistory, make_pod: MakePod) -> None:
+    history.record_pods([sample(0.5, 1e8, 1000.0)], METRICS_API, 1000.0)
+    before = history.freeze(1000.0)
+    history.record_pods([sample(0.7, 1e8, 1010.0)], METRICS_API, 1010.0)
+    measured = history.freeze(1010.0)
+    history.forget_pod(make_pod())
+    gone = history.freeze(1010.0)
+
+    assert [view.usage("u1").cpu.fresh for view in (before, measured, gone)] == [0.5, 0.7, None]

@@ -11,7 +11,8 @@ from aiohttp.test_utils import TestClient
 
 from reactor.record.calibration_summary import CalibrationSummary
 from reactor.record.history_reader import HistoryEntry, HistoryKind
-from reactor.web.query import FindQuery, OverviewQuery, PodsQuery
+from reactor.record.usage_reader import UsageAxis, UsageDocument, UsageEvent
+from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, UsageQuery
 from reactor.web.view import (
     CalibrationView,
     CurveLine,
@@ -155,6 +156,12 @@ class SmallSource:
             return FoundPods((), 0, ("shop/web",))
         found = FoundPod("u1", "shop", "web", "n1", "Running", True, "Deployment web", 0.5, False, "")
         return FoundPods((found,), 1, ())
+
+    async def usage(self, wanted: UsageQuery) -> UsageDocument | None:
+        if wanted.name == "shop/nobody":
+            return None
+        cpu = UsageAxis("cpu", "cores", (0.5, None), (0.75, None))
+        return UsageDocument("pod", "shop/web", 60, (0.0, 60.0), (cpu,), ("n1", ""), (UsageEvent(30.0, "scaled"),))
 
     async def wait_for_change(self, after: int) -> int:
         while self.version <= after:

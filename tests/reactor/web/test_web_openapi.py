@@ -27,7 +27,7 @@ from tests.support.shop import open_shop
 Json = dict[str, Any]
 PAGES = {"/", "/pods/{namespace}/{name}", "/static/{name}", "/static/plotly.min.js", "/api/v1/", "/api/v1"}
 """For people; everything else is in the document."""
-REQUIRED = {"/api/v1/find": {"name": "web"}}
+REQUIRED = {"/api/v1/find": {"name": "web"}, "/api/v1/usage": {"name": "shop/web"}}
 OPERATIONS = [(path, item["get"]) for path, item in openapi_document()["paths"].items()]
 QUERIED = [(path, operation) for path, operation in OPERATIONS if "400" in operation["responses"]]
 

@@ -104,6 +104,14 @@ async def test_head_answers_without_a_body(client: Client, path: str) -> None:
     assert await answer.read() == b""
 
 
+async def test_usage_is_found_by_name(client: Client) -> None:
+    body = await (await client.get("/api/v1/usage?name=shop/web&hours=3")).json()
+    assert body["axes"][0]["mean"] == [0.5, None]
+    assert body["events"] == [{"at": 30.0, "text": "scaled"}]
+    assert (await client.get("/api/v1/usage?name=shop/nobody")).status == 404
+    assert (await client.get("/api/v1/usage?name=x&hours=100000")).status == 400
+
+
 async def test_the_calibration_has_bins_and_curves(client: Client) -> None:
     body = await (await client.get("/api/v1/calibration")).json()
     assert body["bins"] == [
