@@ -15,7 +15,7 @@ from loadtests.zero_loss.report import together
 from loadtests.zero_loss.run import Measured, measure, moves_left
 from tests.nodes.namespace import LabNamespace, hog
 
-pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.nodes, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
 DEFAULT_PROBES = ProbeTimes(period=10, timeout=1, failures=3)
 CURED_SECONDS = 200.0
@@ -46,15 +46,16 @@ async def test_a_starved_pair_behind_a_budget_that_allows_nothing_is_surged(ns: 
     await ns.deploy(starved, "node2", "node2")
     budget = {"metadata": {"name": "pair"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "pair"}}}}
     await ns.lab.api.create(f"/apis/policy/v1/namespaces/{ns.name}/poddisruptionbudgets", budget)
-    async with ns.controller():
-        await ns.control("hog", f"burn?threads=4&seconds={CURED_SECONDS:g}")
-        await ns.until(lambda: _allows_nothing(ns), "the budget is spent", CURED_SECONDS)
+    await ns.control("hog", f"burn?threads=4&seconds={2 * CURED_SECONDS:g}")
+    await ns.until(lambda: _allows_nothing(ns), "the budget is spent", CURED_SECONDS)
+    async with ns.controller():  # not before: it would move the first that fails while the budget still allows it
         await ns.until(lambda: _is_cured(ns), "the pair is Ready and no probe fails any more", CURED_SECONDS)
 
 
 async def _allows_nothing(ns: LabNamespace) -> bool:
-    budget = await ns.lab.api.get(f"/apis/policy/v1/namespaces/{ns.name}/poddisruptionbudgets/pair")
-    return bool(budget["status"].get("disruptionsAllowed", 1) == 0)
+    """A new budget allows nothing, too, until its pods are counted."""
+    status = (await ns.lab.api.get(f"/apis/policy/v1/namespaces/{ns.name}/poddisruptionbudgets/pair"))["status"]
+    return bool(status.get("expectedPods") == 2 and status.get("disruptionsAllowed") == 0)
 
 
 async def _is_cured(ns: LabNamespace) -> bool:
