@@ -50,15 +50,20 @@ def up(port: int, state: Path, seed: int) -> None:
 @lab.command()
 @click.option("--seeds", type=click.IntRange(2, 50), default=5, show_default=True)
 @click.option("--duration", default="60s", show_default=True, help="Per arm and seed.")
+@click.option("--arm", type=click.Choice(["both", "default", "rematch"]), default="both", show_default=True)
+@click.option("--busy", type=click.IntRange(0, 64), default=0, show_default=True,
+              help="Processes that compute all the time beside it, to see what a busy machine does to it.")  # fmt: skip
 @click.option("-o", "--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option(
     "--state", type=click.Path(path_type=Path), default=STATE, show_default=True, help="Folder for its files."
 )
-def compare(seeds: int, duration: str, output: str, state: Path) -> None:
+def compare(seeds: int, duration: str, arm: str, busy: int, output: str, state: Path) -> None:
     """The demo's two arms over several seeds, with the interval of the paired difference."""
-    from loadtests.demo.compare import main
+    from loadtests.demo.compare import ARMS, Comparison, main
+    from loadtests.demo.main import seconds
 
-    main(seeds, duration, output, state)
+    arms = tuple(ARMS) if arm == "both" else (arm,)
+    main(Comparison(seeds, seconds(duration, 60.0), arms, busy), output, state)
 
 
 @lab.command()

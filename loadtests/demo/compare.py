@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from loadtests.demo.arm import ArmSpec, run_arm
-from loadtests.demo.main import arm_document, seconds
+from loadtests.demo.main import arm_document
 from loadtests.demo.scenario import stable_scenario
 from loadtests.experiments.statistics import Interval, paired_interval
 from loadtests.tools.ports import free_port
@@ -20,14 +24,26 @@ from reactor.settings.model import Mode, Settings
 
 MEASURES = (("availability", 1.0), ("p95Ms", -1.0))
 """(key, +1 when more is better)."""
+ARMS = {"default": Mode.OBSERVE, "rematch": Mode.ACT}
 
 
-def main(seeds: int, duration: str, output: str, state: Path) -> None:
-    with claimed(state):
-        rows = asyncio.run(_run(seeds, seconds(duration, 60.0), state))
-    intervals = {
-        key: paired_interval([row["rematch"][key] - row["default"][key] for row in rows]) for key, _ in MEASURES
-    }
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    seeds: int
+    seconds: float
+    arms: tuple[str, ...]
+    busy: int
+    """Processes that compute all the time beside it."""
+
+
+def main(comparison: Comparison, output: str, state: Path) -> None:
+    with claimed(state), _busy(comparison.busy):
+        rows = asyncio.run(_run(comparison, state))
+    intervals = {}
+    if len(comparison.arms) == len(ARMS):
+        intervals = {
+            key: paired_interval([row["rematch"][key] - row["default"][key] for row in rows]) for key, _ in MEASURES
+        }
     if output == "json":
         shown = {key: {"mean": one.mean, "low": one.low, "high": one.high} for key, one in intervals.items()}
         click.echo(json.dumps({"seeds": rows, "intervals": shown}, indent=2))
@@ -35,20 +51,39 @@ def main(seeds: int, duration: str, output: str, state: Path) -> None:
     click.echo(_report(rows, intervals, markdown=output == "markdown"))
 
 
-async def _run(seeds: int, duration: float, state: Path) -> list[dict[str, Any]]:
+@contextmanager
+def _busy(processes: int) -> Iterator[None]:
+    started = [multiprocessing.get_context("spawn").Process(target=_compute, daemon=True) for _ in range(processes)]
+    for process in started:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.join()
+
+
+def _compute() -> None:
+    while True:
+        pass
+
+
+async def _run(comparison: Comparison, state: Path) -> list[dict[str, Any]]:
     rows = []
-    for seed in range(1, seeds + 1):
+    for seed in range(1, comparison.seeds + 1):
         row: dict[str, Any] = {"seed": seed}
-        for name, mode in (("default", Mode.OBSERVE), ("rematch", Mode.ACT)):
-            click.echo(f"seed {seed} of {seeds}, arm {name}: {duration:g} s ...", err=True)
-            spec = ArmSpec(stable_scenario(seed, duration), mode, Settings().happiness.threshold, state, free_port())
+        for name in comparison.arms:
+            click.echo(f"seed {seed} of {comparison.seeds}, arm {name}: {comparison.seconds:g} s ...", err=True)
+            scenario = stable_scenario(seed, comparison.seconds)
+            spec = ArmSpec(scenario, ARMS[name], Settings().happiness.threshold, state, free_port())
             row[name] = arm_document(await run_arm(spec, SystemClock()))
             row[name].pop("happiness")
         rows.append(row)
     return rows
 
 
-def _report(rows: list[dict[str, Any]], intervals: dict[str, Interval], *, markdown: bool) -> str:
+def _report(rows: list[dict[str, Any]], intervals: Mapping[str, Interval], *, markdown: bool) -> str:
     from tabulate import tabulate
 
     headers = ("seed", "arm", "requests", "availability", "p50 ms", "p95 ms", "p99 ms", "rematches", "moves")
@@ -63,11 +98,13 @@ def _report(rows: list[dict[str, Any]], intervals: dict[str, Interval], *, markd
             row[arm]["moves"],
         )
         for row in rows
-        for arm in ("default", "rematch")
+        for arm in ARMS
+        if arm in row
     ]
     text = tabulate(cells, headers=headers, tablefmt="github" if markdown else "plain", disable_numparse=True)
     for key, sign in MEASURES:
-        one = intervals[key]
+        if (one := intervals.get(key)) is None:
+            continue
         text += (
             f"\n\n{key}: mean difference {one.mean:+.4g}, 95 % interval {one.low:+.4g} .. {one.high:+.4g}:"
             f" {verdict(one, sign)}"
