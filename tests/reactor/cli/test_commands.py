@@ -58,7 +58,7 @@ def test_the_version_is_printed(rematch: Command) -> None:
 def test_a_pod_to_move_is_named_with_its_namespace(rematch: Command) -> None:
     result = rematch("move", "web-1", "node-2", "--namespace", "shop")
 
-    assert result.code == 1
+    assert result.code == 2
     assert "NAMESPACE/web-1" in result.err
 
 
