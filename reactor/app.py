@@ -336,9 +336,14 @@ async def _restore_calibration(controller: Controller, history: Store, calibrati
 
 
 async def _take_strays(controller: Controller, journal: ClusterJournal) -> None:
+    executor = controller.executor
     moves = await journal.take_strays()
     if moves:
-        await controller.executor.resume(moves)
+        await executor.resume(moves)
+    if controller.state.synced:
+        view = controller.state.cluster()
+        await executor.take_back_forgotten(view, view.at)
+    if executor.busy:
         controller.wake()
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import click
 
 from loadtests.chaos.faults import KILLS, FaultKind
-from loadtests.chaos.forgotten import KNOWN_LIMIT
 from loadtests.chaos.kept_rounds import keep, kept
 from loadtests.chaos.report import kills, write_report
 from loadtests.chaos.rounds import RoundPlan, RoundResult, run_round
@@ -126,11 +125,9 @@ def _show(results: Sequence[RoundResult]) -> None:
     total = _total(results)
     click.echo(
         f"seed {last.plan.seed}: {last.injected.total()} faults, {last.moves} moves, settled in"
-        f" {last.settled_seconds:.1f} s, {len(last.violations)} violations, {len(last.forgiven)} forgiven;"
+        f" {last.settled_seconds:.1f} s, {len(last.violations)} violations;"
         f" {total.total()} faults, {kills(results).total()} of them kills at a step so far"
     )
-    for left in last.forgiven:
-        click.echo(f"  known limit: {KNOWN_LIMIT}: {left.invariant}: {left.text}", err=True)
     for violation in last.violations[:_MOST_SHOWN]:
         click.echo(f"  {violation.invariant}: {violation.text}", err=True)
     if len(last.violations) > _MOST_SHOWN:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from loadtests.chaos.faults import KILLS, MEANING, FaultKind
-from loadtests.chaos.forgotten import KNOWN_LIMIT
 from loadtests.chaos.invariants import INVARIANTS
 from loadtests.chaos.requests import Step
 from loadtests.chaos.rounds import RoundResult
@@ -84,12 +83,6 @@ def _summary(results: Sequence[RoundResult]) -> Iterator[str]:
         f" {'The trees were' if len(trees) > 1 else 'The tree was'} {', '.join(trees)}."
     )
     yield f"\nRounds with violations (by seed): {', '.join(map(str, failed)) or 'none'}.\n"
-    forgiven = [(result.plan.seed, each) for result in results for each in result.forgiven]
-    yield f"Known limit: {KNOWN_LIMIT}. What such moves left is no violation; it happened {len(forgiven)} times.\n"
-    for seed, each in forgiven:
-        yield f"- seed {seed}: {each.invariant}: {each.text}"
-    if forgiven:
-        yield ""
 
 
 def _ranges(seeds: Sequence[int]) -> str:

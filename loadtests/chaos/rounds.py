@@ -10,7 +10,6 @@ from functools import partial
 from itertools import pairwise
 
 from loadtests.chaos.faults import KILLS, FaultKind, draw_faults
-from loadtests.chaos.forgotten import forgotten_moves, is_left_by
 from loadtests.chaos.injection import Injected, Injector
 from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all, terms
 from loadtests.chaos.moves import count_moves
@@ -49,8 +48,6 @@ class RoundResult:
     settled_seconds: float = 0.0
     seconds: float = 0.0
     violations: tuple[Violation, ...] = ()
-    forgiven: tuple[Violation, ...] = ()
-    """Left by moves that nobody can know of any more (`forgotten.py`)."""
     log: tuple[Injected, ...] = ()
     tree: str = ""
     """The commit that was run."""
@@ -77,8 +74,6 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
     ours = [write for write in evidence.ours if write.accepted]
     if left:
         await repair(world)
-    forgotten = forgotten_moves(evidence)
-    forgiven = tuple(each for each in left if is_left_by(forgotten, each, evidence))
     return RoundResult(
         plan=plan,
         steps=Counter(write.step for write in ours),
@@ -86,8 +81,7 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
         takeovers=len(terms(ours)) - 1,
         settled_seconds=ended - calm,
         seconds=ended - began,
-        violations=(*check_all(evidence), *(each for each in left if each not in forgiven)),
-        forgiven=forgiven,
+        violations=(*check_all(evidence), *left),
         log=tuple(injector.injected),
         tree=tree(),
     )

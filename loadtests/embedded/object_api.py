@@ -14,6 +14,7 @@ from loadtests.embedded.objects import (
     name_of,
     namespace_of,
     random_suffix,
+    spec_of,
     timestamp,
     with_metadata,
 )
@@ -49,8 +50,9 @@ class ObjectApi:
             return obj
         return self.store.create(resource, obj).obj
 
-    def update(self, resource: Resource, body: Any, *, dry_run: bool = False) -> Json:
-        """Replaces an object but for its status; a `resourceVersion` or `uid` in it is a precondition."""
+    def update(self, resource: Resource, body: Any, *, dry_run: bool = False, manager: str | None = None) -> Json:
+        """Replaces an object but for its status; a `resourceVersion` or `uid` in it is a precondition. Of the field
+        managers only that of replicas is kept, and only where it was named."""
         new = shapes.checked(resource, body)
         old = self._guarded(resource, new)
         merged = {**new, "metadata": _kept_metadata(new["metadata"], old["metadata"])}
@@ -60,6 +62,8 @@ class ObjectApi:
         self._refuse_invalid(resource, merged, old)
         if resource.has_generation and merged.get("spec") != old.get("spec"):
             merged = with_metadata(merged, generation=old["metadata"].get("generation", 0) + 1)
+            if "scale" in resource.subresources and spec_of(merged).get("replicas") != spec_of(old).get("replicas"):
+                merged = with_metadata(merged, managedFields=None if manager is None else [_of_replicas(manager)])
         return self._replace(resource, merged, old, dry_run)
 
     def update_status(self, resource: Resource, body: Any, *, dry_run: bool = False) -> Json:
@@ -156,8 +160,13 @@ def _with_status(resource: Resource, obj: Json, status: Json | None) -> Json:
 
 
 def _kept_metadata(new: Json, old: Json) -> Json:
-    kept = {key: old[key] for key in (*_SET_BY_SERVER, "resourceVersion", "namespace") if key in old}
+    kept = {key: old[key] for key in (*_SET_BY_SERVER, "managedFields", "resourceVersion", "namespace") if key in old}
     return {**{key: value for key, value in new.items() if key not in _NOT_ON_CREATE}, **kept}
+
+
+def _of_replicas(manager: str) -> Json:
+    fields: Json = {"f:spec": {"f:replicas": {}}}
+    return {"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields}
 
 
 def _uid_mismatch(resource: Resource, old: Json, uid: str) -> str:

@@ -24,15 +24,17 @@ def read_scale(obj: Json) -> Json:
     }
 
 
-def write_scale(api: ObjectApi, resource: Resource, namespace: str, name: str, scale: Any, dry_run: bool) -> Json:
+def write_scale(
+    api: ObjectApi, resource: Resource, namespace: str, name: str, scale: Any, *, dry_run: bool, manager: str | None
+) -> Json:
     obj = api.get(resource, namespace, name)
     metadata, replicas = _checked(name, scale)
     if metadata.get("uid") not in (None, "", obj["metadata"]["uid"]):
         raise conflict(resource.plural, resource.group, name, "Precondition failed: UID in precondition does not match")
     if metadata.get("resourceVersion") not in (None, "", obj["metadata"]["resourceVersion"]):
         raise stale(resource, name)
-    updated = api.update(resource, changed(obj, spec={**spec_of(obj), "replicas": replicas}), dry_run=dry_run)
-    return read_scale(updated)
+    scaled = changed(obj, spec={**spec_of(obj), "replicas": replicas})
+    return read_scale(api.update(resource, scaled, dry_run=dry_run, manager=manager))
 
 
 def _checked(name: str, scale: Any) -> tuple[Json, int]:

@@ -36,7 +36,7 @@ SETTINGS = "settings"
 MAX_SETTINGS_BYTES = 16_000
 _FIRST_RETRY, _RETRY_SECONDS = 0.5, 5.0
 _SAVE_SECONDS = 1.0
-_STRAYS_SECONDS = 20.0
+_STRAYS_SECONDS = 10.0
 
 
 class SavedSettings(msgspec.Struct, frozen=True):

@@ -52,7 +52,7 @@ def resume(target: Target, reason: str) -> None:
 
 def move(target: Target, pod: str, node: str, reason: str) -> None:
     if "/" not in pod:
-        pod = f"default/{pod}"
+        raise InputError(f"POD: {pod!r} names no namespace; write NAMESPACE/{pod} (--namespace is the controller's)")
     asyncio.run(_ask(target, RequestSpec(Action.MOVE, reason, moves=(RequestedMove(pod, node),))))
 
 

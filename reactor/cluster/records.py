@@ -204,6 +204,8 @@ class Workload(Struct, frozen=True, gc=False):
     update_revision: str = ""
     replicas_managers: tuple[str, ...] = ()
     """Who last wrote `spec.replicas`, by field manager, Rematch's own excluded."""
+    surge: str = ""
+    """The mark of a scale-up of ours, while nobody has changed `spec.replicas` since (`execution.surge_marks`)."""
     gitops: str = ""
     """The label or annotation by which a GitOps tool tracks the object; empty without one."""
     rules: Rules | None = None

@@ -23,6 +23,8 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 LOWEST_COST = "-2147483647"
 TAKEN_BACK = "rematch.io/taken-back"
 """Annotation of a pod that stays after its move was undone, with the id of the move."""
+SURGE = "rematch.io/surge"
+"""Annotation of a pod that a surge has changed, with what takes this back."""
 _DEADLINE = 15.0
 _ATTEMPTS = 3
 _PAUSE = 0.5
@@ -177,9 +179,17 @@ class SurgeWriter:
         return _owner_now(found)
 
     async def scale(
-        self, owner: Owner, namespace: str, *, expected: int, wanted: int, generation: int | None = None
+        self,
+        owner: Owner,
+        namespace: str,
+        *,
+        expected: int,
+        wanted: int,
+        generation: int | None = None,
+        manager: str | None = None,
     ) -> CallAnswer:
-        """Compare and swap: writes `wanted` where `replicas` is `expected` (and the generation, if given).
+        """Compare and swap: writes `wanted` where `replicas` is `expected` (and the generation, if given), in the name
+        of the field manager.
 
         An attempt whose answer was lost is read back. A value that somebody else wrote stays.
         """
@@ -197,7 +207,7 @@ class SurgeWriter:
                 if now.replicas != expected or generation not in (None, now.generation):
                     return CallAnswer(Answer.CHANGED, f"{owner.kind} {owner.name} has {now.replicas} replicas now")
                 sent = True
-                await self._put_scale(owner, namespace, now.resource_version, wanted)
+                await self._put_scale(owner, namespace, now.resource_version, wanted, manager)
                 return CallAnswer(Answer.DONE)
             except (Conflict, Unreachable, NotFound) as error:
                 answer = CallAnswer(Answer.LATER, str(error))
@@ -258,7 +268,7 @@ class SurgeWriter:
             for each in endpoints
         )
 
-    async def _put_scale(self, owner: Owner, namespace: str, version: str, replicas: int) -> None:
+    async def _put_scale(self, owner: Owner, namespace: str, version: str, replicas: int, manager: str | None) -> None:
         path = f"{_owner_path(owner, namespace)}/scale"
         body = {
             "apiVersion": "autoscaling/v1",
@@ -266,7 +276,8 @@ class SurgeWriter:
             "metadata": {"name": owner.name, "namespace": namespace, "resourceVersion": version},
             "spec": {"replicas": replicas},
         }
-        checked(await self._send(ApiRequest("PUT", path, body=body, deadline=_DEADLINE)), f"PUT {path}")
+        query = None if manager is None else {"fieldManager": manager}
+        checked(await self._send(ApiRequest("PUT", path, query, body, deadline=_DEADLINE)), f"PUT {path}")
 
     async def _refused_patch(
         self, pod: Pod, change: Mapping[str, Mapping[str, str | None]], error: ClusterError

@@ -84,6 +84,10 @@ class ClusterJournal:
         self._state: _StateObject | None = None
         self._epoch = 0
 
+    @property
+    def place(self) -> str:
+        return self._namespace
+
     async def load(self) -> JournalContents:
         """Nothing is written before everything was read and understood."""
         try:

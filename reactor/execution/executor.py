@@ -45,6 +45,7 @@ from reactor.execution.move_states import (
 )
 from reactor.execution.steering import MOVE_LABEL, NoSteering, Steering
 from reactor.execution.surge_checks import may_pin, scaled_object, why_no_surge
+from reactor.execution.surge_marks import forgotten_surges
 from reactor.settings.model import Settings
 from reactor.state.moves import ANNOUNCING, ActiveMoves, Call, Move, MoveState, dumping
 from reactor.state.snapshot import Snapshot
@@ -91,6 +92,8 @@ class Executor:
         """Moves of which an earlier call may have been carried out although its answer is not known."""
         self._finished: dict[str, Move] = {}
         """Ended, and still in the journal."""
+        self._forgotten: frozenset[str] = frozenset()
+        """Surges without an entry that the last look has shown."""
         self._looks = LookTimes()
         self._last_end = float("-inf")
 
@@ -107,6 +110,7 @@ class Executor:
         """This process does not lead any more: the moves are another one's now."""
         for kept in (self._moves, self._pods, self._siblings, self._announced, self._repeated, self._finished):
             kept.clear()
+        self._forgotten = frozenset()
         self._looks.clear()
 
     def due_at(self, now: float) -> float | None:
@@ -140,6 +144,18 @@ class Executor:
             self._announced[move.id] = _announcement(taken)
             self._repeated.add(move.id)
             log.warning("move of an earlier process resumed", move=move.id, pod=move.pod.key, state=move.state)
+
+    async def take_back_forgotten(self, view: ClusterView, now: float) -> None:
+        """Surges whose journal entry somebody deleted before their leader ended, and what such a leader wrote too late.
+        Two looks have to show them, as a watch may be behind. Raises JournalError."""
+        known = self._moves.keys() | self._finished.keys()
+        found = {move.id: move for move in forgotten_surges(view, self._journal.place, known, now)}
+        again = [move for move_id, move in found.items() if move_id in self._forgotten]
+        self._forgotten = frozenset(found)
+        for move in again:
+            await self._journal.write(journal_entry(move))
+        if again:
+            await self.resume(again)
 
     def adopt(self, plan: Plan, plan_id: str, snapshot: Snapshot) -> list[Move]:
         """Take over the plan's moves of running pods; `start` starts them when they are possible. Dumped pods go
@@ -369,7 +385,7 @@ class Executor:
                 self._repeated.discard(move.id)
             log.info("eviction", pod=move.pod.key, node=move.source, target=move.target, answer=evicted.outcome)
             return after_eviction(move, evicted, now, repeated=repeated)
-        answer = await make_call(call, move, seen, self._writer, self._steering)
+        answer = await make_call(call, move, seen, self._writer, self._steering, self._journal.place)
         level = log.warning if answer.outcome is Answer.REFUSED else log.info
         level("call of a move", move=move.id, pod=move.pod.key, call=call, answer=answer.outcome, text=answer.message)
         if not repeated and (answer.outcome is not Answer.LATER or call is Call.HINT):

@@ -28,6 +28,11 @@ class JournalContents:
 
 
 class Journal(Protocol):
+    @property
+    def place(self) -> str:
+        """What tells this journal from others in the same cluster."""
+        ...
+
     async def load(self) -> JournalContents:
         """Everything that an earlier process or leader left. Also takes over: later writes of the past writer fail."""
         ...
@@ -47,6 +52,8 @@ class Journal(Protocol):
 
 class MemoryJournal:
     """For simulations and tests: survives a restart of the controller, not of the process."""
+
+    place = "memory"
 
     def __init__(self) -> None:
         self.moves: dict[str, Move] = {}

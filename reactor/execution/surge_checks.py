@@ -6,6 +6,7 @@ that is read once more before the first call.
 
 from __future__ import annotations
 
+from matching.feasibility import removal_taint
 from reactor.cluster.records import Pod, Workload
 from reactor.cluster.surge_writes import OwnerNow
 from reactor.cluster.view import ClusterView
@@ -13,7 +14,6 @@ from reactor.settings.model import Settings
 from reactor.state.steering import SteeringStatus, Way
 
 _AUTOSCALER_LABEL = "karpenter.sh/"
-_AUTOSCALER_TAINT = "ClusterAutoscaler"
 
 
 def scaled_object(pod: Pod, view: ClusterView) -> Workload | None:
@@ -44,8 +44,7 @@ def may_pin(pod: Pod | None, view: ClusterView, settings: Settings, steering: St
     if pod is None or pod.rules.spread or steering.way(pod, settings) is not Way.POLICY:
         return False
     autoscaled = any(
-        any(label.startswith(_AUTOSCALER_LABEL) for label in node.labels)
-        or any(_AUTOSCALER_TAINT in taint.key for taint in node.taints)
+        any(label.startswith(_AUTOSCALER_LABEL) for label in node.labels) or removal_taint(node.taints)
         for node in view.nodes.values()
     )
     return settings.placement.pins_beside_autoscaler or not autoscaled

@@ -19,7 +19,7 @@ from reactor.clock import SystemClock
 from reactor.cluster.kinds import Kind
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import Node, Pod, Service, Workload
-from reactor.cluster.surge_writes import DELETION_COST
+from reactor.cluster.surge_writes import DELETION_COST, SURGE
 from reactor.cluster.writes import ClusterWriter
 from reactor.decision.strategies import Strategies
 from reactor.execution.executor import Executor
@@ -39,8 +39,8 @@ APPS = "apis/apps/v1"
 SURGES = [Strategy.SCALE_SURGE, Strategy.RELEASE_SURGE]
 
 
-def surging(deadline: str) -> Settings:
-    execution = {"strategies": [*SURGES, "evict"], "drainDelay": 0, "readyDeadline": deadline}
+def surging(deadline: str, drain: str = "0s") -> Settings:
+    execution = {"strategies": [*SURGES, "evict"], "drainDelay": drain, "readyDeadline": deadline}
     managed = {"anySchedulerNamespaces": ["*"]}
     return make_settings(mode="act", managed=managed, placement={"steering": "none"}, execution=execution)
 
@@ -162,6 +162,14 @@ class Lab:
     async def replicas(self) -> int:
         found = await self.api.get(self.api.here("deployments", "web", group=APPS))
         return int(found.body["spec"]["replicas"])
+
+    async def deployment(self) -> Workload:
+        found = (await self.snapshot()).cluster.workloads.values()
+        return next(each for each in found if (each.kind, each.namespace) == ("Deployment", self.api.namespace))
+
+    async def is_not_marked(self) -> None:
+        assert (await self.deployment()).surge == ""
+        assert not any(SURGE in pod.annotations for pod in await self.pods())
 
     async def is_clean(self, replicas: int) -> None:
         """Nothing of ours is left, and the owner has what it wants."""
@@ -357,7 +365,7 @@ async def test_a_patch_of_a_past_leader_is_refused_after_its_successor_took_the_
     move = make_move(pod, lab.nodes[1], "undoing", old_cost="" if call == "cost" else None)
     seen = Seen(0.0, make_view([pod], []), lab.settings.execution, old=pod, new=None)
     undo = Call.CLEAR_COSTS if call == "cost" else Call.TAKE_BACK
-    assert (await make_call(undo, move, seen, writer, NoSteering())).outcome == "done"
+    assert (await make_call(undo, move, seen, writer, NoSteering(), "memory")).outcome == "done"
 
     late: dict[str, dict[str, Any]] = {
         "release": {"labels": {"pod-template-hash": None}},
@@ -368,3 +376,43 @@ async def test_a_patch_of_a_past_leader_is_refused_after_its_successor_took_the_
     (after,) = await lab.pods()
     assert after.labels == pod.labels
     assert DELETION_COST not in after.annotations
+
+
+@pytest.mark.parametrize(("strategy", "detached"), [(SURGES[0], False), (SURGES[1], False), (SURGES[1], True)])
+async def test_a_surge_whose_entry_somebody_deleted_is_found_by_its_marks(
+    lab: Lab, strategy: Strategy, detached: bool
+) -> None:
+    """The process ends before it writes the entry again. The next one knows nothing but what the cluster shows."""
+    await lab.deploy(2)
+    move = await lab.begin(strategy)
+    if detached:
+        await lab.until(lambda pods: sum(pod.ready and pod.node == lab.nodes[1] for pod in pods) == 1)
+        lab.settings = surging("20s", drain="20s")
+        await lab.cycle()
+        assert sum("app" in pod.labels for pod in await lab.pods()) == 2
+    lab.journal.moves.clear()
+    lab.restart()
+    for _ in range(2):
+        view = (await lab.snapshot()).cluster
+        assert not lab.executor.busy
+        await lab.executor.take_back_forgotten(view, view.at)
+    assert [each.id for each in lab.journal.moves.values()] == [move.id]
+    failed = await lab.finish()
+
+    assert (failed.state, failed.id) == (MoveState.FAILED, move.id)
+    assert "its journal entry was deleted" in failed.outcome
+    assert move.pod.uid in {pod.uid for pod in await lab.pods()}
+    assert lab.least_ready >= 2
+    await lab.is_clean(2)
+    await lab.is_not_marked()
+
+
+async def test_a_number_that_somebody_else_sets_is_not_marked_as_ours(lab: Lab) -> None:
+    await lab.deploy(2)
+    await lab.begin(Strategy.SCALE_SURGE)
+    assert (await lab.deployment()).surge.startswith("memory/")
+    path = lab.api.here("deployments", "web/scale", group=APPS)
+    assert (await lab.api.patch(path, {"spec": {"replicas": 4}})).status == 200
+    assert (await lab.deployment()).surge == ""
+    assert (await lab.api.patch(path, {"spec": {"replicas": 3}})).status == 200
+    assert (await lab.deployment()).surge == ""

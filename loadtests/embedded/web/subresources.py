@@ -47,7 +47,8 @@ async def answer_scale(request: web.Request, api: ObjectApi, target: RequestTarg
         scale = apply_patch(request.content_type, current, patch)
     else:
         raise method_not_allowed()
-    return json_answer(write_scale(api, resource, namespace, name, scale, dry_run))
+    manager = request.query.get("fieldManager")
+    return json_answer(write_scale(api, resource, namespace, name, scale, dry_run=dry_run, manager=manager))
 
 
 REVIEW_RESOURCE: Json = {

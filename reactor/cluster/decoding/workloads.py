@@ -21,6 +21,8 @@ from reactor.cluster.records import LabelSelector, Workload
 
 OUR_FIELD_MANAGER = "rematch"
 """Our writes carry this field manager; what we wrote ourselves is no other owner of the replicas."""
+SURGE_MANAGER = f"{OUR_FIELD_MANAGER}-surge/"
+"""The beginning of the field manager of our scale-ups."""
 
 _TRACKING = (
     "argocd.argoproj.io/instance",
@@ -83,6 +85,7 @@ def workload_decoder(kind: str, metas: MetaDecoder, templates: TemplateDecoder) 
         replicas, owner = _replicas(kind, spec, status), metas.owner(meta)
         update = _update(kind, spec, replicas)
         scalable = kind in ("Deployment", "StatefulSet") or (kind == "ReplicaSet" and owner is None)
+        managers = _replicas_managers(meta) if scalable else ()
         return Workload(
             kind=kind,
             uid=uid_of(meta),
@@ -105,7 +108,8 @@ def workload_decoder(kind: str, metas: MetaDecoder, templates: TemplateDecoder) 
             min_ready_seconds=spec.min_ready_seconds or 0,
             current_revision=status.current_revision or "",
             update_revision=status.update_revision or "",
-            replicas_managers=_replicas_managers(meta) if scalable else (),
+            replicas_managers=tuple(name for name in managers if not name.startswith(OUR_FIELD_MANAGER)),
+            surge=_surge(managers),
             gitops=_gitops(meta) if scalable else "",
             rules=templates.rules(spec.template) if kind in OWNERS_OF_MOVED_PODS and replicas > 0 else None,
             selector=_selector(spec) if replicas > 0 or status.replicas else None,
@@ -197,7 +201,13 @@ def _replicas_managers(meta: WireMeta) -> tuple[str, ...]:
     owners = {
         each.manager for each in found if each.fields and each.fields.spec and is_given(each.fields.spec.replicas)
     }
-    return tuple(sys.intern(name) for name in sorted(owners) if not name.startswith(OUR_FIELD_MANAGER))
+    return tuple(sys.intern(name) for name in sorted(owners))
+
+
+def _surge(managers: tuple[str, ...]) -> str:
+    """Where somebody else has set the same number, it is theirs, too."""
+    only = managers[0] if len(managers) == 1 else ""
+    return only.removeprefix(SURGE_MANAGER) if only.startswith(SURGE_MANAGER) else ""
 
 
 def _gitops(meta: WireMeta) -> str:

@@ -9,9 +9,8 @@ import pytest
 
 from loadtests.chaos.audit import ACCOUNT, Write, parse
 from loadtests.chaos.controllers import Incarnation
-from loadtests.chaos.forgotten import forgotten_moves, is_left_by
 from loadtests.chaos.history import PodHistory
-from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all
+from loadtests.chaos.invariants import Evidence, Stretch, check_all
 from loadtests.chaos.requests import Step
 from loadtests.chaos.workloads import OURS, Owner, Workload
 from loadtests.chaos.world import Wish
@@ -209,65 +208,3 @@ def test_the_log_of_a_real_api_server_is_read() -> None:
     (read,) = parse(msgspec.json.encode(line) + b"\n")
     assert (read.step, read.name, read.credential, read.accepted) == (Step.EVICT, "web-1", "JTI=1", True)
     assert read.ended - read.began == pytest.approx(0.25)
-
-
-def deleted_by_somebody(move: str, at: float) -> Write:
-    return write(Step.JOURNAL, move, at, verb="delete", resource="moves", user="admin")
-
-
-def forgives(left: Violation, *writes: Write, **fields: Any) -> bool:
-    evidence = Evidence(writes, [pod("web-1"), pod("web-2")], {"web": WEB}, (), **fields)
-    return is_left_by(forgotten_moves(evidence), left, evidence)
-
-
-TOLD, DELETED, ANOTHER = journaled("web-1", "m1"), deleted_by_somebody("m1", T), lease("b", T + 3)
-ORPHAN = Violation("orphan left", "web-1")
-
-
-def test_what_is_left_of_a_move_that_nobody_can_know_of_is_forgiven() -> None:
-    """Somebody deleted its entry, and another process leads since."""
-    assert forgives(ORPHAN, lease("a", T - 60), TOLD, DELETED, ANOTHER)
-    assert forgives(
-        Violation("replicas back", "web: spec.replicas is 4, not 3"), lease("a", 0.0), TOLD, DELETED, ANOTHER
-    )
-
-
-@pytest.mark.parametrize(
-    "left",
-    [
-        Violation("orphan left", "web-2"),
-        Violation("replicas back", "web-guarded: spec.replicas is 4, not 3"),
-        Violation("journal entry left", "m1"),
-    ],
-    ids=lambda left: left.text,
-)
-def test_what_another_move_left_is_not_forgiven(left: Violation) -> None:
-    assert not forgives(left, lease("a", T - 60), TOLD, DELETED, ANOTHER)
-
-
-def test_a_leader_that_goes_on_is_not_forgiven() -> None:
-    assert not forgives(ORPHAN, lease("a", T - 60), TOLD, DELETED)
-
-
-def test_a_leader_that_could_not_reach_the_api_server_is_forgiven() -> None:
-    writes = lease("a", T - 60), TOLD, DELETED
-    assert forgives(ORPHAN, *writes, disturbances=[Stretch(T + 1, T + 5)])
-    assert not forgives(ORPHAN, *writes, disturbances=[Stretch(T - 9, T - 5), Stretch(T + 30, T + 35)])
-
-
-def test_a_leader_that_had_time_to_write_the_entry_again_is_not_forgiven() -> None:
-    assert not forgives(ORPHAN, lease("a", T - 60), TOLD, DELETED, lease("b", T + 20))
-
-
-def test_a_leader_that_ended_before_the_deletion_is_not_forgiven() -> None:
-    assert not forgives(ORPHAN, lease("a", T - 60), TOLD, lease("b", T - 0.5), DELETED)
-
-
-def test_an_entry_that_was_written_again_is_not_forgiven() -> None:
-    again = journaled("web-1", "m1", at=T + 1)
-    assert not forgives(ORPHAN, lease("a", T - 60), TOLD, DELETED, again, ANOTHER)
-
-
-def test_an_entry_that_we_deleted_is_not_forgiven() -> None:
-    ours = write(Step.JOURNAL, "m1", verb="delete", resource="moves")
-    assert not forgives(ORPHAN, lease("a", T - 60), TOLD, ours, ANOTHER)

@@ -134,6 +134,20 @@ def test_who_wrote_the_replicas(fields: list[tuple[str, object]], managers: tupl
     assert workload(Kind.DEPLOYMENTS, managedFields=entries).replicas_managers == managers
 
 
+@pytest.mark.parametrize(
+    ("managers", "surge"),
+    [
+        (["rematch-surge/rematch/m1/0123"], "rematch/m1/0123"),
+        (["rematch-surge/rematch/m1/0123", "argocd-controller"], ""),
+        (["rematch"], ""),
+        (["kubectl"], ""),
+    ],
+)
+def test_a_scale_up_of_ours_is_a_mark_while_nobody_else_sets_the_replicas(managers: list[str], surge: str) -> None:
+    entries = [{"manager": name, "operation": "Update", "fieldsV1": REPLICAS} for name in managers]
+    assert workload(Kind.DEPLOYMENTS, managedFields=entries).surge == surge
+
+
 def test_the_deployment_controller_is_no_other_owner_of_its_replica_sets() -> None:
     entries = [{"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": REPLICAS}]
     owner = {"kind": "Deployment", "name": "web", "uid": "d", "controller": True}

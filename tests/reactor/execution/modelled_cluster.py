@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, cast
 
+from reactor.cluster.decoding.workloads import SURGE_MANAGER
 from reactor.cluster.records import LabelSelector, Owner, Pod, PodDisruptionBudget, Workload
-from reactor.cluster.surge_writes import DELETION_COST, TAKEN_BACK, Answer, CallAnswer, OwnerNow, ServedBy
+from reactor.cluster.surge_writes import DELETION_COST, SURGE, TAKEN_BACK, Answer, CallAnswer, OwnerNow, ServedBy
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import ClusterWriter, Eviction, EvictionAnswer
 from reactor.errors import Unreachable
@@ -59,6 +60,7 @@ class Happening(StrEnum):
     TARGET_LOST = "the target takes no pods any more"
     PDB = "a PDB that allows nothing appears"
     STOPPED = "mode is not act any more"
+    FORGOTTEN = "the journal entry is deleted, and the process ends"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class ModelPod:
     deleting: bool = False
     age: int = 0
     taken_back: str = ""
+    mark: str = ""
 
     @property
     def version(self) -> str:
@@ -90,12 +93,13 @@ class Patch:
 
     def applied_to(self, pod: ModelPod) -> ModelPod:
         labels = {key: value for key, value in {**dict(pod.labels), **dict(self.labels)}.items() if value is not None}
-        found = {DELETION_COST: pod.cost, TAKEN_BACK: pod.taken_back, **dict(self.annotations)}
+        found = {**_annotations(pod), **dict(self.annotations)}
         return replace(
             pod,
             labels=tuple(sorted(labels.items())),
-            cost=found[DELETION_COST] or "",
-            taken_back=found[TAKEN_BACK] or "",
+            cost=found.get(DELETION_COST) or "",
+            taken_back=found.get(TAKEN_BACK) or "",
+            mark=found.get(SURGE) or "",
         )
 
 
@@ -105,6 +109,8 @@ class World:
 
     pods: tuple[ModelPod, ...]
     replicas: int = WANTED
+    mark: str = ""
+    """The field manager of the replicas."""
     generation: int = 1
     template: str = "a"
     exists: bool = True
@@ -126,6 +132,10 @@ class World:
     @property
     def serving(self) -> int:
         return sum(pod.ready and not pod.deleting and SERVICE.items() <= dict(pod.labels).items() for pod in self.pods)
+
+    @property
+    def marked(self) -> bool:
+        return bool(self.mark and self.exists) or any(pod.mark for pod in self.pods)
 
     def pod(self, uid: str) -> ModelPod | None:
         return next((pod for pod in self.pods if pod.uid == uid), None)
@@ -155,7 +165,8 @@ def happen(world: World, happening: Happening) -> World:
     alive = [pod for pod in world.pods if not pod.deleting]
     if happening in (Happening.SCALED_UP, Happening.SCALED_DOWN, Happening.SCALED_BACK):
         changed = world.replicas != world.wanted
-        return replace(world, replicas=world.wanted, generation=world.generation + changed)
+        mark = "" if changed else world.mark
+        return replace(world, replicas=world.wanted, mark=mark, generation=world.generation + changed)
     if happening is Happening.OWNER_DELETED:
         return replace(world, exists=False)
     if happening is Happening.ROLLED_OUT:
@@ -277,6 +288,7 @@ def _deployment(world: World) -> Workload:
         updated=existing,
         max_surge=1,
         update_strategy="RollingUpdate",
+        surge=world.mark.removeprefix(SURGE_MANAGER),
     )
 
 
@@ -285,7 +297,7 @@ def _record(pod: ModelPod, owners: dict[str, Owner]) -> Pod:
         pod.uid,
         uid=pod.uid,
         labels=dict(pod.labels),
-        annotations={key: value for key, value in ((DELETION_COST, pod.cost), (TAKEN_BACK, pod.taken_back)) if value},
+        annotations=_annotations(pod),
         resource_version=pod.version,
         owner=owners.get(pod.owner),
         node=pod.node,
@@ -297,10 +309,16 @@ def _record(pod: ModelPod, owners: dict[str, Owner]) -> Pod:
     )
 
 
+def _annotations(pod: ModelPod) -> dict[str, str]:
+    found = {DELETION_COST: pod.cost, TAKEN_BACK: pod.taken_back, SURGE: pod.mark}
+    return {key: value for key, value in found.items() if value}
+
+
 @dataclass
 class ModelCluster:
     """Writer, steering and journal of an executor on a world."""
 
+    place = "model"
     world: World
     entries: dict[str, Move] = field(default_factory=dict)
     fault: Callable[[], Fault | None] = lambda: None
@@ -367,7 +385,14 @@ class ModelCluster:
         return OwnerNow("1", self.world.generation, self.world.replicas, settled, failure=failure)
 
     async def scale(
-        self, owner: Owner, namespace: str, *, expected: int, wanted: int, generation: int | None = None
+        self,
+        owner: Owner,
+        namespace: str,
+        *,
+        expected: int,
+        wanted: int,
+        generation: int | None = None,
+        manager: str | None = None,
     ) -> CallAnswer:
         def effect() -> CallAnswer:
             world = self.world
@@ -382,6 +407,7 @@ class ModelCluster:
                 replace(
                     world,
                     replicas=wanted,
+                    mark=manager or "",
                     generation=world.generation + 1,
                     scale_ups=world.scale_ups + ups,
                     scale_downs=world.scale_downs + downs,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import Mock
@@ -18,6 +19,7 @@ from matching.problem import Strategy
 from reactor.cluster.surge_writes import Answer
 from reactor.cluster.writes import Eviction
 from reactor.execution.executor import Executor
+from reactor.execution.journal import JournalError
 from reactor.execution.move_states import CALLS, EFFECTS, NEXT, STATE_AFTER_EVICTION, TABLE
 from reactor.settings.model import Settings
 from reactor.state.moves import ANNOUNCING, IN_FLIGHT, Call, Move, MoveState
@@ -41,7 +43,7 @@ from tests.support.cluster import make_eligibility, make_settings, make_usage
 from tests.support.moves import make_plan, plan_move
 
 MAX_JOURNAL_WRITES = 6
-_MEMORY = ("_moves", "_pods", "_siblings", "_announced", "_repeated", "_finished", "_starting")
+_MEMORY = ("_moves", "_pods", "_siblings", "_announced", "_repeated", "_finished", "_starting", "_forgotten")
 _DISRUPTIVE = {
     Happening.SCALED_DOWN,
     Happening.OLD_DELETED,
@@ -86,13 +88,16 @@ class Course:
                 frozenset(self.memory["_announced"].items()),
                 frozenset(self.memory["_repeated"]),
                 frozenset(self.memory["_finished"]),
+                self.memory["_forgotten"],
             )
         return (self.world, self.memory is None, known, self.entries, self.faults, self.writes)
 
     @property
     def ended(self) -> bool:
+        if self.memory is None and self.world.happened is Happening.FORGOTTEN:
+            return False  # the next process finds what is left
         busy = self.memory is not None and (self.memory["_moves"] or self.memory["_finished"])
-        return not busy and not self.entries and controlled(self.world) == self.world
+        return not busy and not self.entries and not self.world.marked and controlled(self.world) == self.world
 
 
 class Exploration:
@@ -133,7 +138,9 @@ class Exploration:
         if course.world.happened is None:
             for happening in happenings:
                 world = happen(course.world, happening).after(course.world)
-                yield replace(course, world=world, path=(*course.path, happening.value))
+                after = replace(course, world=world, path=(*course.path, happening.value))
+                forgotten = happening is Happening.FORGOTTEN
+                yield replace(after, entries=(), memory=None) if forgotten else after
 
     async def _start(self, faults: int) -> Course:
         cluster = ModelCluster(first_world())
@@ -194,6 +201,8 @@ class Exploration:
         elif any(move.state is MoveState.PLANNED for move in executor.active_moves().moves):
             snapshot = Snapshot(world.now, view, self.usage, {}, executor.active_moves(), Needs.REQUESTS, STEERED)
             await executor.start(make_eligibility(snapshot, self.settings), changed.append)
+        with suppress(JournalError):
+            await executor.take_back_forgotten(view, world.now)
         self.states.update(move.state for move in (*changed, *cluster.entries.values()))
         await executor.forget_finished()
 

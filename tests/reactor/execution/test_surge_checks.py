@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from matching.problem import Rules, Spread
+from matching.problem import Rules, Spread, Taint
 from reactor.cluster.surge_writes import OwnerNow
 from reactor.execution.surge_checks import may_pin, why_no_surge
 from reactor.state.steering import SteeringStatus
@@ -46,6 +46,9 @@ def test_a_pod_is_pinned_neither_with_spread_nor_beside_an_autoscaler() -> None:
     view = make_view([theirs], [make_node("n1")])
     spread = make_pod("web-1", scheduler_name="default-scheduler", rules=Rules(spread=(Spread("zone"),)))
     autoscaled = make_view([theirs], [make_node("n1", labels={"karpenter.sh/nodepool": "a"})])
+    shrinking = make_view(
+        [theirs], [make_node("n1", taints=(Taint("DeletionCandidateOfClusterAutoscaler", "PreferNoSchedule"),))]
+    )
     pins = make_settings(placement={"pinsBesideAutoscaler": True})
 
     assert may_pin(theirs, view, make_settings(), WORKS)
@@ -53,4 +56,5 @@ def test_a_pod_is_pinned_neither_with_spread_nor_beside_an_autoscaler() -> None:
     assert not may_pin(theirs, view, make_settings(), SteeringStatus())
     assert not may_pin(spread, view, make_settings(), WORKS)
     assert not may_pin(theirs, autoscaled, make_settings(), WORKS)
+    assert not may_pin(theirs, shrinking, make_settings(), WORKS)
     assert may_pin(theirs, autoscaled, pins, WORKS)
