@@ -39,7 +39,8 @@ def shared_parts(problem: Problem) -> SharedParts:
     if known is not None and known[0]() is problem:
         return known[1]
     arrays = arrays_of(problem)
-    made = SharedParts(arrays, Candidates(arrays, node_rules(arrays.pods, arrays.nodes)), ranking(arrays))
+    rules = node_rules(arrays.rule_class, arrays.all_rules, arrays.pods, arrays.nodes)
+    made = SharedParts(arrays, Candidates(arrays, rules), ranking(arrays))
     _cache[key] = (weakref.ref(problem, lambda _: _cache.pop(key, None)), made)
     return made
 
