@@ -33,5 +33,5 @@ def would_take(problem: Problem, uid: str, node: str) -> bool:
     target = next(number for number, each in enumerate(arrays.nodes) if each.name == node)
     if cordoned(arrays.nodes[target]):
         return False
-    candidates = Candidates(arrays, node_rules(arrays.pods, arrays.nodes))
+    candidates = Candidates(arrays, node_rules(arrays.rule_class, arrays.all_rules, arrays.pods, arrays.nodes))
     return bool(candidates.of(pod)[target]) and Ledger(arrays, arrays.current).fits_on(pod, target)

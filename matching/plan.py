@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, overload
 
-from matching.problem import Problem, Strategy
+from matching.problem import Pod, Problem, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,49 @@ class Stay:
     uid: str
     node: str
     reason: str
+
+
+class Stays(Sequence[Stay]):
+    """A line for every pod that stays. In a large cluster that is nearly every pod, and saying why takes as long as
+    the plan. So who stays where is known at once, and the lines are written when they are first read."""
+
+    def __init__(self, pods: Sequence[Pod], write: Callable[[Sequence[int]], list[Stay]]) -> None:
+        """`write`: the lines of the pods at these positions."""
+        self._pods, self._write = pods, write
+
+    @cached_property
+    def _written(self) -> tuple[Stay, ...]:
+        return tuple(self._write(range(len(self._pods))))
+
+    def ends(self) -> list[tuple[str, str]]:
+        """The names of the pods, and their nodes."""
+        return [(pod.key, pod.node or "") for pod in self._pods]
+
+    def of(self, uids: Collection[str]) -> list[Stay]:
+        """The lines of some pods."""
+        return self._write([at for at, pod in enumerate(self._pods) if pod.uid in uids]) if uids else []
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[Stay]:
+        return iter(self._written)
+
+    @overload
+    def __getitem__(self, at: int) -> Stay: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Stay, ...]: ...
+    def __getitem__(self, at: int | slice) -> Stay | tuple[Stay, ...]:
+        return self._written[at]
+
+    def __eq__(self, other: object) -> bool:
+        return self._written == tuple(other) if isinstance(other, Stays | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._written)
+
+    def __repr__(self) -> str:
+        return repr(self._written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +244,7 @@ class Missing:
 class Plan:
     planner: str
     moves: tuple[PlannedMove, ...]
-    stays: tuple[Stay, ...]
+    stays: Stays | tuple[Stay, ...]
     unplaced: tuple[Unplaced, ...]
     certificate: Certificate
     before: Measures
@@ -211,6 +254,11 @@ class Plan:
     """None in plans that were made elsewhere or before there was one."""
     missing: Missing | None = None
     """None when no unhappy pod that may move is left, and for planners that do not weigh benefit."""
+
+    def why_stays(self, uids: Collection[str]) -> dict[str, str]:
+        """By UID; of those of the pods that stay."""
+        lines = self.stays.of(uids) if isinstance(self.stays, Stays) else self.stays
+        return {stay.uid: stay.reason for stay in lines if stay.uid in uids}
 
     @property
     def dumped(self) -> tuple[Unplaced, ...]:

@@ -108,14 +108,13 @@ class MatchedLoads:
 
 def ranking(arrays: Arrays) -> Ints:
     """All pods, the one that every node prefers first."""
-    return ranking_by(arrays, np.array([pod.rank_cpu for pod in arrays.pods], dtype=np.float64))
+    return ranking_by(arrays, arrays.rank_cpu)
 
 
 def ranking_by(arrays: Arrays, sizes: Floats) -> Ints:
     """Running pods by size; then pods without a node, by priority and size: these never displace running pods."""
     without_node = arrays.current == NOWHERE
-    priority = np.array([pod.priority for pod in arrays.pods], dtype=np.int64) * without_node
-    return np.lexsort((-sizes, -priority, without_node)).astype(np.int64)
+    return np.lexsort((-sizes, -arrays.priority * without_node, without_node)).astype(np.int64)
 
 
 class Preferences:

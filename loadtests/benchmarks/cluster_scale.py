@@ -27,7 +27,7 @@ import yaml
 from loadtests.benchmarks.cluster_setup import BenchCluster, FakeUsage, bench_cluster, timed_progress
 from loadtests.benchmarks.fake_pods import unhealthy_event
 from loadtests.benchmarks.process import ProcessUse, process_use
-from loadtests.controlplane import serve_metrics
+from loadtests.controlplane import prepare_journal, serve_metrics
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.embedded.resources import Json
 from loadtests.kwok import NAMESPACE, Fleet, PodChange
@@ -45,10 +45,12 @@ MOVES = f"/apis/{API_VERSION}/moves"
 REPLICAS = 10
 MOVE_DEADLINE = 60.0
 SYNC_DEADLINE = 300.0
-MEASURED_DEADLINE = 90.0
+READY_DEADLINE = 90.0
 BETWEEN_MOVES = 0.5
+LIMITED = ("cluster", "namespace", "workload")
 SCOPES = ("unhappy", "cluster")
-MEASURED = 'rematch_metrics_source_up{source="metrics.k8s.io"} 1.0'
+READY = ('rematch_metrics_source_up{source="metrics.k8s.io"} 1.0', "rematch_journal_ok 1.0")
+"""Lines of /metrics: the first round of metrics is in, and the controller leads and may act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,11 @@ async def measure(fleet: Fleet, moves: int, scopes: Sequence[str], progress: Pro
     """One controller after the other on the same cluster, each with crowded nodes of its own."""
     with tempfile.TemporaryDirectory(prefix="rematch-scale-") as made:
         async with bench_cluster(Path(made), fleet, progress) as cluster:
+            api = cluster.plane.client()
+            try:
+                await prepare_journal(api)
+            finally:
+                await api.close()
             usage = FakeUsage(fleet, cluster.observer, SystemClock())
             crowded = usage.crowded_nodes
             async with serve_metrics(cluster.plane, usage):
@@ -100,12 +107,13 @@ async def _with_controller(cluster: BenchCluster, scope: str, nodes: Sequence[st
     async with running_controller(_spec(cluster, scope), SYNC_DEADLINE) as controller:
         synced_seconds, synced = time.monotonic() - began, process_use(controller.pid)
         progress(f"scope {scope}: synced after {synced_seconds:.1f} s, {synced.resident_mib:.0f} MiB")
-        await _until_measured(controller)
+        await _until_ready(controller)
         api = cluster.plane.client()
         written: dict[str, float] = {}
         journal = asyncio.create_task(api.follow(MOVES, {}, partial(_note_move, written)))
         try:
-            tried = [await _react(cluster, api, node, written, progress) for node in nodes]
+            pods = _of_different_owners(cluster, nodes)
+            tried = [await _react(cluster, api, pod, written, progress) for pod in pods]
         finally:
             journal.cancel()
             await api.close()
@@ -132,7 +140,7 @@ def _spec(cluster: BenchCluster, scope: str) -> ControllerSpec:
         "mode": "act",
         "decision": {"cooldown": "600s"},
         "planner": {"scope": scope},
-        "execution": {"limits": {each: {"per10Minutes": 1000, "perDay": 1000} for each in ("cluster", "namespace")}},
+        "execution": {"limits": {each: {"per10Minutes": 1000, "perDay": 1000} for each in LIMITED}},
     }
     settings.write_text(yaml.safe_dump(content))
     return ControllerSpec(
@@ -140,12 +148,13 @@ def _spec(cluster: BenchCluster, scope: str) -> ControllerSpec:
     )
 
 
-async def _until_measured(controller: RunningController) -> None:
-    """The first round of metrics is in: before it no running pod is moved."""
-    async with asyncio.timeout(MEASURED_DEADLINE), aiohttp.ClientSession() as session:
+async def _until_ready(controller: RunningController) -> None:
+    """Before that no running pod is moved."""
+    async with asyncio.timeout(READY_DEADLINE), aiohttp.ClientSession() as session:
         while True:
             async with session.get(f"{controller.url}/metrics") as answer:
-                if MEASURED in await answer.text():
+                text = await answer.text()
+                if all(line in text for line in READY):
                     return
             await asyncio.sleep(0.5)
 
@@ -157,10 +166,9 @@ def _note_move(written: dict[str, float], seen: Listed | Changed) -> None:
 
 
 async def _react(
-    cluster: BenchCluster, api: LabApi, node: str, written: dict[str, float], progress: Progress
+    cluster: BenchCluster, api: LabApi, pod: Pod, written: dict[str, float], progress: Progress
 ) -> Reaction | None:
     """One move from the event to the bound replacement; the next begins when this one is over."""
-    pod = min((each for each in cluster.observer.pods() if each.node == node), key=lambda each: each.name)
     loop = asyncio.get_running_loop()
     evicted: asyncio.Future[float] = loop.create_future()
     bound: asyncio.Future[float] = loop.create_future()
@@ -189,6 +197,16 @@ async def _react(
     progress(f"{pod.name}: {', '.join(f'{part} after {seconds * 1000:.0f} ms' for part, seconds in parts)}")
     await asyncio.sleep(BETWEEN_MOVES)
     return reaction
+
+
+def _of_different_owners(cluster: BenchCluster, nodes: Sequence[str]) -> list[Pod]:
+    """A pod on each of those nodes. A sibling of a pod that has just moved would wait until its owner has settled."""
+    chosen: list[Pod] = []
+    for node in nodes:
+        taken = {pod.owner for pod in chosen}
+        here = sorted((pod for pod in cluster.observer.pods() if pod.node == node), key=lambda pod: pod.name)
+        chosen.append(next((pod for pod in here if pod.owner not in taken), here[0]))
+    return chosen
 
 
 def _unhealthy(pod: Pod) -> Json:

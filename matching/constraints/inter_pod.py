@@ -53,15 +53,15 @@ class InterPodConstraints:
 
 
 def inter_pod_constraints(
-    pods: Sequence[Pod], nodes: Sequence[Node], namespaces: Namespaces
+    pods: Sequence[Pod], examples: Sequence[Pod], nodes: Sequence[Node], namespaces: Namespaces
 ) -> InterPodConstraints | None:
-    """None when no pod has a rule that depends on other pods, and none a volume that is limited."""
-    examples = {id(pod.rules): pod for pod in pods}
-    having = [pod.rules for pod in examples.values() if has_inter_pod_rules(pod.rules)]
+    """None when no pod has a rule that depends on other pods, and none a volume that is limited. `examples`: pods that
+    have all rules that any pod has."""
+    having = [pod.rules for pod in examples if has_inter_pod_rules(pod.rules)]
     limits = volume_limits(pods, nodes)
     if not having and limits is None:
         return None
-    for pod in examples.values():
+    for pod in examples:
         validation.check(f"pod {pod.key}", pod.rules)
     keys = label_keys(selector for rules in having for selector in pod_selectors(rules))
     kinds = pod_kinds(pods, has_inter_pod_rules, sorted(keys))

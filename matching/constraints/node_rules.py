@@ -157,21 +157,12 @@ class NodeRules:
         return RuleRow(admitted, grouping.group, reasons, tolerated)
 
 
-def node_rules(pods: Sequence[Pod], nodes: Sequence[Node]) -> NodeRules:
-    pod_class, all_rules = rule_classes(pods)
+def node_rules(pod_class: Ints, all_rules: tuple[Rules, ...], pods: Sequence[Pod], nodes: Sequence[Node]) -> NodeRules:
+    """`pod_class`: by pod the position of its rules in `all_rules`."""
     _, firsts = np.unique(pod_class, return_index=True)
     for first in firsts.tolist():
         validation.check(f"pod {pods[first].key}", pods[first].rules)
     return NodeRules(pod_class, all_rules, nodes)
-
-
-def rule_classes(pods: Sequence[Pod]) -> tuple[Ints, tuple[Rules, ...]]:
-    """The class of each pod's rules, and the rules of each class. Shared values are recognised by identity."""
-    all_rules = [pod.rules for pod in pods]
-    ids = list(map(id, all_rules))
-    index: dict[Rules, int] = {}
-    known = {key: index.setdefault(rules, len(index)) for key, rules in dict(zip(ids, all_rules, strict=True)).items()}
-    return np.array([known[key] for key in ids], dtype=np.int64), tuple(index)
 
 
 def grouping_for(rules: Rules, index: NodeIndex) -> Grouping:

@@ -14,7 +14,7 @@ covered: soft constraints that running pods have about a new one. kube-scheduler
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,14 +98,13 @@ class SoftConstraints:
 
 
 def soft_constraints(
-    pods: Sequence[Pod], nodes: Sequence[Node], namespaces: Namespaces, current: Ints
+    pods: Sequence[Pod], all_rules: Collection[Rules], nodes: Sequence[Node], namespaces: Namespaces, current: Ints
 ) -> SoftConstraints | None:
-    """None when no pod has any."""
+    """None when no pod has any. `all_rules`: each that some pod has."""
     tainted = any(taint.effect == "PreferNoSchedule" for node in nodes for taint in node.taints)
-    distinct = {id(pod.rules): pod.rules for pod in pods}
-    if not tainted and all(rules.preferred == _NONE for rules in distinct.values()):
+    if not tainted and all(rules.preferred == _NONE for rules in all_rules):
         return None
-    keys = label_keys(selector for rules in distinct.values() for selector in _selectors(rules.preferred))
+    keys = label_keys(selector for rules in all_rules for selector in _selectors(rules.preferred))
     kinds = pod_kinds(pods, lambda rules: tainted or rules.preferred != _NONE, sorted(keys))
     counters, index = PodCounters(kinds.kinds, nodes, namespaces), NodeIndex(nodes)
     found = []

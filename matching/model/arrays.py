@@ -6,10 +6,11 @@ and what they may take of a node, are whole numbers instead (`whole_units`).
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from operator import attrgetter
 
 import numpy as np
@@ -20,8 +21,9 @@ from matching.constraints.default_spread import DefaultSpread, default_spread
 from matching.constraints.inter_pod import InterPodConstraints, inter_pod_constraints
 from matching.constraints.soft import SoftConstraints, soft_constraints
 from matching.constraints.taints import cordoned
-from matching.problem import Amounts, Node, Options, Pod, Problem, ProblemError, Scope
-from matching.whole_units import by_axis, whole_units
+from matching.model.pod_columns import amounts, check_unique, pod_columns
+from matching.problem import Node, Options, Pod, Problem, ProblemError, Rules, Scope
+from matching.whole_units import whole_units
 
 ALWAYS_NEEDED = ("cpu", "memory")
 
@@ -42,6 +44,13 @@ class Arrays:
     request: Floats
     """Whole numbers: sums and comparisons are exact."""
     peak: Floats
+    rank_cpu: Floats
+    """`Pod.rank_cpu`"""
+    priority: Ints
+    rule_class: Ints
+    """By pod the class of its rules: pods with equal rules are of one class."""
+    all_rules: tuple[Rules, ...]
+    """By class."""
     current: Ints
     """Index of the node a pod runs on; NOWHERE when pending or on a node that is not in the problem."""
     fixed: Mask
@@ -104,18 +113,14 @@ def arrays_of(problem: Problem) -> Arrays:
     _check_options(problem.options)
     if not problem.axes:
         raise ProblemError("the problem has no axes; name at least one, such as cpu")
-    _check_unique("axis", problem.axes)
+    check_unique("axis", problem.axes)
     for axis in problem.hard_only:
         if axis not in problem.axes:
             raise ProblemError(f"hard_only names {axis!r}, which is none of the axes {problem.axes}")
     if all(axis in problem.hard_only for axis in problem.axes):
         raise ProblemError(f"all axes {problem.axes} are hard_only; at least one has to be measured")
-    _check_unique("pod", [pod.key for pod in problem.pods])
-    _check_unique("pod uid", [pod.uid for pod in problem.pods])
-    _check_unique("node", [node.name for node in problem.nodes])
-    pods = tuple(sorted(problem.pods, key=attrgetter("key")))
-    nodes = tuple(sorted(problem.nodes, key=attrgetter("name")))
-    return _assemble(problem, pods, nodes)
+    check_unique("node", [node.name for node in problem.nodes])
+    return _assemble(problem, tuple(sorted(problem.nodes, key=attrgetter("name"))))
 
 
 def movable(arrays: Arrays, scope: Scope) -> Mask:
@@ -156,28 +161,26 @@ def taken(arrays: Arrays, at: Ints) -> Taken:
     return Taken(sum_by_node(arrays.request, at, nodes), sum_by_node(arrays.peak, at, nodes), slots)
 
 
-def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) -> Arrays:
+def _assemble(problem: Problem, nodes: tuple[Node, ...]) -> Arrays:
     axes = problem.axes
     nothing = (0.0,) * len(axes)
-    allocatable = _amounts(nodes, "allocatable", [node.allocatable for node in nodes], axes)
-    background = _amounts(nodes, "background", [node.background or nothing for node in nodes], axes)
+    allocatable = amounts(nodes, "allocatable", [node.allocatable for node in nodes], axes)
+    background = amounts(nodes, "background", [node.background or nothing for node in nodes], axes)
     _check_nodes(nodes, allocatable, axes)
-    whole = whole_units(_amounts(pods, "request", [pod.request for pod in pods], axes), allocatable)
+    columns = pod_columns(problem.pods, axes)
+    pods = columns.pods
+    whole = whole_units(columns.request, allocatable)
     unit = allocatable.max(axis=1, initial=0.0)
     unit[unit == 0] = 1.0
     hard_only = np.array([axis in problem.hard_only for axis in axes], dtype=bool)
     measured_unit = np.where(hard_only, np.inf, unit)[:, None]
     current = _current_nodes(pods, nodes)
-    fixed = np.array([bool(pod.fixed) for pod in pods], dtype=bool)
-    without_node = np.array([pod.node is None for pod in pods], dtype=bool)
-    unhappy = np.array([not pod.happy for pod in pods], dtype=bool) & (current != NOWHERE)
-    pending = without_node & ~fixed
+    without_node = columns.without_node
+    unhappy = ~columns.happy & (current != NOWHERE)
+    pending = without_node & ~columns.fixed
     soft_weight = problem.options.soft_weight
-    soft = soft_constraints(pods, nodes, problem.namespaces, current) if soft_weight else None
-    usage = _amounts(pods, "usage", [pod.usage for pod in pods], axes) / measured_unit
-    usual = usage
-    if any(pod.mean for pod in pods):
-        usual = _amounts(pods, "mean", [pod.usual for pod in pods], axes) / measured_unit
+    soft = soft_constraints(pods, columns.all_rules, nodes, problem.namespaces, current) if soft_weight else None
+    usage = columns.usage / measured_unit
     return Arrays(
         axes=axes,
         options=problem.options,
@@ -186,11 +189,11 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
         unit=unit,
         request_unit=whole.unit,
         usage=usage,
-        usual=usual,
+        usual=usage if columns.usual is columns.usage else columns.usual / measured_unit,
         request=whole.request,
-        peak=_amounts(pods, "peak", [pod.peak for pod in pods], axes) / measured_unit,
+        peak=columns.peak / measured_unit,
         current=current,
-        fixed=fixed | ((current == NOWHERE) & ~without_node),
+        fixed=columns.fixed | ((current == NOWHERE) & ~without_node),
         without_node=without_node,
         pending=pending,
         unhappy=unhappy,
@@ -201,7 +204,11 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
         max_pods=np.array([node.max_pods for node in nodes], dtype=np.int64),
         open_to_moves=np.array([node.measured and not cordoned(node) for node in nodes], dtype=bool),
         hard_only=hard_only,
-        inter_pod=inter_pod_constraints(pods, nodes, problem.namespaces),
+        rank_cpu=columns.rank_cpu,
+        priority=columns.priority,
+        rule_class=columns.rule_class,
+        all_rules=columns.all_rules,
+        inter_pod=inter_pod_constraints(pods, columns.examples, nodes, problem.namespaces),
         soft=soft,
         default_spread=default_spread(pods, nodes, current, pending | unhappy, soft) if soft_weight else None,
     )
@@ -209,25 +216,7 @@ def _assemble(problem: Problem, pods: tuple[Pod, ...], nodes: tuple[Node, ...]) 
 
 def _current_nodes(pods: Sequence[Pod], nodes: Sequence[Node]) -> Ints:
     index = {node.name: at for at, node in enumerate(nodes)}
-    return np.array([NOWHERE if pod.node is None else index.get(pod.node, NOWHERE) for pod in pods], dtype=np.int64)
-
-
-def _amounts(owners: Sequence[Pod | Node], what: str, rows: Sequence[Amounts], axes: tuple[str, ...]) -> Floats:
-    if set(map(len, rows)) - {len(axes)}:
-        at = next(at for at, row in enumerate(rows) if len(row) != len(axes))
-        counts = f"{len(rows[at])} amounts, the problem has {len(axes)} axes {axes}"
-        raise ProblemError(f"{_called(owners[at])}: {what} has {counts}")
-    values = by_axis(rows, len(axes))
-    wrong = np.argwhere(~np.isfinite(values) | (values < 0))
-    if len(wrong):
-        axis, at = wrong[0]
-        found = f"{what} of {axes[axis]} is {values[axis, at]:g}"
-        raise ProblemError(f"{_called(owners[at])}: {found}; it must be a finite number of at least 0")
-    return values
-
-
-def _called(owner: Pod | Node) -> str:
-    return f"pod {owner.key}" if isinstance(owner, Pod) else f"node {owner.name}"
+    return np.fromiter(map(index.get, [pod.node or "" for pod in pods], repeat(NOWHERE)), np.int64, len(pods))
 
 
 def _check_nodes(nodes: Sequence[Node], allocatable: Floats, axes: tuple[str, ...]) -> None:
@@ -257,11 +246,3 @@ def _check_options(options: Options) -> None:
         most = getattr(options, name)
         if most is not None and most < 0:
             raise ProblemError(f"{name} is {most}; it must be at least 0")
-
-
-def _check_unique(what: str, names: Sequence[str]) -> None:
-    if len(set(names)) == len(names):
-        return
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise ProblemError(f"{what} {name!r} occurs {count} times; each must be there once")

@@ -106,10 +106,12 @@ class ExpectedFailures:
         self.arrivals: Floats = np.bincount(at[placed & ~stayed], minlength=number).astype(np.float64)
         self._every: Ints = np.arange(number)
         self.without_node = int((arrays.pending & ~placed).sum())
+        self._now: Floats | None = None
+        """By node, as the placement is; None after a change."""
 
     def total(self) -> float:
         """In pods; a pod without a node fails all the time."""
-        return self.without_node + float(self._of(self._every).sum())
+        return self.without_node + float(self._by_node().sum())
 
     def loads(self) -> Floats:
         return self._expectation.loads_of(self.load, self._every)
@@ -125,13 +127,13 @@ class ExpectedFailures:
         """Of every node, if the pod came."""
         return self._expectation.loads_of(self.load + self._expectation.demand[:, pod, None], self._every)
 
-    def saved_by(self, pod: int) -> Floats:
+    def saved_by(self, pod: int, loads_with: Floats) -> Floats:
         """For every node, in pods: what is saved if the pod moves there from its current node, where it is."""
-        expectation, source = self._expectation, np.array([self._arrays.current[pod]])
-        there = expectation.failing(self.loads_with(pod), self._every, self.residents, self.arrivals + 1)
+        expectation, source, now = self._expectation, np.array([self._arrays.current[pod]]), self._by_node()
+        there = expectation.failing(loads_with, self._every, self.residents, self.arrivals + 1)
         left = expectation.loads_of(self.load[:, source] - expectation.demand[:, [pod]], source)
         here = expectation.failing(left, source, self.residents[source] - 1, self.arrivals[source])
-        saved: Floats = self._of(source)[0] - here[0] + self._of(self._every) - there
+        saved: Floats = now[source[0]] - here[0] + now - there
         return saved
 
     def saved_by_moves(self, pods: Ints, targets: Ints) -> Floats:
@@ -146,12 +148,19 @@ class ExpectedFailures:
 
     def move(self, pod: int, source: int, target: int) -> None:
         """Between two nodes; one of them is the pod's current node, or NOWHERE."""
+        self._now = None
         for node, change in ((source, -1), (target, 1)):
             if node == NOWHERE:
                 continue
             self.load[:, node] += change * self._expectation.demand[:, pod]
             counts = self.residents if node == self._arrays.current[pod] else self.arrivals
             counts[node] += change
+
+    def _by_node(self) -> Floats:
+        """Worked out once for all moves that are weighed."""
+        if self._now is None:
+            self._now = self._of(self._every)
+        return self._now
 
     def _of(self, nodes: Ints) -> Floats:
         loads = self._expectation.loads_of(self.load[:, nodes], nodes)

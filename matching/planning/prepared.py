@@ -7,8 +7,7 @@ as long as the Problem itself lives: a second plan of the same Problem (another 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,10 +17,9 @@ from matching.compiled import loading
 from matching.constraints.node_rules import node_rules
 from matching.model.arrays import Arrays, arrays_of, movable
 from matching.model.candidates import Candidates
-from matching.plan import Stay
 from matching.planning.kernel_state import KernelInput, kernel_input
 from matching.preferences import OwnNodeRanks, Preferences, no_ranks, own_node_ranks, ranking
-from matching.problem import Pod, Problem, from_columns
+from matching.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +27,6 @@ class SharedParts:
     arrays: Arrays
     candidates: Candidates
     ranking: Ints
-    _staying: dict[str, tuple[Stay | None, ...]] = field(default_factory=dict)
-
-    def staying(self, reason: str) -> tuple[Stay | None, ...]:
-        """For each running pod that it stays, all for one reason; None for the other pods. Cached."""
-        found = self._staying.get(reason)
-        if found is None:
-            running = (self.arrays.current != NOWHERE).tolist()
-            written = stays_of(self.arrays.pods, [reason] * len(running))
-            found = self._staying[reason] = tuple(
-                stay if runs else None for stay, runs in zip(written, running, strict=True)
-            )
-        return found
-
-
-def stays_of(pods: Sequence[Pod], reasons: Sequence[str]) -> list[Stay]:
-    """For running pods, each with its reason."""
-    keys, uids, nodes = [pod.key for pod in pods], [pod.uid for pod in pods], [pod.node or "" for pod in pods]
-    return from_columns(Stay, {"pod": keys, "uid": uids, "node": nodes, "reason": reasons})
 
 
 _cache: dict[int, tuple[weakref.ref[Problem], SharedParts]] = {}
@@ -59,7 +39,8 @@ def shared_parts(problem: Problem) -> SharedParts:
     if known is not None and known[0]() is problem:
         return known[1]
     arrays = arrays_of(problem)
-    made = SharedParts(arrays, Candidates(arrays, node_rules(arrays.pods, arrays.nodes)), ranking(arrays))
+    rules = node_rules(arrays.rule_class, arrays.all_rules, arrays.pods, arrays.nodes)
+    made = SharedParts(arrays, Candidates(arrays, rules), ranking(arrays))
     _cache[key] = (weakref.ref(problem, lambda _: _cache.pop(key, None)), made)
     return made
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from matching.plan import BlockingCause, BlockingPair, BlockingPairs, Certificate, PlannedMove, Stay, Unplaced
 from matching.problem import Problem
 from matching.verify.blocking import blocking_pairs
-from matching.verify.feasibility import violations
+from matching.verify.feasibility import stay_ends, violations
 
 __all__ = ["certify"]
 
@@ -41,7 +41,7 @@ def certify(
 
     def count() -> BlockingPairs:
         ends: dict[str, str | None] = {pod.pod: None for pod in unplaced}
-        ends.update({stay.pod: stay.node for stay in stays})
+        ends.update(stay_ends(stays))
         ends.update({move.pod: move.target for move in moves})
         found = blocking_pairs(problem, ends, MAX_NAMED)
         pairs = tuple(

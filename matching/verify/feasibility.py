@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from matching.plan import PlannedMove, Stay, Unplaced
+from matching.plan import PlannedMove, Stay, Stays, Unplaced
 from matching.problem import Dumping, Node, Pod, Problem, Rules, Scope
 from matching.verify.node_rules import NodeGroups, about_to_be_removed, closed_to_moves, may_come
 from matching.verify.pod_rules import pod_rule_violations
@@ -45,16 +45,22 @@ def order_violations(
 def _wrong_entries(
     pods: dict[str, Pod], moves: Sequence[PlannedMove], stays: Sequence[Stay], unplaced: Sequence[Unplaced]
 ) -> Iterator[str]:
-    entries = [entry.pod for part in (moves, stays, unplaced) for entry in part]
+    kept = stay_ends(stays)
+    entries = [*(key for key, _ in kept), *(entry.pod for part in (moves, unplaced) for entry in part)]
     if not (len(entries) == len(pods) and pods.keys() == set(entries)):  # the same, but slow for very many pods
         named = Counter(entries)
         yield from (f"{key}: named {count} times in the plan" for key, count in named.items() if count > 1)
         yield from (f"{key}: not a pod of the problem" for key in named if key not in pods)
         yield from (f"{key}: missing from the plan" for key in pods if key not in named)
-    for stay in stays:
-        pod = pods.get(stay.pod)
-        if pod is not None and pod.node != stay.node:
-            yield f"{stay.pod}: cannot stay on {stay.node}, it is on {pod.node}"
+    for key, node in kept:
+        pod = pods.get(key)
+        if pod is not None and pod.node != node:
+            yield f"{key}: cannot stay on {node}, it is on {pod.node}"
+
+
+def stay_ends(stays: Sequence[Stay]) -> list[tuple[str, str]]:
+    """Pods and nodes, without the reasons: these may not be written yet."""
+    return stays.ends() if isinstance(stays, Stays) else [(stay.pod, stay.node) for stay in stays]
 
 
 def _lost_nodes(problem: Problem, pods: dict[str, Pod], unplaced: Sequence[Unplaced]) -> Iterator[str]:

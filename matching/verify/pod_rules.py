@@ -19,9 +19,9 @@ _EVERY_ADDRESS = "0.0.0.0"
 def pod_rule_violations(problem: Problem, moves: Sequence[PlannedMove], gone: Sequence[str] = ()) -> Iterator[str]:
     """In the order of the plan, whatever the room: each pod leaves its node and is then checked against its target, and
     with a surge before it leaves as well. The pods of `gone` leave before the first move."""
-    counts = PodCounts(problem, {pod.key: pod.node for pod in problem.pods} | dict.fromkeys(gone))
-    if not counts.kinds:
+    if not any(_has_pod_rules(rules) for rules in {id(pod.rules): pod.rules for pod in problem.pods}.values()):
         return
+    counts = PodCounts(problem, {pod.key: pod.node for pod in problem.pods} | dict.fromkeys(gone))
     rules, surging = PodRules(counts), {pod.key for pod in problem.pods if pod.strategy.surges}
     for move in moves:
         if move.pod in counts.kinds and move.target in counts.nodes:

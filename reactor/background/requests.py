@@ -234,10 +234,10 @@ def _result(asked: RequestedMove, plan: Plan, ends: Mapping[str, Move], snapshot
     move = ends.get(pod.uid)
     if move is not None:
         return MoveResult(asked.pod, asked.to, move.state, move.outcome[:_LONGEST_TEXT])
-    reasons = {stay.uid: stay.reason for stay in plan.stays}
     if pod.node == asked.to:
         return MoveResult(asked.pod, asked.to, MoveState.DONE, "it is there already")
-    return MoveResult(asked.pod, asked.to, "refused", reasons.get(pod.uid, "it may not move")[:_LONGEST_TEXT])
+    why = plan.why_stays({pod.uid}).get(pod.uid, "it may not move")
+    return MoveResult(asked.pod, asked.to, "refused", why[:_LONGEST_TEXT])
 
 
 def _by(status: RequestStatus, leader: str) -> RequestStatus:

@@ -130,7 +130,7 @@ class Cooldowns:
         `cooldown`."""
         moved = {move.uid: f"move it to {move.target}" for move in plan.moves}
         moved |= {unplaced.uid: "dump it" for unplaced in plan.dumped}
-        reasons = {stay.uid: stay.reason for stay in plan.stays}
+        reasons = plan.why_stays({uid for uid in unhappy if uid not in moved})
         until = now + settings.decision.cooldown
         backoffs = dict(self.backoffs)
         for uid in unhappy:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from predictors import train
 from predictors.boosted import BoostedValue
 from predictors.model_file import Description, ModelFileError, load_models, save_models
 from predictors.protocol import History
@@ -41,13 +42,19 @@ def test_models_are_trained_stored_and_loaded(tmp_path: Path) -> None:
     assert np.isfinite(predicted).any(axis=0).all()
 
 
-def test_a_young_cluster_has_no_models_and_is_told_why(tmp_path: Path) -> None:
-    found = run(tmp_path, History(np.ones((3, 4), dtype=np.float32), 300.0))
-    assert found.returncode == 0
-    description, states = load_models(tmp_path / "models.npz")
+def test_a_young_cluster_has_no_models_and_is_told_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, without the limits of the one that trains."""
+    history, models = tmp_path / "history.npz", tmp_path / "models.npz"
+    save_history(history, History(np.ones((3, 4), dtype=np.float32), 300.0), MINUTES, 1e9)
+    monkeypatch.setattr("sys.argv", ["train", str(history), str(models)])
+    monkeypatch.setattr(train, "_limit", lambda _seconds, _mebibytes: None)
+    train.main()
+    description, states = load_models(models)
     assert states == {}
     assert set(description.failures) == {"boosted", "boosted-peak"}
-    assert "not trained" in found.stderr
+    assert "not trained" in capsys.readouterr().err
 
 
 def test_too_little_memory_fails_and_leaves_the_old_models(tmp_path: Path) -> None:

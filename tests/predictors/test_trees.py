@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -9,6 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from predictors.trees import DamagedTrees, Trees, trees_from_state, trees_of
 
 
+@cache
 def fitted(seed: int, loss: str = "squared_error") -> tuple[HistGradientBoostingRegressor, np.ndarray]:
     draw = np.random.default_rng(seed)
     matrix = draw.normal(size=(2000, 6)).astype(np.float32)

@@ -6,7 +6,6 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.constraints import resources
-from matching.constraints.node_rules import rule_classes
 from matching.model.arrays import Arrays
 from matching.planners.balance.state import BalanceState
 from matching.planning.budget import Budget
@@ -18,8 +17,8 @@ class AllowedNodes:
 
     def __init__(self, prepared: PreparedProblem) -> None:
         arrays, movable = prepared.arrays, np.flatnonzero(prepared.movable)
-        self.of_pod, every = rule_classes(arrays.pods)
-        self.rows = np.zeros((len(every), len(arrays.nodes)), dtype=bool)
+        self.of_pod = arrays.rule_class
+        self.rows = np.zeros((len(arrays.all_rules), len(arrays.nodes)), dtype=bool)
         """(classes, nodes); does not say whether a pod may stay on its current node."""
         self._current_nodes = arrays.current[movable]
         kinds, firsts = np.unique(self.of_pod[movable], return_index=True)

@@ -49,6 +49,7 @@ class WeighedPlacement:
         for pod in movers(self.arrays, at).tolist():
             self._budget.spend(pod, int(at[pod]))
         self._prices = MovePrices(prepared.arrays)
+        self._matched: MatchedLoads | None = None
 
     def price(self, pod: int) -> float:
         """What its move has to save."""
@@ -70,27 +71,30 @@ class WeighedPlacement:
 
     def best_move(self, pod: int) -> Weighed | None:
         """Of a pod on its current node."""
-        possible = self._targets(pod)
+        loads = self.failures.loads_with(pod)
+        possible = self._targets(pod, loads)
         if not possible.any():
             return None
-        saved = self.failures.saved_by(pod) * self.expectation.minutes
+        saved = self.failures.saved_by(pod, loads) * self.expectation.minutes
         price = self.price(pod)
-        target = self._preferred(pod, possible, saved, price)
+        target = self._preferred(pod, possible, loads, saved, price)
         return Weighed(pod, target, float(saved[target]), price)
 
-    def _preferred(self, pod: int, possible: Mask, saved: Floats, price: float) -> int:
+    def _preferred(self, pod: int, possible: Mask, loads: Floats, saved: Floats, price: float) -> int:
         options = self.arrays.options
         if options.preference is Preference.NEAREST:
-            roomy = possible & (self.failures.loads_with(pod) <= 1 - options.headroom + TOLERANCE)
+            roomy = possible & (loads <= 1 - options.headroom + TOLERANCE)
             good = roomy if roomy.any() else possible
         else:
             best = float(saved[possible].max())
             good = possible & (saved >= best - AS_GOOD * price)
-        costs = self._prepared.preferences.costs(pod, MatchedLoads(self.arrays, self.at))
+        if self._matched is None:
+            self._matched = MatchedLoads(self.arrays, self.at)
+        costs = self._prepared.preferences.costs(pod, self._matched)
         return int(np.where(good, costs, np.inf).argmin())
 
-    def _targets(self, pod: int) -> Mask:
-        """Other nodes that take it by all constraints and the budget, and where it may go."""
+    def _targets(self, pod: int, loads: Floats) -> Mask:
+        """Other nodes that take it by all constraints and the budget, and where it may go. `loads`: with the pod."""
         current = int(self.arrays.current[pod])
         possible = self._prepared.candidates.of(pod) & self._budget.may_enter()
         possible[current] = False
@@ -98,7 +102,7 @@ class WeighedPlacement:
             return np.zeros_like(possible)
         possible &= self._ledger.fits(pod)
         peaks = self._ledger.shares_with(pod).max(axis=0, initial=0.0)
-        return possible & self._may_be_there(pod, self.failures.loads_with(pod), peaks)
+        return possible & self._may_be_there(pod, loads, peaks)
 
     def _may_be_there(self, pod: int, loads: Floats, peaks: Floats) -> Mask:
         """`loads` and `peaks`: of nodes that have the pod."""
@@ -148,6 +152,7 @@ class WeighedPlacement:
         self._ledger.shift(pod, before, node)
         self.failures.move(pod, before, node)
         self.at[pod] = node
+        self._matched = None
 
     def put_back(self, pod: int) -> None:
         self.put(pod, int(self.arrays.current[pod]))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import compress
 
 import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
-from matching.plan import Stay, Unplaced
+from matching.plan import Stay, Stays, Unplaced
 from matching.planning.outcome import Choice, Outcome
-from matching.planning.prepared import PreparedProblem, stays_of
+from matching.planning.prepared import PreparedProblem
 from matching.planning.reasons.replay import Turn, turns
 from matching.planning.reasons.wording import degraded
-from matching.problem import Availability, Pod, Scope
+from matching.problem import Availability, Pod, Scope, from_columns
 
 BY_INERTIA = "happy where it is (inertia)"
 
@@ -27,26 +26,23 @@ NOT_MATCHED = "happy: only unhappy and pending pods were matched"
 KEPT_ON_NODE = "kept here: no other node had room for its requests"
 
 
-def stays(prepared: PreparedProblem, outcome: Outcome) -> tuple[Stay, ...]:
-    """By name. Where only a few pods are in scope, all others stay for one reason and are written once."""
+def stays(prepared: PreparedProblem, outcome: Outcome) -> Stays:
+    """By name."""
     arrays = prepared.arrays
-    staying = outcome.choice.at == arrays.current
-    out_of_scope = staying & ~prepared.movable & ~arrays.fixed & (arrays.current != NOWHERE)
-    out_of_scope[list(outcome.choice.given_up)] = False
-    pods = np.flatnonzero(staying & ~out_of_scope & ~arrays.without_node)
-    written = list(prepared.shared.staying(_out_of(prepared.problem.options.scope))) if out_of_scope.any() else []
-    if not written:
-        return tuple(_written(prepared, outcome, pods))
-    for pod, stay in zip(pods.tolist(), _written(prepared, outcome, pods), strict=True):
-        written[pod] = stay
-    out_of_scope[pods] = True
-    return tuple(stay for stay in compress(written, out_of_scope.tolist()) if stay is not None)
+    staying = np.flatnonzero((outcome.choice.at == arrays.current) & ~arrays.without_node)
+    pods = [arrays.pods[pod] for pod in staying.tolist()]
 
+    def write(positions: Sequence[int]) -> list[Stay]:
+        chosen = [pods[at] for at in positions]
+        columns = {
+            "pod": [pod.key for pod in chosen],
+            "uid": [pod.uid for pod in chosen],
+            "node": [pod.node or "" for pod in chosen],
+            "reason": _reasons(prepared, outcome, staying[positions]),
+        }
+        return from_columns(Stay, columns)
 
-def _written(prepared: PreparedProblem, outcome: Outcome, pods: Ints) -> list[Stay]:
-    all_pods = prepared.arrays.pods
-    staying = [all_pods[pod] for pod in pods.tolist()]
-    return stays_of(staying, _reasons(prepared, outcome, pods))
+    return Stays(pods, write)
 
 
 def fixed_pending(prepared: PreparedProblem) -> list[Unplaced]:
