@@ -18,6 +18,8 @@ from reactor.cluster.connection import DEFAULT_NAMESPACE, open_connection
 from reactor.cluster.requests import Action, Request, RequestedMove, RequestSpec, RequestState
 from reactor.errors import ClusterError, InputError
 from reactor.execution.asking import ask
+from reactor.framework.session import ConnectionOptions, open_session
+from reactor.record.logs import configure_logs
 from reactor.settings.duration import parse_duration
 
 
@@ -43,31 +45,64 @@ def resume(target: Target, reason: str) -> None:
     asyncio.run(_ask(target, RequestSpec(Action.RESUME, reason)))
 
 
-def move(target: Target, pod: str, node: str, reason: str) -> None:
-    if "/" not in pod:
-        pod = f"default/{pod}"
-    asyncio.run(_ask(target, RequestSpec(Action.MOVE, reason, moves=(RequestedMove(pod, node),))))
+def move(target: Target, pod: str, node: str, reason: str, *, dry_run: bool) -> None:
+    _carry_out(target, RequestSpec(Action.MOVE, reason, moves=(RequestedMove(pod, node),)), dry_run=dry_run)
 
 
-def apply(target: Target, file: Path, reason: str) -> None:
-    asyncio.run(_ask(target, RequestSpec(Action.APPLY, reason, moves=moves_in(file))))
+def apply(target: Target, file: Path, reason: str, *, dry_run: bool) -> None:
+    _carry_out(target, RequestSpec(Action.APPLY, reason, moves=moves_in(file)), dry_run=dry_run)
+
+
+def _carry_out(target: Target, spec: RequestSpec, *, dry_run: bool) -> None:
+    asyncio.run(_check(target, spec) if dry_run else _ask(target, spec))
+
+
+async def _check(target: Target, spec: RequestSpec) -> None:
+    """What the controller would do with it. Nothing is changed."""
+    configure_logs(level="error")
+    async with open_session(ConnectionOptions(target.kubeconfig, target.context), dry_run=True) as session:
+        checked = session.check(spec.moves, "the request")
+    refusals = checked.refusals(spec.moves)
+    strategies = {pod.uid: pod.strategy for pod in checked.problem.pods}
+    for asked in spec.moves:
+        pod = checked.pods[asked.pod]
+        if asked.pod in refusals:
+            text = f"refused {refusals[asked.pod]}"
+        elif pod.node is None:
+            text = "is pending: the controller's binder places it"
+        else:
+            text = "is there already" if pod.node == asked.to else f"would move from {pod.node}, {strategies[pod.uid]}"
+        click.echo(f"{pod.key} to {asked.to}: {text}")
+    if refusals:
+        raise ClusterError(f"{len(refusals)} of {len(spec.moves)} moves would be refused; nothing was changed")
+    click.echo("dry run: nothing was changed")
 
 
 def moves_in(file: Path) -> tuple[RequestedMove, ...]:
-    """Of the JSON of a plan, `rematch plan -o json` or somebody else's: `{"moves": [{"pod", "uid", "to"}]}`."""
+    """Of a plan in JSON: `rematch plan -o json` or somebody else's `{"moves": [{"pod", "uid", "to"}]}`, or KSE's
+    `{"pod": "node"}`."""
     try:
         document = msgspec.json.decode(file.read_bytes())
-        moves = document["moves"] if isinstance(document, Mapping) else None
-        if not isinstance(moves, list):
-            raise InputError(f"{file}: is no plan: it has no list `moves`")
-        found = tuple(_move(entry, f"{file}: moves[{number}]") for number, entry in enumerate(moves))
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: is no plan in JSON: {error}") from error
+    if not isinstance(document, Mapping):
+        raise InputError(f'{file}: is no plan: it is neither {{"moves": [...]}} nor {{"pod": "node"}}')
+    moves = document.get("moves")
+    if isinstance(moves, list):
+        found = tuple(_move(entry, f"{file}: moves[{number}]") for number, entry in enumerate(moves))
+    else:
+        found = tuple(_pod_to_node(pod, node, file) for pod, node in document.items())
     if not found:
         raise InputError(f"{file}: names no pod that runs and is to move")
     return found
+
+
+def _pod_to_node(pod: str, node: Any, file: Path) -> RequestedMove:
+    if not isinstance(node, str) or not node:
+        raise InputError(f'{file}: is no plan: it has no list `moves`, and the node of "{pod}" is {node!r}')
+    return RequestedMove(pod, node)
 
 
 def _move(entry: Any, where: str) -> RequestedMove:

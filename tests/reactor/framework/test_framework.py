@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from loadtests.embedded import changed
-from loadtests.embedded.resources import NODES, PODS
+from loadtests.embedded.resources import PODS
 from reactor.errors import ClusterError, InputError
 from reactor.framework import Cluster, Node, Pod
 from reactor.framework.event_loop import LoopThread
@@ -114,8 +113,7 @@ async def test_a_plan_with_an_unknown_name_changes_nothing(shop: Shop, cluster: 
 
 async def test_what_does_not_fit_is_refused_with_the_reason(shop: Shop, cluster: Cluster) -> None:
     web, db = name_of(shop, "web"), name_of(shop, "db")
-    node = shop.cluster.store.get(NODES, "", "n2").obj
-    shop.cluster.store.replace(NODES, changed(node, spec={"unschedulable": True}))
+    shop.cordon("n2")
 
     result = await in_script(cluster, cluster.set_allocation_plan, {db: "n2", web: "n1"})
 
