@@ -172,6 +172,8 @@ async def open_session(given: ConnectionOptions, *, dry_run: bool = False) -> As
             try:
                 await live.until_synced(SYNC_SECONDS)
                 await live.metrics.once()
+                if live.steering_check is not None:
+                    await live.steering_check.step()
                 yield session
             finally:
                 await session.end()

@@ -51,7 +51,7 @@ def uid_of(shop: Shop, app: str) -> str:
 
 
 async def test_the_example_of_the_page_balances_the_cluster(shop: Shop, cluster: Cluster) -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    example, *_ = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(example, "framework.md", "exec"), names)
     stayed = uid_of(shop, "db")
