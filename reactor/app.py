@@ -40,6 +40,7 @@ from reactor.cluster.watch import ClusterWatch, WatchTiming
 from reactor.cluster.writes import ClusterWriter, EventWriter
 from reactor.cycle import CycleParts
 from reactor.decision.cooldowns import Cooldowns, DecisionMemory
+from reactor.errors import ClusterError
 from reactor.execution.acting import Acting
 from reactor.execution.binder import Binder
 from reactor.execution.cluster_journal import ClusterJournal
@@ -70,6 +71,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 MOVES_READ = 2000
+_SYNC_POLL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,24 @@ class LiveController:
     def namespace(self) -> str:
         """Of journal, Lease and requests."""
         return own_namespace(self.options.config_map, self.options.namespace)
+
+    async def until_synced(self, deadline: float) -> None:
+        """Raises ClusterError when not everything is listed within so many seconds, or may not be listed."""
+        try:
+            async with asyncio.timeout(deadline):
+                while not self.controller.state.synced:
+                    self._refuse_denied()
+                    await self.controller.clock.sleep(_SYNC_POLL)
+        except TimeoutError as error:
+            broken = [f"{state.kind.value}: {state.last_error}" for state in self.watch.states if state.last_error]
+            first = f"; {broken[0]}" if broken else ""
+            raise ClusterError(f"not every kind could be listed within {deadline:g} s{first}") from error
+
+    def _refuse_denied(self) -> None:
+        for state in self.watch.states:
+            if state.denied:
+                hint = "; --settings FILE plans without it" if state.kind is Kind.CONFIG_MAPS else ""
+                raise ClusterError(f"{state.last_error}{hint}")
 
     async def lead(self) -> None:
         """Whenever this process holds the Lease, until cancelled."""

@@ -1,4 +1,4 @@
-"""Reads Prometheus and metrics.k8s.io at their intervals and writes the samples into the state."""
+"""Reads Prometheus, metrics.k8s.io and users' own metrics at their intervals and writes the samples into the state."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from reactor.settings.model import Metrics, Settings
 from reactor.signals.measurements import MetricsSource
 from reactor.signals.metrics_api import MetricsApiSource
 from reactor.signals.prometheus import PrometheusAccess, PrometheusSource
+from reactor.signals.sources import Reading, SourcePod, SourceReader
 from reactor.state.live_state import State
 
 log = structlog.get_logger(__name__)
@@ -56,6 +57,7 @@ class MetricsCollector:
         self._instruments = instruments
         self._prometheus = PrometheusSource(prometheus)
         self._metrics_api = MetricsApiSource(reader, clock, state.yield_to_cycle)
+        self._sources = SourceReader()
         self.problems: dict[MetricsSource, str] = {}
         """The current problem of each source, as text."""
         self.service_level = ServiceLevel()
@@ -63,13 +65,14 @@ class MetricsCollector:
     async def run(self) -> None:
         await self._state.until_synced()
         async with asyncio.TaskGroup() as tasks:
-            for read in (self._read_prometheus, self._read_metrics_api):
+            for read in (self._read_prometheus, self._read_metrics_api, self._read_sources):
                 tasks.create_task(self._poll(read))
 
     async def once(self) -> None:
         """One round of every source, for commands that run once."""
         await self._read_prometheus(self._settings().metrics)
         await self._read_metrics_api(self._settings().metrics)
+        await self._read_sources(self._settings().metrics)
 
     async def _poll(self, read: Callable[[Metrics], Awaitable[float]]) -> None:
         while True:
@@ -104,6 +107,23 @@ class MetricsCollector:
             unknown_nodes = await self._write(found.pods, found.nodes, MetricsSource.METRICS_API)
             self._report(MetricsSource.METRICS_API, (*found.problems, *unknown_nodes))
         return metrics.metrics_api.interval
+
+    async def _read_sources(self, metrics: Metrics) -> float:
+        """Returns the seconds until the next round. What a source said last stays until it is not fresh any more."""
+        names = metrics.sources.names
+        for name in self._state.sources.keys() - set(names):
+            del self._state.sources[name]
+        if not names:
+            self.problems.pop(MetricsSource.PLUGINS, None)
+            return SWITCHED_OFF_INTERVAL
+        cluster = self._state.cluster()
+        running = [pod for pod in cluster.pods.values() if pod.node is not None and not pod.finished]
+        pods = [SourcePod(pod.namespace, pod.name, pod.uid, pod.node or "") for pod in running]
+        readings, problems = await self._sources.read(names, pods, list(cluster.nodes), metrics.sources.timeout)
+        now = self._clock.now()
+        self._state.sources.update({name: Reading(now, reading) for name, reading in readings.items()})
+        self._report(MetricsSource.PLUGINS, problems)
+        return metrics.sources.interval
 
     async def _write(
         self,

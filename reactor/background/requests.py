@@ -10,12 +10,11 @@ from datetime import datetime
 
 import structlog
 
-from matching.plan import Plan
 from matching.problem import ProblemError
-from matching.requested import requested_plan
 from reactor.background.carry_out import carry_out
 from reactor.background.leading import Leading
 from reactor.clock import Clock
+from reactor.cluster.records import Pod
 from reactor.cluster.requests import (
     Action,
     MoveResult,
@@ -26,17 +25,14 @@ from reactor.cluster.requests import (
     RequestStatus,
 )
 from reactor.cycle import CycleParts
-from reactor.decision.decide import Trigger, decide
-from reactor.decision.eligibility import Eligibility
 from reactor.errors import ClusterError, Conflict, InputError
 from reactor.execution.acting import Acting, Pause
 from reactor.execution.cycle_outcome import Outcome, Rematch
 from reactor.execution.journal import JournalError
-from reactor.planning.problems import rematch_problem
+from reactor.planning.requested_moves import plan_requested
 from reactor.settings.duration import parse_duration
 from reactor.settings.model import Mode, Settings
 from reactor.state.moves import Move, MoveState
-from reactor.state.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
 
@@ -166,40 +162,23 @@ class Requests:
         async with self.exclusive:
             await carry_out(parts, None, self.clock, lambda _outcome: None)
             snapshot = parts.state.freeze(parts.executor.active_moves())
-            plan, rematch = self._plan(request, snapshot, parts.settings())
+            cooldowns, by = self.parts.memory.cooldowns, f"request {request.metadata.name}"
+            planned = plan_requested(request.spec.moves, snapshot, cooldowns, parts.settings(), by)
             ends: dict[str, Move] = {}
 
             def seen(outcome: Outcome) -> None:
                 ends.update({move.pod.uid: move for move in outcome.moves})
 
-            if plan.moves:
-                await carry_out(parts, rematch, self.clock, seen)
-        results = tuple(_result(asked, plan, ends, snapshot) for asked in request.spec.moves)
+            if planned.plan.moves:
+                await carry_out(parts, Rematch(secrets.token_hex(6), planned.plan, planned.problem), self.clock, seen)
+        refusals = planned.refusals(request.spec.moves)
+        results = tuple(_result(asked, planned.pods[asked.pod], refusals, ends) for asked in request.spec.moves)
         done = sum(result.state == MoveState.DONE for result in results)
         state = RequestState.DONE if done == len(results) else RequestState.FAILED
         return RequestStatus(state, f"{done} of {len(results)} pods moved", moves=results)
 
     def _acting_settings(self) -> Settings:
         return self.acting.limited(self.settings().model_copy(update={"mode": Mode.ACT}))
-
-    def _plan(self, request: Request, snapshot: Snapshot, settings: Settings) -> tuple[Plan, Rematch]:
-        by_key = {pod.key: pod for pod in snapshot.cluster.pods.values()}
-        wanted: dict[str, str] = {}
-        for asked in request.spec.moves:
-            pod = by_key.get(asked.pod)
-            if pod is None:
-                raise InputError(f"there is no pod {asked.pod}")
-            if asked.uid and asked.uid != pod.uid:
-                raise InputError(f"{asked.pod} is another pod now than when this was planned")
-            if asked.to not in snapshot.cluster.nodes:
-                raise InputError(f"there is no node {asked.to}")
-            wanted[asked.pod] = asked.to
-        if not wanted:
-            raise InputError("spec.moves: names no pod")
-        eligibility = Eligibility(snapshot, self.parts.memory.cooldowns.without_opinions(), settings)
-        problem = rematch_problem(eligibility, decide(eligibility, Trigger.DEMAND))
-        plan = requested_plan(problem, wanted, f"request {request.metadata.name}")
-        return plan, Rematch(secrets.token_hex(6), plan, problem)
 
     def _age(self, request: Request) -> float:
         try:
@@ -229,15 +208,14 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _result(asked: RequestedMove, plan: Plan, ends: Mapping[str, Move], snapshot: Snapshot) -> MoveResult:
-    pod = next(pod for pod in snapshot.cluster.pods.values() if pod.key == asked.pod)
+def _result(asked: RequestedMove, pod: Pod, refusals: Mapping[str, str], ends: Mapping[str, Move]) -> MoveResult:
     move = ends.get(pod.uid)
     if move is not None:
         return MoveResult(asked.pod, asked.to, move.state, move.outcome[:_LONGEST_TEXT])
     if pod.node == asked.to:
         return MoveResult(asked.pod, asked.to, MoveState.DONE, "it is there already")
-    why = plan.why_stays({pod.uid}).get(pod.uid, "it may not move")
-    return MoveResult(asked.pod, asked.to, "refused", why[:_LONGEST_TEXT])
+    pending = "it is pending: the binder places it" if pod.node is None else "it may not move"
+    return MoveResult(asked.pod, asked.to, "refused", refusals.get(asked.pod, pending)[:_LONGEST_TEXT])
 
 
 def _by(status: RequestStatus, leader: str) -> RequestStatus:

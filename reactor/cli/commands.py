@@ -345,28 +345,38 @@ def resume(reason: str, namespace: str, kubeconfig: str | None, context: str | N
     requests.resume(requests.Target(kubeconfig, context, namespace), reason)
 
 
+_dry_run_option = click.option("--dry-run", is_flag=True, help="Check and say what would happen; change nothing.")
+
+
 @click.command(short_help="Move one pod to a node, checked and carried out by the controller.")
 @click.argument("pod")
 @click.argument("node")
+@_dry_run_option
 @_request_options
-def move(pod: str, node: str, reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
-    """Have the controller move POD (NAMESPACE/NAME) to NODE, as safely as a move of its own plans.
+def move(pod: str, node: str, dry_run: bool, reason: str, namespace: str, **connection: str | None) -> None:
+    """Have the controller move POD to NODE, as safely as a move of its own plans.
 
-    It refuses, with the reason, what may not move or does not fit. It needs the right to create requests.rematch.io.
+    POD is NAMESPACE/NAME, or a name that only one pod has. The controller refuses, with the reason, what may not move
+    or does not fit. It needs the right to create requests.rematch.io.
     """
     from reactor.cli import requests
 
-    requests.move(requests.Target(kubeconfig, context, namespace), pod, node, reason)
+    requests.move(requests.Target(**connection, namespace=namespace), pod, node, reason, dry_run=dry_run)
 
 
 @click.command("apply", short_help="Carry out a plan of anybody's making, by the controller.")
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_dry_run_option
 @_request_options
-def apply(plan_file: Path, reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
-    """Have the controller carry out the moves of PLAN, the JSON of `rematch plan -o json` or of another program."""
+def apply(plan_file: Path, dry_run: bool, reason: str, namespace: str, **connection: str | None) -> None:
+    """Have the controller carry out the moves of PLAN.
+
+    PLAN is the JSON of `rematch plan -o json` or of another program, or KSE's {"pod": "node"}. A pod is
+    NAMESPACE/NAME, or a name that only one pod has.
+    """
     from reactor.cli import requests
 
-    requests.apply(requests.Target(kubeconfig, context, namespace), plan_file, reason)
+    requests.apply(requests.Target(**connection, namespace=namespace), plan_file, reason, dry_run=dry_run)
 
 
 _store_option = click.option(

@@ -23,11 +23,11 @@ from reactor.cli.plan_apply import (
 )
 from reactor.cli.plan_output import render
 from reactor.cli.planning import PlanRequest, make_plan, requested_settings, settings_for
-from reactor.cli.requests import ask, controller_leads
+from reactor.cli.requests import ask_and_show
 from reactor.cluster.api import ApiRequest
 from reactor.cluster.kinds import Kind, ObjectName
-from reactor.cluster.watch import WatchState
-from reactor.errors import ClusterError, InputError, SettingsError
+from reactor.errors import InputError, SettingsError
+from reactor.execution.asking import controller_leads
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode, Settings
 from reactor.signals.prometheus import PrometheusAccess
@@ -36,7 +36,6 @@ from reactor.state.snapshot import Needs
 CONFIG_MAP = ObjectName("rematch", "rematch")
 """The settings of the controller, as `deploy/rematch.yaml` installs it."""
 SYNC_DEADLINE = 60.0
-SYNC_POLL = 0.05
 
 
 async def plan_live(request: PlanRequest) -> None:
@@ -93,7 +92,7 @@ async def _plan_on(options: Options, request: PlanRequest, use: StoreUse) -> Non
 
 async def _plan(live: LiveController, request: PlanRequest, use: StoreUse, leads: str) -> None:
     """`leads` is the controller that leads, and then carries the plan out."""
-    await _wait_until_synced(live)
+    await live.until_synced(SYNC_DEADLINE)
     if request.apply and not leads:
         await refuse_beside_controller(live, request.configmap or CONFIG_MAP, use, force=request.force)
     click.echo(_settings_in_force(live, request), err=True)
@@ -117,7 +116,7 @@ async def _plan(live: LiveController, request: PlanRequest, use: StoreUse, leads
     if not request.yes:
         await confirm(controller, planned.plan)
     if leads:
-        await ask(live.connection, live.namespace, requested(planned.plan, leads), controller.clock)
+        await ask_and_show(live.connection, live.namespace, requested(planned.plan, leads), controller.clock)
         return
     await until_acting(live)
     to_stderr = request.output in ("json", "yaml")
@@ -135,22 +134,3 @@ def _settings_in_force(live: LiveController, request: PlanRequest) -> str:
     if request.configmap is not None:
         raise InputError(f"--configmap: there is no ConfigMap {name.namespace}/{name.name} in this cluster")
     return f"settings: the defaults, because there is no ConfigMap {name.namespace}/{name.name} in this cluster"
-
-
-async def _wait_until_synced(live: LiveController) -> None:
-    try:
-        async with asyncio.timeout(SYNC_DEADLINE):
-            while not live.controller.state.synced:
-                _refuse_denied(live.watch.states)
-                await live.controller.clock.sleep(SYNC_POLL)
-    except TimeoutError as error:
-        broken = [f"{state.kind.value}: {state.last_error}" for state in live.watch.states if state.last_error]
-        first = f"; {broken[0]}" if broken else ""
-        raise ClusterError(f"not every kind could be listed within {SYNC_DEADLINE:g} s{first}") from error
-
-
-def _refuse_denied(states: tuple[WatchState, ...]) -> None:
-    for state in states:
-        if state.denied:
-            hint = "; --settings FILE plans without it" if state.kind is Kind.CONFIG_MAPS else ""
-            raise ClusterError(f"{state.last_error}{hint}")

@@ -12,10 +12,11 @@ import click
 
 from reactor.app import LiveController, Options, open_controller
 from reactor.background.carry_out import carry_out
-from reactor.cli.requests import ask, controller_leads
+from reactor.cli.requests import ask_and_show
 from reactor.cluster.kinds import ObjectName
 from reactor.cluster.requests import Action, RequestObjects, RequestSpec
 from reactor.errors import ClusterError, Conflict, NotFound
+from reactor.execution.asking import controller_leads
 from reactor.execution.cluster_journal import StoredJournal
 from reactor.execution.cycle_outcome import Outcome
 from reactor.record.logs import configure_logs
@@ -71,7 +72,7 @@ async def _end_moves(live: LiveController) -> None:
         await _end_them_here(live)
         return
     click.echo(f"{leader} leads: it is paused and ends its moves")
-    await ask(live.connection, live.namespace, RequestSpec(Action.PAUSE, _REASON), clock)
+    await ask_and_show(live.connection, live.namespace, RequestSpec(Action.PAUSE, _REASON), clock)
     while await StoredJournal(live.connection, live.namespace).moves():
         await clock.sleep(_POLL_SECONDS)
 

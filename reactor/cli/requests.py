@@ -15,17 +15,12 @@ import msgspec
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.api import Connection
 from reactor.cluster.connection import DEFAULT_NAMESPACE, open_connection
-from reactor.cluster.lease import LeaseObject
-from reactor.cluster.requests import Action, Request, RequestedMove, RequestObjects, RequestSpec, RequestState
-from reactor.cluster.rights import INSTALL
-from reactor.errors import ClusterError, InputError, NotFound
-from reactor.execution.leader import LeaseTiming
+from reactor.cluster.requests import Action, Request, RequestedMove, RequestSpec, RequestState
+from reactor.errors import ClusterError, InputError
+from reactor.execution.asking import ask
+from reactor.framework.session import ConnectionOptions, open_session
+from reactor.record.logs import configure_logs
 from reactor.settings.duration import parse_duration
-
-ANSWER_SECONDS = 10.0
-_POLL_SECONDS = 0.25
-_TAKEN_WITHIN = LeaseTiming().duration + 5.0
-"""Seconds in which a controller takes a request, also after a change of the leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +45,64 @@ def resume(target: Target, reason: str) -> None:
     asyncio.run(_ask(target, RequestSpec(Action.RESUME, reason)))
 
 
-def move(target: Target, pod: str, node: str, reason: str) -> None:
-    if "/" not in pod:
-        raise InputError(f"POD: {pod!r} names no namespace; write NAMESPACE/{pod} (--namespace is the controller's)")
-    asyncio.run(_ask(target, RequestSpec(Action.MOVE, reason, moves=(RequestedMove(pod, node),))))
+def move(target: Target, pod: str, node: str, reason: str, *, dry_run: bool) -> None:
+    _carry_out(target, RequestSpec(Action.MOVE, reason, moves=(RequestedMove(pod, node),)), dry_run=dry_run)
 
 
-def apply(target: Target, file: Path, reason: str) -> None:
-    asyncio.run(_ask(target, RequestSpec(Action.APPLY, reason, moves=moves_in(file))))
+def apply(target: Target, file: Path, reason: str, *, dry_run: bool) -> None:
+    _carry_out(target, RequestSpec(Action.APPLY, reason, moves=moves_in(file)), dry_run=dry_run)
+
+
+def _carry_out(target: Target, spec: RequestSpec, *, dry_run: bool) -> None:
+    asyncio.run(_check(target, spec) if dry_run else _ask(target, spec))
+
+
+async def _check(target: Target, spec: RequestSpec) -> None:
+    """What the controller would do with it. Nothing is changed."""
+    configure_logs(level="error")
+    async with open_session(ConnectionOptions(target.kubeconfig, target.context), dry_run=True) as session:
+        checked = session.check(spec.moves, "the request")
+    refusals = checked.refusals(spec.moves)
+    strategies = {pod.uid: pod.strategy for pod in checked.problem.pods}
+    for asked in spec.moves:
+        pod = checked.pods[asked.pod]
+        if asked.pod in refusals:
+            text = f"refused {refusals[asked.pod]}"
+        elif pod.node is None:
+            text = "is pending: the controller's binder places it"
+        else:
+            text = "is there already" if pod.node == asked.to else f"would move from {pod.node}, {strategies[pod.uid]}"
+        click.echo(f"{pod.key} to {asked.to}: {text}")
+    if refusals:
+        raise ClusterError(f"{len(refusals)} of {len(spec.moves)} moves would be refused; nothing was changed")
+    click.echo("dry run: nothing was changed")
 
 
 def moves_in(file: Path) -> tuple[RequestedMove, ...]:
-    """Of the JSON of a plan, `rematch plan -o json` or somebody else's: `{"moves": [{"pod", "uid", "to"}]}`."""
+    """Of a plan in JSON: `rematch plan -o json` or somebody else's `{"moves": [{"pod", "uid", "to"}]}`, or KSE's
+    `{"pod": "node"}`."""
     try:
         document = msgspec.json.decode(file.read_bytes())
-        moves = document["moves"] if isinstance(document, Mapping) else None
-        if not isinstance(moves, list):
-            raise InputError(f"{file}: is no plan: it has no list `moves`")
-        found = tuple(_move(entry, f"{file}: moves[{number}]") for number, entry in enumerate(moves))
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: is no plan in JSON: {error}") from error
+    if not isinstance(document, Mapping):
+        raise InputError(f'{file}: is no plan: it is neither {{"moves": [...]}} nor {{"pod": "node"}}')
+    moves = document.get("moves")
+    if isinstance(moves, list):
+        found = tuple(_move(entry, f"{file}: moves[{number}]") for number, entry in enumerate(moves))
+    else:
+        found = tuple(_pod_to_node(pod, node, file) for pod, node in document.items())
     if not found:
         raise InputError(f"{file}: names no pod that runs and is to move")
     return found
+
+
+def _pod_to_node(pod: str, node: Any, file: Path) -> RequestedMove:
+    if not isinstance(node, str) or not node:
+        raise InputError(f'{file}: is no plan: it has no list `moves`, and the node of "{pod}" is {node!r}')
+    return RequestedMove(pod, node)
 
 
 def _move(entry: Any, where: str) -> RequestedMove:
@@ -84,48 +112,14 @@ def _move(entry: Any, where: str) -> RequestedMove:
         raise InputError(f"{where}: {error}") from error
 
 
-async def controller_leads(connection: Connection, namespace: str, clock: Clock) -> str:
-    """The name of the controller that leads now: who holds the Lease and renews it. Empty when nobody does."""
-    lease, timing = LeaseObject(connection, namespace, ANSWER_SECONDS), LeaseTiming()
-    first = await lease.read()
-    if first is None or not first.holder:
-        return ""
-    await clock.sleep(1.5 * timing.retry)
-    again = await lease.read()
-    alive = again is not None and again.metadata.resource_version != first.metadata.resource_version
-    return again.holder if again is not None and alive else ""
-
-
 async def _ask(target: Target, spec: RequestSpec) -> None:
     async with _opened(target) as connection:
-        await ask(connection, target.namespace, spec, SystemClock())
+        await ask_and_show(connection, target.namespace, spec, SystemClock())
 
 
-async def ask(connection: Connection, namespace: str, spec: RequestSpec, clock: Clock) -> None:
-    """Create the request and follow it to its end. Raises ClusterError when it failed."""
-    objects = RequestObjects(connection, namespace)
-    try:
-        request = await objects.create(spec)
-    except NotFound as error:
-        text = "the CRD requests.rematch.io or the namespace is missing; is Rematch installed in"
-        raise ClusterError(f"{text} namespace {namespace}? mend it with: {INSTALL} ({error})") from error
-    name = request.metadata.name
-    created = clock.monotonic()
-    while not request.ended:
-        await clock.sleep(_POLL_SECONDS)
-        found = await objects.find(name)
-        if found is None:
-            raise ClusterError(f"request {name} was deleted before it ended")
-        if not found.status.state and clock.monotonic() - created > _TAKEN_WITHIN:
-            raise ClusterError(_not_taken(name, spec, namespace))
-        request = found
-    _show(request)
-
-
-def _not_taken(name: str, spec: RequestSpec, namespace: str) -> str:
-    later = "the next one carries it out" if spec.action in (Action.PAUSE, Action.RESUME) else "it may still be taken"
-    command = f"kubectl get lease rematch -n {namespace}"
-    return f"no controller took request {name} within {_TAKEN_WITHIN:g} s; {later}. Who leads? {command}"
+async def ask_and_show(connection: Connection, namespace: str, spec: RequestSpec, clock: Clock) -> None:
+    """Raises ClusterError when the request failed."""
+    _show(await ask(connection, namespace, spec, clock))
 
 
 def _show(request: Request) -> None:

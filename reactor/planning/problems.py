@@ -14,6 +14,7 @@ from reactor.planning.network import for_planner
 from reactor.planning.pending import pending_pods
 from reactor.planning.problem_builder import ProblemBuilder
 from reactor.planning.problem_pods import EVICTED, KeptPods
+from reactor.planning.source_axes import with_source_axes
 from reactor.settings.model import Settings
 from reactor.settings.planner import waived_by
 from reactor.state.moves import Reservation
@@ -49,7 +50,7 @@ def rematch_problem(eligibility: Eligibility, decision: Decision, kept: KeptPods
         if reservation.move.replacement not in pending.reserved_nodes:
             builder.reserve(reservation)
     builder.hold(snapshot.cluster.nominated)
-    return for_planner(builder.problem(_options(snapshot, settings, scope)), snapshot, settings)
+    return _with_axes(builder.problem(_options(snapshot, settings, scope)), snapshot, settings)
 
 
 def _choices(pods: Sequence[Pod], movable: Sequence[bool], eligibility: Eligibility, *, few: bool) -> list[Choice]:
@@ -75,7 +76,11 @@ def placement_problem(
     builder.hold(snapshot.cluster.nominated)
     planner = settings.planner
     options = Options(scope=Scope.PENDING, headroom=planner.headroom, soft_weight=planner.soft_weight)
-    return for_planner(builder.problem(options), snapshot, settings)
+    return _with_axes(builder.problem(options), snapshot, settings)
+
+
+def _with_axes(problem: Problem, snapshot: Snapshot, settings: Settings) -> Problem:
+    return with_source_axes(for_planner(problem, snapshot, settings), snapshot, settings)
 
 
 def _elsewhere(pod: Pod, namespace: str) -> str:

@@ -441,10 +441,20 @@ class MetricsApi(_Section):
     """Deadline of one list."""
 
 
+class Sources(_Section):
+    names: tuple[str, ...] = ()
+    """Installed sources (entry-point group rematch.sources), each an axis of the plans: users' own metrics."""
+    interval: PositiveSeconds = 30.0
+    """Pause between two rounds."""
+    timeout: PositiveSeconds = 10.0
+    """Deadline of one source."""
+
+
 class Metrics(_Section):
     prometheus: Prometheus = Prometheus()
     metrics_api: MetricsApi = MetricsApi()
     """metrics.k8s.io: the second source, used for what Prometheus does not have."""
+    sources: Sources = Sources()
     freshness: PositiveSeconds = 120.0
     """A sample older than this is stale and not used."""
     peak_window: PositiveSeconds = 900.0

@@ -14,6 +14,8 @@ from msgspec import Struct
 class MetricsSource(StrEnum):
     PROMETHEUS = "prometheus"
     METRICS_API = "metrics.k8s.io"
+    PLUGINS = "rematch.sources"
+    """Users' own metrics."""
 
 
 class Quality(StrEnum):

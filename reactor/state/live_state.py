@@ -20,6 +20,7 @@ from reactor.history.past_needs import HistoryNeeds, PastNeeds
 from reactor.settings.model import Settings
 from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
+from reactor.signals.sources import Reading
 from reactor.signals.startup_times import StartupTimes
 from reactor.signals.usage import UsageHistory
 from reactor.signals.usage_changes import UsageChanges
@@ -83,6 +84,8 @@ class State:
         self.past_needs = PastNeeds()
         """Replaced every hour by `UsageRecording`."""
         self.calibration = Calibration()
+        self.sources: dict[str, Reading] = {}
+        """By axis: what users' own metrics said last."""
         self._failing: set[str] = set()
         self._assumed: dict[str, _AssumedBinding] = {}
         self._ready = False
@@ -199,6 +202,11 @@ class State:
             recent_probes={pod.uid: self.probes.recent(pod.uid, now) for pod in unhappy},
             history=HistoryNeeds(self.past_needs, self._settings().history),
             load_changes={name: LoadChange.of(cluster.nodes[name], self.usage) for name in nodes},
+            sources={
+                name: reading.values
+                for name, reading in self.sources.items()
+                if now - reading.at <= self._settings().metrics.freshness
+            },
         )
 
     def cluster(self) -> ClusterView:

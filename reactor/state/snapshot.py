@@ -11,6 +11,7 @@ from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.history.past_needs import HistoryNeeds
 from reactor.signals.probe_counts import RecentProbes
+from reactor.signals.sources import SourceReading
 from reactor.signals.usage import UsageView
 from reactor.state.happiness import PodHappiness
 from reactor.state.load_changes import LoadChange
@@ -52,6 +53,8 @@ class Snapshot:
 
     history: HistoryNeeds = field(default_factory=HistoryNeeds)
     """What pods and workloads needed in the past."""
+    sources: Mapping[str, SourceReading] = field(default_factory=dict)
+    """By axis: users' own metrics, only fresh ones."""
 
     def unhappy_pods(self) -> list[Pod]:
         pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)

@@ -53,6 +53,10 @@ class Shop:
         created = {"creationTimestamp": stamp(self.clock.now() - 600)}
         self.cluster.store.replace(PODS, changed(pod, metadata={**pod["metadata"], **created}))
 
+    def cordon(self, node: str) -> None:
+        found = self.cluster.store.get(NODES, "", node).obj
+        self.cluster.store.replace(NODES, changed(found, spec={"unschedulable": True}))
+
     def fail(self, app: str, count: int = 20) -> None:
         """As the kubelet tells of failed liveness probes."""
         meta = self.pods(app)[0]["metadata"]

@@ -55,13 +55,6 @@ def test_the_version_is_printed(rematch: Command) -> None:
     assert rematch("--version").out.startswith("rematch")
 
 
-def test_a_pod_to_move_is_named_with_its_namespace(rematch: Command) -> None:
-    result = rematch("move", "web-1", "node-2", "--namespace", "shop")
-
-    assert result.code == 2
-    assert "NAMESPACE/web-1" in result.err
-
-
 @pytest.mark.parametrize("arguments", [["fly"], ["plan", "--fly"], ["explain"], ["run", "--port", "99999"]])
 def test_a_wrong_command_line_says_how_to_get_help(rematch: Command, arguments: list[str]) -> None:
     result = rematch(*arguments)
