@@ -223,6 +223,8 @@ class LiveController:
     """None never leads: a dry run."""
     leading: Leading
     event_policy_check: EventPolicyCheck
+    also: list[tuple[str, Callable[[], Awaitable[None]]]] = field(default_factory=list)
+    """Further tasks, by name, that run beside."""
 
     async def connect(self) -> None:
         """Watches, metrics, Events and settings, until cancelled."""
@@ -252,6 +254,8 @@ class LiveController:
                 if self.steering_check is not None:
                     self._keep_running(tasks, "steering check", self.steering_check.run)
                 self._keep_running(tasks, "event policy check", self.event_policy_check.run)
+                for name, work in self.also:
+                    self._keep_running(tasks, name, work)
         finally:
             await self.step_down()
 

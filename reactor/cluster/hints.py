@@ -6,15 +6,20 @@ One object for all hints, because the binding of a policy names its parameters. 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Mapping
 
 import msgspec
+import structlog
 from msgspec import Struct
 
 from reactor.clock import Clock
-from reactor.cluster.api import Connection
+from reactor.cluster.api import Connection, decoded, error_of, status_in_stream
+from reactor.cluster.backoff import Backoff
 from reactor.cluster.objects import Collection, ObjectMeta
-from reactor.errors import Conflict, Throttled, Unreachable
+from reactor.errors import ClusterError, Conflict, Throttled, Unreachable
+
+log = structlog.get_logger(__name__)
 
 MOVE_LABEL = "rematch.io/move"
 """The policy stamps it, with the id of the move, on the pod that a hint applied to."""
@@ -24,6 +29,9 @@ OBJECT_NAME = "rematch"
 MAX_HINTS = 1000
 """As in the CRD."""
 
+_WATCH_SECONDS = 60.0
+_GRACE = 15.0
+_LONGEST_RETRY = 30.0
 _SEEN_SECONDS = 0.25
 _ATTEMPTS = 5
 _PAUSE = 0.2
@@ -116,6 +124,58 @@ class HintWriter:
         new = {uid: _without_nulls(hint) for uid, hint in changes.items() if hint is not None}
         body = {"apiVersion": "rematch.io/v1alpha1", "kind": "PlacementHint", "metadata": {"name": OBJECT_NAME}}
         await self._objects.create({**body, "spec": {"hints": new, **stated}})
+
+
+class _Line(Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+_LINE = msgspec.json.Decoder(_Line)
+_OBJECT = msgspec.json.Decoder(_PlacementHint)
+
+
+class HintWatch:
+    """The hints as they are now, for the extender of kube-scheduler. Without the CRD there are none."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._objects = Collection(connection, HINTS_PATH, _PlacementHint)
+        self._clock = clock
+        self._backoff = Backoff(random.random, cap=_LONGEST_RETRY)
+        self.hints: Hints = {}
+        self.problem = ""
+
+    async def run(self) -> None:
+        """Until cancelled. What was read last stays while the API server cannot be asked."""
+        while True:
+            try:
+                await self._follow()
+            except ClusterError as error:
+                if not self.problem:
+                    log.warning("hints are not followed", error=str(error))
+                self.problem = str(error)
+                await self._clock.sleep(self._backoff.next())
+
+    async def _follow(self) -> None:
+        found = await self._objects.find(OBJECT_NAME)
+        self.hints = _hints(found)
+        query = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={OBJECT_NAME}",
+            "timeoutSeconds": str(int(_WATCH_SECONDS)),
+        }
+        if found is not None:
+            query["resourceVersion"] = found.metadata.resource_version
+        async with self._connection.stream(HINTS_PATH, query, _WATCH_SECONDS + _GRACE) as lines:
+            self.problem = ""
+            self._backoff.reset()
+            async for text in lines:
+                line = decoded(_LINE, text, "watch of placementhints")
+                if line.type == "ERROR":
+                    raise error_of(status_in_stream(bytes(line.object)), "watch of placementhints")
+                gone = line.type == "DELETED"
+                self.hints = {} if gone else _hints(decoded(_OBJECT, bytes(line.object), HINTS_PATH))
 
 
 def _hints(found: _PlacementHint | None) -> Hints:

@@ -87,6 +87,8 @@ class Pod(Struct, frozen=True, gc=False):
     mirror: bool = False
     group: str = ""
     """The PodGroup it belongs to: its members are scheduled, and make progress, only together."""
+    host_network: bool = False
+    """It has no network of its own: what is measured as its traffic is that of the node."""
     pre_stop: bool = False
     """Every container has a preStop hook, so routes have time to leave the pod out before it is asked to end."""
 

@@ -1,7 +1,7 @@
 """The network axis: how many bits per second a pod needs and a node can carry.
 
 An annotation has precedence over a measurement; without either the value is unknown. The axis is part of a problem
-only when the planner uses it; for all others Prometheus is not asked how fast the links of nodes are.
+only when the planner uses it.
 """
 
 from __future__ import annotations
@@ -12,26 +12,16 @@ from dataclasses import replace
 from matching.problem import Node as ProblemNode
 from matching.problem import Pod as ProblemPod
 from matching.problem import Problem
-from reactor.cluster.decoding.quantity import parse_quantity
-from reactor.settings.model import Planner, Prometheus, Settings
-from reactor.state.snapshot import Snapshot
+from reactor.settings.model import Planner, Settings
+from reactor.state.network_use import stated_bandwidth, stated_demand
+from reactor.state.snapshot import Needs, Snapshot
 
 AXIS = "network"
-POD_ANNOTATION = "rematch.io/network-bps"
-NODE_ANNOTATION = "rematch.io/bandwidth-bps"
 
 
 def uses_network(planner: Planner) -> bool:
     weights = planner.parameters.get("weights")
     return planner.name == AXIS or (isinstance(weights, Mapping) and AXIS in weights)
-
-
-def prometheus_queries(settings: Settings) -> Prometheus:
-    prometheus = settings.metrics.prometheus
-    if uses_network(settings.planner):
-        return prometheus
-    queries = prometheus.queries.model_copy(update={"node_bandwidth": ""})
-    return prometheus.model_copy(update={"queries": queries})
 
 
 def for_planner(problem: Problem, snapshot: Snapshot, settings: Settings) -> Problem:
@@ -42,7 +32,7 @@ def for_planner(problem: Problem, snapshot: Snapshot, settings: Settings) -> Pro
         problem,
         axes=(*problem.axes, AXIS),
         pods=tuple(_with_demand(pod, _demand(pod, snapshot)) for pod in problem.pods),
-        nodes=tuple(_with_bandwidth(node, _bandwidth(node, snapshot)) for node in problem.nodes),
+        nodes=tuple(_with_bandwidth(node, snapshot) for node in problem.nodes),
     )
 
 
@@ -59,12 +49,14 @@ def _with_demand(pod: ProblemPod, demand: float | None) -> ProblemPod:
     )
 
 
-def _with_bandwidth(node: ProblemNode, bandwidth: float | None) -> ProblemNode:
+def _with_bandwidth(node: ProblemNode, snapshot: Snapshot) -> ProblemNode:
+    bandwidth, own = _bandwidth(node, snapshot), _own_traffic(node, snapshot)
+    nothing = (0.0,) * len(node.allocatable)
     return replace(
         node,
         allocatable=(*node.allocatable, bandwidth or 0.0),
-        background=(*node.background, 0.0) if node.background else (),
-        unknown=node.unknown if bandwidth else (*node.unknown, AXIS),
+        background=(*(node.background or nothing), own or 0.0),
+        unknown=node.unknown if bandwidth and own is not None else (*node.unknown, AXIS),
     )
 
 
@@ -72,22 +64,25 @@ def _demand(planned: ProblemPod, snapshot: Snapshot) -> float | None:
     pod = snapshot.cluster.pods.get(planned.uid)
     if pod is None:
         return None
-    annotated = _annotated(pod.annotations, POD_ANNOTATION)
-    return annotated if annotated is not None else snapshot.usage.network(pod.uid).fresh
+    stated = stated_demand(pod.annotations)
+    return stated if stated is not None or pod.host_network else snapshot.usage.network(pod.uid).fresh
 
 
 def _bandwidth(planned: ProblemNode, snapshot: Snapshot) -> float | None:
     node = snapshot.cluster.nodes.get(planned.name)
     if node is None:
         return None
-    annotated = _annotated(node.annotations, NODE_ANNOTATION)
-    return annotated if annotated is not None else snapshot.usage.link_speed(node.name).fresh
+    stated = stated_bandwidth(node)
+    return stated if stated is not None else snapshot.usage.link_speed(node.name).fresh
 
 
-def _annotated(annotations: Mapping[str, str], name: str) -> float | None:
-    """None also for a value that is not a quantity: then the measurement counts."""
-    try:
-        amount = parse_quantity(annotations[name])
-    except (KeyError, ValueError):
+def _own_traffic(planned: ProblemNode, snapshot: Snapshot) -> float | None:
+    """What goes over the links beyond the measured traffic of pods: that of the node, and of pods that nobody measures.
+    A file has no measurements, and all that it states counts."""
+    if snapshot.needs is Needs.REQUESTS:
+        return 0.0
+    total = snapshot.usage.node_network(planned.name).fresh
+    if total is None:
         return None
-    return amount if amount >= 0 else None
+    pods = (pod for pod in snapshot.cluster.pods_on(planned.name) if not pod.host_network)
+    return max(0.0, total - sum(snapshot.usage.network(pod.uid).fresh or 0.0 for pod in pods))

@@ -406,11 +406,21 @@ class Queries(_Section):
         ' + rate(container_fs_writes_bytes_total{pod!="",container!="",$namespaces}[2m]))'
     )
     """Bytes per second that a pod reads and writes."""
+    node_network: str = (
+        "8 * sum by (node, kubernetes_node, nodename, instance) (rate(node_network_receive_bytes_total"
+        '{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"}[2m]) + rate(node_network_transmit_bytes_total'
+        '{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"}[2m]))'
+        " or on () 8 * sum by (node, kubernetes_node, nodename, instance) (rate(container_network_receive_bytes_total"
+        '{id="/",interface!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"}[2m])'
+        " + rate(container_network_transmit_bytes_total"
+        '{id="/",interface!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"}[2m]))'
+    )
+    """Bits per second over a node's links, from node-exporter, else cAdvisor: its pods' traffic and its own."""
     node_bandwidth: str = (
         "8 * max by (node, kubernetes_node, nodename, instance)"
         ' (node_network_speed_bytes{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"} > 0)'
     )
-    """Bits per second of a node's fastest link; queried only while the planner uses the network axis."""
+    """Bits per second of a node's fastest link."""
     availability: str = ""
     """Share of requests that succeeded; shown on the dashboard."""
     latency_p95: str = ""

@@ -119,6 +119,7 @@ class PodDecoder:
             ready_since=_since(ready),
             mirror=MIRROR in annotations,
             group=_group(spec, labels, annotations),
+            host_network=bool(spec.host_network),
             pre_stop=all(each.lifecycle is not None and is_given(each.lifecycle.pre_stop) for each in spec.containers),
         )
 
