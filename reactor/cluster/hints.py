@@ -14,7 +14,7 @@ import structlog
 from msgspec import Struct
 
 from reactor.clock import Clock
-from reactor.cluster.api import Connection, decoded, error_of, status_in_stream
+from reactor.cluster.api import Connection
 from reactor.cluster.backoff import Backoff
 from reactor.cluster.objects import Collection, ObjectMeta
 from reactor.errors import ClusterError, Conflict, Throttled, Unreachable
@@ -29,8 +29,6 @@ OBJECT_NAME = "rematch"
 MAX_HINTS = 1000
 """As in the CRD."""
 
-_WATCH_SECONDS = 60.0
-_GRACE = 15.0
 _LONGEST_RETRY = 30.0
 _SEEN_SECONDS = 0.25
 _ATTEMPTS = 5
@@ -126,56 +124,29 @@ class HintWriter:
         await self._objects.create({**body, "spec": {"hints": new, **stated}})
 
 
-class _Line(Struct, gc=False):
-    type: str
-    object: msgspec.Raw
-
-
-_LINE = msgspec.json.Decoder(_Line)
-_OBJECT = msgspec.json.Decoder(_PlacementHint)
-
-
-class HintWatch:
+class HintReader:
     """The hints as they are now, for the extender of kube-scheduler. Without the CRD there are none."""
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
-        self._connection = connection
-        self._objects = Collection(connection, HINTS_PATH, _PlacementHint)
+        self._writer = HintWriter(connection, clock)
         self._clock = clock
         self._backoff = Backoff(random.random, cap=_LONGEST_RETRY)
         self.hints: Hints = {}
-        self.problem = ""
 
     async def run(self) -> None:
-        """Until cancelled. What was read last stays while the API server cannot be asked."""
+        """Until cancelled. It reads often enough for `until_seen`: one small object, which we may `get` and not watch.
+        What was read last stays while the API server cannot be asked."""
+        problem = ""
         while True:
             try:
-                await self._follow()
+                self.hints = await self._writer.read()
+                problem, pause = "", _SEEN_SECONDS / 2
+                self._backoff.reset()
             except ClusterError as error:
-                if not self.problem:
-                    log.warning("hints are not followed", error=str(error))
-                self.problem = str(error)
-                await self._clock.sleep(self._backoff.next())
-
-    async def _follow(self) -> None:
-        found = await self._objects.find(OBJECT_NAME)
-        self.hints = _hints(found)
-        query = {
-            "watch": "true",
-            "fieldSelector": f"metadata.name={OBJECT_NAME}",
-            "timeoutSeconds": str(int(_WATCH_SECONDS)),
-        }
-        if found is not None:
-            query["resourceVersion"] = found.metadata.resource_version
-        async with self._connection.stream(HINTS_PATH, query, _WATCH_SECONDS + _GRACE) as lines:
-            self.problem = ""
-            self._backoff.reset()
-            async for text in lines:
-                line = decoded(_LINE, text, "watch of placementhints")
-                if line.type == "ERROR":
-                    raise error_of(status_in_stream(bytes(line.object)), "watch of placementhints")
-                gone = line.type == "DELETED"
-                self.hints = {} if gone else _hints(decoded(_OBJECT, bytes(line.object), HINTS_PATH))
+                if not problem:
+                    log.warning("hints cannot be read", error=str(error))
+                problem, pause = str(error), self._backoff.next()
+            await self._clock.sleep(pause)
 
 
 def _hints(found: _PlacementHint | None) -> Hints:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from reactor.app import LiveController
 from reactor.cluster.extender_sign import ExtenderSign
-from reactor.cluster.hints import HintWatch
+from reactor.cluster.hints import HintReader
 from reactor.extender.process import SignOfLife
 from reactor.extender.server import Address, serve_extender
 from reactor.extender.state import ExtenderState
@@ -17,7 +17,7 @@ from reactor.extender.state import ExtenderState
 async def extender_beside(live: LiveController, address: Address) -> AsyncIterator[str]:
     """To be entered before the controller runs. Probes and metrics are with those of the controller."""
     controller, clock = live.controller, live.controller.clock
-    hints = HintWatch(live.connection, clock)
+    hints = HintReader(live.connection, clock)
     state = ExtenderState(controller.state.usage, lambda: hints.hints, clock)
     controller.state.listeners.append(state.changed)
     live.metrics.measured.append(state.measured)

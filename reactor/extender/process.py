@@ -19,7 +19,7 @@ from reactor.background.active_settings import ActiveSettings
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.connection import KubernetesConnection, open_connection, own_namespace
 from reactor.cluster.extender_sign import EVERY, ExtenderSign
-from reactor.cluster.hints import HintWatch
+from reactor.cluster.hints import HintReader
 from reactor.cluster.kinds import Kind, ObjectName
 from reactor.cluster.mirror import ClusterMirror
 from reactor.cluster.reads import ClusterReader
@@ -87,7 +87,7 @@ class ExtenderProcess:
         self._usage = UsageHistory(metrics.freshness, metrics.peak_window, SigmaOrPercentile())
         self._prometheus = PrometheusSource(options.prometheus)
         self.problem = "Prometheus was not asked yet"
-        self._hints = HintWatch(connection, clock)
+        self._hints = HintReader(connection, clock)
         self.state = ExtenderState(self._usage, lambda: self._hints.hints, clock)
         reader = ClusterReader(connection, options.config_map, KINDS)
         self.mirror = ClusterMirror(reader.kinds, self._changed)

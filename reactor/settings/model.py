@@ -121,6 +121,7 @@ class SteeringMode(StrEnum):
     AUTO = "auto"
     POLICY = "policy"
     BINDER = "binder"
+    EXTENDER = "extender"
     NONE = "none"
 
 
@@ -130,8 +131,9 @@ class Placement(_Section):
     steering: SteeringMode = SteeringMode.AUTO
     """For pods of other schedulers; Rematch binds those with `schedulerName` (below) in any case. `auto`, `policy`: a
     PlacementHint and a MutatingAdmissionPolicy make the pod's own scheduler prefer the planned node; where they do not
-    work, the pods are not moved. `binder`: they are not moved. `none`: they are moved without steering, and it is
-    reported where the replacement landed."""
+    work, the pods are not moved. `extender`: the pod's scheduler asks an extender of Rematch, which prefers the planned
+    node (docs/extender.md); where no extender is asked, the pods are not moved. `binder`: they are not moved. `none`:
+    they are moved without steering, and it is reported where the replacement landed."""
     pins_beside_autoscaler: bool = False
     """Allow a hard hint (a nodeSelector for the pod's life) as the second try in clusters with a node autoscaler."""
 
