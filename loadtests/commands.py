@@ -166,6 +166,18 @@ def experiment_bnip(**given: Any) -> None:
     main(BnipOptions(**given))
 
 
+@experiment.command("genetic")
+@click.option("--seeds", type=click.IntRange(1, 50), default=5, show_default=True, help="Workloads.")
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-genetic"),
+              show_default=True, help="Folder for the data and the report.")  # fmt: skip
+@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+def experiment_genetic(**given: Any) -> None:
+    """GENETIC's figures: check dictionary, loads against the real kube-scheduler's, weights (2 minutes)."""
+    from loadtests.experiments.genetic.main import GeneticOptions, main
+
+    main(GeneticOptions(**given))
+
+
 @lab.command("zero-loss")
 @click.option("--moves", type=click.IntRange(1, 1000), default=20, show_default=True,
               help="Of each pod, by Rematch with its default strategies.")  # fmt: skip

@@ -85,7 +85,7 @@ class MetricsCollector:
         now = self._clock.now()
         self._state.observe_counters(found.probes)
         self._state.usage.record_network(found.network, found.node_network, found.links, now)
-        self._state.usage.record_disk(found.disk, now)
+        self._state.usage.record_disk(found.disk, found.node_disk, now)
         self._state.usage.record_throttling(found.throttled, now)
         self._state.usage.record_pressure(found.pressure, now)
         self.service_level = ServiceLevel(found.availability, found.latency_p95)

@@ -408,6 +408,12 @@ class Queries(_Section):
         ' + rate(container_fs_writes_bytes_total{pod!="",container!="",$namespaces}[2m]))'
     )
     """Bytes per second that a pod reads and writes."""
+    node_disk: str = (
+        "sum by (node, kubernetes_node, nodename, instance) (rate(node_disk_read_bytes_total"
+        '{device!~"dm-.*|loop.*|md.*|ram.*|sr.*"}[2m]) + rate(node_disk_written_bytes_total'
+        '{device!~"dm-.*|loop.*|md.*|ram.*|sr.*"}[2m]))'
+    )
+    """Bytes per second that a node reads and writes, from node-exporter: its pods and itself."""
     node_network: str = (
         "8 * sum by (node, kubernetes_node, nodename, instance) (rate(node_network_receive_bytes_total"
         '{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"}[2m]) + rate(node_network_transmit_bytes_total'

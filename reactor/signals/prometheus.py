@@ -78,6 +78,7 @@ class PrometheusRound:
     disk: list[DiskSample] = field(default_factory=list)
     links: list[LinkSample] = field(default_factory=list)
     node_network: list[NodeRateSample] = field(default_factory=list)
+    node_disk: list[NodeRateSample] = field(default_factory=list)
     availability: float | None = None
     latency_p95: float | None = None
     problems: tuple[MetricsError, ...] = ()
@@ -163,6 +164,7 @@ class PrometheusSource:
             disk=disk_rates(results["podDisk"]),
             links=link_speeds(results["nodeBandwidth"]),
             node_network=node_rates(results["nodeNetwork"]),
+            node_disk=node_rates(results["nodeDisk"]),
             availability=single_value(results["availability"]),
             latency_p95=single_value(results["latencyP95"]),
             problems=tuple(problem for _, problem in answers if problem is not None),

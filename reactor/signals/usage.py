@@ -77,6 +77,13 @@ class UsageView:
         """All that goes over its links, its pods' traffic included."""
         return self.nodes.measurement(node, NETWORK, self.now, self.freshness)
 
+    def disk(self, uid: str) -> Measurement:
+        return self.pods.measurement(uid, DISK, self.now, self.freshness)
+
+    def node_disk(self, node: str) -> Measurement:
+        """All that is read from and written to its disks, by its pods and by itself."""
+        return self.nodes.measurement(node, DISK, self.now, self.freshness)
+
     def peak(self, uid: str) -> Peak:
         slot = self.pods.slots.get(uid)
         if slot is None:
@@ -218,16 +225,20 @@ class UsageHistory:
         now: float,
     ) -> None:
         self._record(NETWORK, ((each.namespace, each.pod, each.rate, each.at) for each in pods), now)
+        self._record_nodes(NETWORK, ((each.node, each.rate, each.at) for each in nodes), now)
+        self._record_nodes(LINK, ((each.node, each.speed, each.at) for each in links), now)
+
+    def record_disk(self, pods: Iterable[DiskSample], nodes: Iterable[NodeRateSample], now: float) -> None:
+        self._record(DISK, ((each.namespace, each.pod, each.rate, each.at) for each in pods), now)
+        self._record_nodes(DISK, ((each.node, each.rate, each.at) for each in nodes), now)
+
+    def _record_nodes(self, axis: int, samples: Iterable[tuple[str, float, float]], now: float) -> None:
         batch = _Batch(now)
-        of_nodes = [(NETWORK, each.node, each.rate, each.at) for each in nodes]
-        for axis, alias, value, at in (*of_nodes, *((LINK, each.node, each.speed, each.at) for each in links)):
+        for alias, value, at in samples:
             name = self._node_of(alias)
             if name is not None:
                 batch.take(axis, self._nodes.rows.slots[name], value, at)
         batch.write(self._nodes, MetricsSource.PROMETHEUS, self.freshness)
-
-    def record_disk(self, samples: Iterable[DiskSample], now: float) -> None:
-        self._record(DISK, ((each.namespace, each.pod, each.rate, each.at) for each in samples), now)
 
     def _record(self, axis: int, samples: Iterable[tuple[str, str, float | None, float]], now: float) -> None:
         """One axis that only Prometheus has: namespace, name, value and time of each pod."""

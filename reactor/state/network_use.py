@@ -31,15 +31,15 @@ UNKNOWN counts pods that came after the measurement and that nothing is known ab
 
 
 def stated_demand(annotations: Mapping[str, str]) -> float | None:
-    return _stated(annotations, POD_ANNOTATION)
+    return stated(annotations, POD_ANNOTATION)
 
 
 def stated_bandwidth(node: Node) -> float | None:
-    return _stated(node.annotations, NODE_ANNOTATION)
+    return stated(node.annotations, NODE_ANNOTATION)
 
 
-def _stated(annotations: Mapping[str, str], name: str) -> float | None:
-    """None also for a value that is not a quantity: then the measurement counts."""
+def stated(annotations: Mapping[str, str], name: str) -> float | None:
+    """A quantity by annotation. None also for a value that is not a quantity: then the measurement counts."""
     try:
         amount = parse_quantity(annotations[name])
     except (KeyError, ValueError):
@@ -85,8 +85,8 @@ class NetworkUse:
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is not None:
             self._nodes.add(new.name)
-            slot, stated = self._slot(new.name), stated_bandwidth(new)
-            self._table[_BANDWIDTH, slot] = np.nan if stated is None else stated
+            slot, given = self._slot(new.name), stated_bandwidth(new)
+            self._table[_BANDWIDTH, slot] = np.nan if given is None else given
         elif old is not None:
             self._nodes.discard(old.name)
             self._release(old.name)
@@ -122,9 +122,9 @@ class NetworkUse:
 
     def demand_of(self, pod: Pod, now: float) -> float | None:
         """Of a pod that has not run yet: stated, else what its workload's pods send and receive."""
-        stated = stated_demand(pod.annotations)
-        if stated is not None or pod.host_network:
-            return stated
+        given = stated_demand(pod.annotations)
+        if given is not None or pod.host_network:
+            return given
         return self._usage.workload_network(workload_key(pod), now)
 
     def slots_of(self, names: Sequence[str]) -> NDArray[np.intp]:
@@ -145,16 +145,16 @@ class NetworkUse:
     def _put(self, pod: Pod, now: float) -> None:
         slot = self._slot(pod.node or "")
         since = pod.scheduled or pod.created
-        stated = stated_demand(pod.annotations)
+        given = stated_demand(pod.annotations)
         rate = float(self._usage.newest_network([pod.uid], now)[0])
         measured = 0.0 if np.isnan(rate) else rate
-        if stated is None:
+        if given is None:
             demand = self._usage.workload_network(workload_key(pod), now) if np.isnan(rate) else measured
             placed = _Placed(slot, demand, 0.0, True, since)
             if self._is_in_total(placed):
                 return
         else:
-            placed = _Placed(slot, stated, measured, False, since)
+            placed = _Placed(slot, given, measured, False, since)
         self._table[_PODS, slot] += 1
         self._placed[pod.uid] = placed
         self._count(placed, 1.0)

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from loadtests.experiments.bnip.design import Arm, groups, runs, use_of
+from loadtests.experiments.bnip.design import Arm, Placement, groups, runs, use_of
 from loadtests.experiments.bnip.lab import open_lab
 from loadtests.experiments.bnip.report import RunRecord, write_report
 from loadtests.tools.state_folder import claimed
@@ -74,7 +74,7 @@ async def _run(options: BnipOptions, path: Path) -> None:
             click.echo(f"    {groups(deployed.placement)}: variance {variance:.1f} %²", err=True)
 
 
-def _record(arm: Arm, repeat: int, placement: dict[str, str]) -> RunRecord:
+def _record(arm: Arm, repeat: int, placement: Placement) -> RunRecord:
     return RunRecord(arm.name, arm.weight, repeat, placement, datetime.now(UTC).isoformat(timespec="seconds"))
 
 

@@ -41,11 +41,11 @@ _DIFFERENT = (
     "Mean and variance are by nominal demands, in percent and square percent. The paper's Table 7 has measured ones"
     " (12.3 % and 4.3, 11.3 % and 0.8, in a unit that it does not state): its pods send less than they state. So the"
     " means cannot agree; the order of the placements can.",
-    "The paper's default scheduler put eight of nine pods on the largest node. This kube-scheduler does not: it scores"
-    " the share of CPU and memory that is left, and the paper's cluster had other pods that it does not describe.",
+    "The paper's default scheduler put eight of nine pods on the largest node. This kube-scheduler does not. The paper"
+    " does not say what else ran on its nodes, and which version it used.",
     "The paper's own placement is not what its formula gives on idle nodes. The extender is the formula, and gives its"
     " replay.",
-    "kube-scheduler breaks ties by chance, so its own placement differs from run to run.",
+    "kube-scheduler breaks ties by chance, so its own placement may differ from run to run.",
 )
 _NOT_RUN = (
     ("Figs 16 to 19", "requests at 100 to 10,000 connections", "not run: needs real nodes"),

@@ -20,7 +20,7 @@ from reactor.cli.doctor.installed import (
     check_version,
     check_volumes,
 )
-from reactor.cli.doctor.pods import check_movable, check_opted_in, check_pdbs
+from reactor.cli.doctor.pods import check_movable, check_opted_in, check_pdbs, check_zero_downtime
 from reactor.cli.doctor.rights import check_rights
 from reactor.cli.doctor.signals import check_measurements
 from reactor.cli.doctor.steering import check_steering, steering_status
@@ -55,6 +55,7 @@ CLUSTER: tuple[tuple[str, Check], ...] = (
     ("measurements", check_measurements),
     ("opted in", check_opted_in),
     ("PDBs", check_pdbs),
+    ("no lost requests", check_zero_downtime),
     ("movable", check_movable),
 )
 

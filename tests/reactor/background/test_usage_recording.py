@@ -76,7 +76,7 @@ async def test_a_minute_has_all_axes_of_pods_workloads_and_nodes(
         rig.measure({"web-1": cores, "web-2": 1.0}, {"n1": 2.0})
     now = rig.clock.now()
     rig.state.usage.record_network([NetworkSample("shop", "web-1", 8e6, now)], [], [], now)
-    rig.state.usage.record_disk([DiskSample("shop", "web-1", 4096.0, now)], now)
+    rig.state.usage.record_disk([DiskSample("shop", "web-1", 4096.0, now)], [], now)
     rig.state.usage.record_throttling([ThrottleSample("shop", "web-1", 0.25, now)], now)
     rig.fail(make_pod("web-1"), 2)
     rig.clock.set(MIDNIGHT + 61)
