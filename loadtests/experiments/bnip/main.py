@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ import msgspec
 from loadtests.experiments.bnip.design import Arm, Placement, groups, runs, use_of
 from loadtests.experiments.bnip.lab import open_lab
 from loadtests.experiments.bnip.report import RunRecord, write_report
+from loadtests.experiments.report_page import copy_report
 from loadtests.tools.state_folder import claimed
 from reactor.cli.stopping import until_stopped
 from reactor.record.logs import configure_logs
@@ -44,9 +44,7 @@ def main(options: BnipOptions) -> None:
         page = write_report(options.state, _read(path), partial=stopped)
         click.echo(f"{'partial report, of what was measured so far' if stopped else 'report'}: {page}")
         if options.copy_to is not None and not stopped:
-            options.copy_to.mkdir(parents=True, exist_ok=True)
-            for name in ("index.html", "steps.csv", "summary.json"):
-                shutil.copyfile(options.state / name, options.copy_to / name)
+            copy_report(options.state, options.copy_to, ("steps.csv", "summary.json"))
             click.echo(f"copied to {options.copy_to}")
 
 
