@@ -121,8 +121,12 @@ def _enough_seeds(_context: click.Context, _option: click.Parameter, seeds: int)
     return seeds
 
 
-@lab.command()
-@click.argument("name", type=click.Choice(["stable"]))
+@lab.group()
+def experiment() -> None:
+    """The experiments of the sources, each with one HTML report."""
+
+
+@experiment.command("stable")
 @click.option("--real/--no-real", default=None, help="On real nodes; by default when this is root.")
 @click.option("--simulated/--no-simulated", default=True, show_default=True, help="In simulated time: a minute.")
 @click.option(
@@ -137,17 +141,41 @@ def _enough_seeds(_context: click.Context, _option: click.Parameter, seeds: int)
 @click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-stable"), show_default=True,
               help="Folder for the data and the report.")  # fmt: skip
 @click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
-def experiment(name: str, real: bool | None, **given: Any) -> None:
+def experiment_stable(real: bool | None, **given: Any) -> None:
     """STABLE's experiment: rising load on three unequal nodes, placements compared, one HTML report."""
     import os
 
     from loadtests.experiments.stable.main import ExperimentOptions, main
 
-    del name
     on_nodes = os.geteuid() == 0 if real is None else real
     if not on_nodes and not given["simulated"]:
         raise click.UsageError("--no-simulated without real nodes (--real, as root) leaves nothing to run")
     main(ExperimentOptions(real=on_nodes, **given))
+
+
+@experiment.command("bnip")
+@click.option("--repeats", type=click.IntRange(1, 100), default=5, show_default=True, help="Runs of each arm.")
+@click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-bnip"), show_default=True,
+              help="Folder for the data and the report.")  # fmt: skip
+@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+def experiment_bnip(**given: Any) -> None:
+    """BNIP's placement test: nine pods by the real kube-scheduler, with and without the extender (5 minutes)."""
+    from loadtests.experiments.bnip.main import BnipOptions, main
+
+    main(BnipOptions(**given))
+
+
+@experiment.command("genetic")
+@click.option("--seeds", type=click.IntRange(1, 50), default=5, show_default=True, help="Workloads.")
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-genetic"),
+              show_default=True, help="Folder for the data and the report.")  # fmt: skip
+@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+def experiment_genetic(**given: Any) -> None:
+    """GENETIC's figures: check dictionary, loads against the real kube-scheduler's, weights (2 minutes)."""
+    from loadtests.experiments.genetic.main import GeneticOptions, main
+
+    main(GeneticOptions(**given))
 
 
 @lab.command("zero-loss")

@@ -29,6 +29,7 @@ from reactor.binding_loop import BindingLoop
 from reactor.clock import Clock, SystemClock
 from reactor.cluster.api import Connection
 from reactor.cluster.connection import KubernetesConnection, open_connection, own_namespace
+from reactor.cluster.extender_sign import ExtenderSign
 from reactor.cluster.fence import FencedConnection
 from reactor.cluster.hints import HintWriter
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName
@@ -48,7 +49,7 @@ from reactor.execution.executor import Executor
 from reactor.execution.journal import Journal, JournalContents, MemoryJournal
 from reactor.execution.leader import LeaderElection, LeaseTiming, NeverLeader, new_identity
 from reactor.execution.state_documents import StateDocuments
-from reactor.execution.steering import NoSteering, PolicySteering, Steering
+from reactor.execution.steering import HintSteering, NoSteering, Steering
 from reactor.execution.unschedulable import UnschedulablePods
 from reactor.loop import Loop
 from reactor.planning.planning_thread import PlanningThread
@@ -175,7 +176,7 @@ def wire(borders: Borders) -> Controller:
     )
     steering: Steering = NoSteering()
     if borders.hints is not None:
-        steering = PolicySteering(borders.hints, state.hostname_of, lambda: settings().mode)
+        steering = HintSteering(borders.hints, state.hostname_of, lambda: settings().mode)
     executor = Executor(borders.writer, lambda: binder.backoffs, borders.journal, steering)
     memory = DecisionMemory(borders.remembered)
     recorder = Recorder(History(borders.store), events, instruments)
@@ -225,6 +226,8 @@ class LiveController:
     """None never leads: a dry run."""
     leading: Leading
     event_policy_check: EventPolicyCheck
+    also: list[tuple[str, Callable[[], Awaitable[None]]]] = field(default_factory=list)
+    """Further tasks, by name, that run beside."""
 
     async def connect(self) -> None:
         """Watches, metrics, Events and settings, until cancelled."""
@@ -254,6 +257,8 @@ class LiveController:
                 if self.steering_check is not None:
                     self._keep_running(tasks, "steering check", self.steering_check.run)
                 self._keep_running(tasks, "event policy check", self.event_policy_check.run)
+                for name, work in self.also:
+                    self._keep_running(tasks, name, work)
         finally:
             await self.step_down()
 
@@ -472,10 +477,11 @@ def _leading(
 def _steering_check(
     controller: Controller, borders: Borders, connection: Connection, namespace: str
 ) -> SteeringCheck | None:
-    if borders.hints is None or not isinstance(controller.steering, PolicySteering):
+    if borders.hints is None or not isinstance(controller.steering, HintSteering):
         return None
     return SteeringCheck(
         SteeringPolicy(connection, borders.hints, borders.clock, namespace),
+        ExtenderSign(connection, namespace, borders.clock),
         controller.steering,
         lambda: [move.id for move in controller.executor.active_moves().moves],
         controller.parts.settings,

@@ -38,6 +38,7 @@ BENCHES = (
     Bench("peer", "against_pypi_matching", "the PyPI package matching: same answers, how long"),
     Bench("stored-problem", "stored_problem", "size and time of a stored problem and plan, up to 10,000 pods"),
     Bench("history", "history", "the usage history: recording, bytes on disk, reading (3 minutes)"),
+    Bench("extender", "extender", "kube-scheduler's extender: 100 pods per second on 5,000 nodes (half a minute)"),
     Bench("reaction", "reaction", "event to eviction with 1,000 pods, and idling (2 minutes)"),
     Bench("dashboard", "dashboard", "requests, charts and the event loop with up to 20,000 pods (4 minutes)"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -105,6 +106,13 @@ class ReportPage:
         return (
             f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(self._parts)}{scripts}</body></html>\n'
         )
+
+
+def copy_report(folder: Path, target: Path, data: Sequence[str]) -> None:
+    """The page and its data, without the lock and the like."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("index.html", *data):
+        shutil.copyfile(folder / name, target / name)
 
 
 def _cell(text: str) -> str:

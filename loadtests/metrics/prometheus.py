@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 from aiohttp import web
 
 from loadtests.metrics.selector import QueryError, parse_selector
-from loadtests.metrics.series import LabSeries
+from loadtests.metrics.series import VectorSample
 from reactor.clock import Clock
 
 Json = dict[str, Any]
 
 
+class Series(Protocol):
+    def named(self, name: str) -> Iterator[VectorSample]:
+        """None for a name that there is not."""
+        ...
+
+
 class LabPrometheus:
-    def __init__(self, series: LabSeries, clock: Clock) -> None:
+    def __init__(self, series: Series, clock: Clock) -> None:
         self._series = series
         self._clock = clock
         self._runner: web.AppRunner | None = None

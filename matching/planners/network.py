@@ -17,6 +17,7 @@ import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.ledger import Ledger
+from matching.network_score import DECIMALS, HIGHEST, scores, variances
 from matching.parameters import ParameterError
 from matching.plan import Plan, Promise
 from matching.planning.load_balancing import Draft, LoadObjective, limited_outcome
@@ -28,9 +29,6 @@ from matching.planning.write_plan import write_plan
 from matching.preferences import MatchedLoads
 from matching.problem import Problem
 
-HIGHEST = 10.0
-DECIMALS = 12
-"""Variances closer than this are equal: the formula subtracts nearly equal numbers."""
 _STAY = "no node that takes it would make the network use of the nodes more even"
 
 
@@ -157,29 +155,3 @@ def variance_of(use: Floats) -> float:
 
 def _square_percent(value: float) -> str:
     return f"{value * 1e4:.2f} %²"
-
-
-def variances(use: Floats, added: Floats) -> Floats:
-    """P_j: the variance of the nodes' use (shares of bandwidth) if the pod added `added[j]` to node j alone."""
-    total, squares, nodes = use.sum(), (use**2).sum(), len(use)
-    mean = (total + added) / nodes
-    after: Floats = (squares - use**2 + (use + added) ** 2) / nodes - mean**2
-    return after.clip(min=0.0).round(DECIMALS)
-
-
-def scores(variance: Floats, possible: Mask) -> Floats:
-    """S_j between the least and the greatest variance of the possible nodes; 10 for all when they are equal.
-    A node that is not possible has 0."""
-    if not possible.any():
-        return np.zeros(len(variance))
-    low, high = variance[possible].min(), variance[possible].max()
-    spread = high - low
-    score = HIGHEST - HIGHEST * (variance - low) / spread if spread > 0 else np.full(len(variance), HIGHEST)
-    return np.where(possible, score, 0.0)
-
-
-def score_nodes(rates: Floats, bandwidths: Floats, demand: float, possible: Mask | None = None) -> Floats:
-    """BNIP's node score for a pod with `demand`, on nodes that carry `rates` of their `bandwidths`, all in one unit: 10
-    for the node that leaves the network use most even, 0 for the least even."""
-    every = np.ones(len(rates), dtype=bool) if possible is None else possible
-    return scores(variances(rates / bandwidths, demand / bandwidths), every)

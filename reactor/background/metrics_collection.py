@@ -15,7 +15,6 @@ from reactor.cluster.kinds import Kind
 from reactor.cluster.reads import ClusterReader
 from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample
 from reactor.errors import MetricsError
-from reactor.planning.network import prometheus_queries
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Metrics, Settings
 from reactor.signals.measurements import MetricsSource
@@ -50,7 +49,7 @@ class MetricsCollector:
         measured: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`measured` is called after each round."""
-        self._measured = measured
+        self.measured = [] if measured is None else [measured]
         self._state = state
         self._settings = settings
         self._clock = clock
@@ -85,11 +84,11 @@ class MetricsCollector:
             self.problems.pop(MetricsSource.PROMETHEUS, None)
             return SWITCHED_OFF_INTERVAL
         pods = (cast(Pod, pod).namespace for pod in self._state.mirror.records(Kind.PODS).values())
-        found = await self._prometheus.read(prometheus_queries(self._settings()), Counter(pods))
+        found = await self._prometheus.read(metrics.prometheus, Counter(pods))
         now = self._clock.now()
         self._state.observe_counters(found.probes)
-        self._state.usage.record_network(found.network, found.links, now)
-        self._state.usage.record_disk(found.disk, now)
+        self._state.usage.record_network(found.network, found.node_network, found.links, now)
+        self._state.usage.record_disk(found.disk, found.node_disk, now)
         self._state.usage.record_throttling(found.throttled, now)
         self._state.usage.record_pressure(found.pressure, now)
         self.service_level = ServiceLevel(found.availability, found.latency_p95)
@@ -141,8 +140,8 @@ class MetricsCollector:
         self._state.usage_changed()
         await self._state.yield_to_cycle()
         self._state.usage.estimate()
-        if self._measured is not None:
-            await self._measured()
+        for listener in self.measured:
+            await listener()
         if not unknown or any(node.node not in unknown for node in nodes):
             return ()
         return (MetricsError(f"measures no node of this cluster; it reports {min(unknown)} and the like"),)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection
 import structlog
 
 from reactor.clock import Clock
+from reactor.cluster.extender_sign import ExtenderSign
 from reactor.cluster.steering_policy import SteeringPolicy
 from reactor.errors import ClusterError
-from reactor.execution.steering import PolicySteering
+from reactor.execution.steering import HintSteering
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Mode, Settings, SteeringMode
 
@@ -18,6 +19,7 @@ log = structlog.get_logger(__name__)
 TICK = 1.0
 DISCOVER_EVERY = 60.0
 CANARY_EVERY = 3600.0
+EXTENDER_EVERY = 10.0
 FIRST_RETRY = 15.0
 """Seconds until a canary that failed is tried again, doubled each time up to `CANARY_EVERY`."""
 
@@ -31,13 +33,15 @@ class SteeringCheck:
     def __init__(
         self,
         policy: SteeringPolicy,
-        steering: PolicySteering,
+        sign: ExtenderSign,
+        steering: HintSteering,
         active_moves: Callable[[], Collection[str]],
         settings: Callable[[], Settings],
         clock: Clock,
         instruments: Instruments,
     ) -> None:
         self._policy = policy
+        self._sign = sign
         self._steering = steering
         self._active_moves = active_moves
         self._settings = settings
@@ -46,6 +50,7 @@ class SteeringCheck:
         self._version = ""
         self._discover_at = float("-inf")
         self._canary_at = float("-inf")
+        self._extender_at = float("-inf")
         self._retry = FIRST_RETRY
 
     async def run(self) -> None:
@@ -60,17 +65,21 @@ class SteeringCheck:
         if self._clock.monotonic() >= self._discover_at:
             self._discover_at = self._clock.monotonic() + DISCOVER_EVERY
             await self._discover()
+        if self._settings().placement.steering is SteeringMode.EXTENDER:
+            await self._look_for_extender()
         if self._canary_due():
             await self._try_canary()
         status = self._steering.status
         self._instruments.steering_works.set(status.policy_works and status.tried)
         if status != before:
-            log.info("steering", works=status.policy_works, tried=status.tried, problem=status.problem)
+            text = status.problem_of(self._settings())
+            log.info("steering", works=status.policy_works, tried=status.tried, problem=text)
 
     async def _discover(self) -> None:
         try:
             found = await self._policy.discover()
-            if self._settings().mode is Mode.ACT and not found.problem:
+            by_extender = self._settings().placement.steering is SteeringMode.EXTENDER
+            if self._settings().mode is Mode.ACT and (by_extender or not found.problem):
                 await self._steering.sweep(self._active_moves)
                 await self._policy.remove_canaries()
         except ClusterError as error:
@@ -83,6 +92,15 @@ class SteeringCheck:
             self._version = found.version
             self._steering.canary = None
             self._canary_at = float("-inf")
+
+    async def _look_for_extender(self) -> None:
+        if self._clock.monotonic() < self._extender_at:
+            return
+        self._extender_at = self._clock.monotonic() + EXTENDER_EVERY
+        try:
+            self._steering.extender_problem = await self._sign.problem()
+        except ClusterError as error:
+            self._steering.extender_problem = f"whether an extender runs could not be read: {error}"
 
     def _canary_due(self) -> bool:
         settings = self._settings()

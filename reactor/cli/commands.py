@@ -34,9 +34,19 @@ def _cluster_options(command: F) -> F:
 
 def _process_options(command: F) -> F:
     """What settings may not name: files, credentials and code."""
+    text = "package.module:function that the planner `function` calls."
+    return _prometheus_options(click.option("--planner-function", help=text)(command))
+
+
+def _log_options(command: F) -> F:
+    levels, formats = click.Choice(["debug", "info", "warning", "error"]), click.Choice(["auto", "json", "console"])
+    command = click.option("--log-format", type=formats, default="auto", show_default=True)(command)
+    return click.option("--log-level", type=levels, default="info", show_default=True)(command)
+
+
+def _prometheus_options(command: F) -> F:
     file = click.Path(path_type=Path, dir_okay=False)
     for name, kind, text in (
-        ("--planner-function", str, "package.module:function that the planner `function` calls."),
         ("--prometheus-ca-file", file, "Certificate authority of an https Prometheus."),
         ("--prometheus-token-host", str, "https://HOST[:PORT], the only server that gets the token."),
         ("--prometheus-token-file", file, "Bearer token for Prometheus, read for every query."),
@@ -62,13 +72,16 @@ _server_option = click.option(
 )
 
 
-@click.command(short_help="Run the controller: in-cluster by service account, else by kubeconfig.")
-@_settings_option
-@click.option(
+_configmap_option = click.option(
     "--configmap",
     callback=_object_name,
     help="NAMESPACE/NAME of the ConfigMap with the settings (key settings.yaml), watched.",
 )
+
+
+@click.command(short_help="Run the controller: in-cluster by service account, else by kubeconfig.")
+@_settings_option
+@_configmap_option
 @click.option(
     "--store",
     type=click.Path(path_type=Path),
@@ -118,9 +131,12 @@ _server_option = click.option(
     help="/healthz, /readyz and /metrics on a port of their own, without token.",
 )
 @click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+    "--extender-port",
+    type=click.IntRange(0, 65535),
+    help="Serve kube-scheduler's extender, too (see `rematch extender`). Default: not served.",
 )
-@click.option("--log-format", type=click.Choice(["auto", "json", "console"]), default="auto", show_default=True)
+@click.option("--extender-bind", default="127.0.0.1", show_default=True, help="Address of --extender-port.")
+@_log_options
 @_process_options
 @_cluster_options
 def run(**options: Any) -> None:
@@ -132,6 +148,28 @@ def run(**options: Any) -> None:
     from reactor.cli.run import RunOptions, run_controller
 
     run_controller(RunOptions(**options))
+
+
+@click.command(short_help="Serve kube-scheduler's extender: planned nodes, and BNIP's network score.")
+@_settings_option
+@_configmap_option
+@click.option("--namespace", default="", help="Namespace of the Lease rematch-extender. Default: as for `rematch run`.")
+@click.option("--bind", default="127.0.0.1", show_default=True, help="Address; beside kube-scheduler loopback will do.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8090, show_default=True, help="0 takes a free port.")
+@click.option("--tls-cert-file", type=click.Path(path_type=Path, dir_okay=False), help="Serve HTTPS.")
+@click.option("--tls-key-file", type=click.Path(path_type=Path, dir_okay=False), help="Key of --tls-cert-file.")
+@_log_options
+@_prometheus_options
+@_cluster_options
+def extender(**options: Any) -> None:
+    """Serve the verbs `filter` and `prioritize` of kube-scheduler's HTTP extender.
+
+    The replacement of a pod that Rematch moves scores highest on its planned node. Other pods get BNIP's score: 10
+    where the network use of the nodes becomes most even. docs/extender.md has the KubeSchedulerConfiguration.
+    """
+    from reactor.cli.extender import ExtenderRun, run_extender
+
+    run_extender(ExtenderRun(**options))
 
 
 @click.command(short_help="Make one plan, from the live cluster or from files (-f).")

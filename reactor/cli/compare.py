@@ -14,8 +14,8 @@ from reactor.cli.output import table, to_json, to_yaml
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Trigger, decide
 from reactor.decision.eligibility import Eligibility
-from reactor.planning.network import uses_network
 from reactor.planning.problems import rematch_problem
+from reactor.planning.rate_axes import rate_axes
 from reactor.settings.model import Planner, Settings
 from reactor.settings.planner import make_planner
 from reactor.state.snapshot import Snapshot
@@ -48,14 +48,14 @@ class PlannerComparison:
 def compare(snapshot: Snapshot, settings: Settings) -> PlannerComparison:
     """Each planner with its defaults. The planner of the settings has the parameters that are set for it."""
     decision = decide(Eligibility(snapshot, Cooldowns(), settings), Trigger.DEMAND)
-    problems: dict[bool, Problem] = {}
+    problems: dict[tuple[str, ...], Problem] = {}
     rows = []
     for name in known_planners():
         wanted = _instead(settings, name)
-        with_network = uses_network(wanted.planner)
-        if with_network not in problems:
-            problems[with_network] = rematch_problem(Eligibility(snapshot, Cooldowns(), wanted), decision)
-        rows.append(_row(wanted.planner, problems[with_network]))
+        axes = rate_axes(wanted.planner)
+        if axes not in problems:
+            problems[axes] = rematch_problem(Eligibility(snapshot, Cooldowns(), wanted), decision)
+        rows.append(_row(wanted.planner, problems[axes]))
     return PlannerComparison(len(decision.unhappy), tuple(rows))
 
 

@@ -19,6 +19,7 @@ _LAB = ("demo", "lab")
 """Commands of the distribution rematch-lab. Without it they are not listed."""
 _OURS = (
     commands.run,
+    commands.extender,
     commands.plan,
     commands.explain,
     commands.status,

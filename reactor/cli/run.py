@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from reactor.app import Options, open_controller
 from reactor.cli.stopping import until_stopped
 from reactor.cluster.kinds import ObjectName
 from reactor.execution.leader import LeaseTiming
+from reactor.extender.beside import extender_beside
+from reactor.extender.server import Address
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
 from reactor.signals.prometheus import PrometheusAccess
@@ -34,6 +37,8 @@ class RunOptions:
     port: int
     probe_bind: str
     probe_port: int | None
+    extender_bind: str
+    extender_port: int | None
     auth: str | None
     allowed_hosts: tuple[str, ...]
     log_level: str
@@ -78,8 +83,14 @@ async def _run(options: RunOptions) -> None:
     exposure = Exposure(
         Auth(options.auth) if options.auth else None, options.allowed_hosts, options.probe_bind, options.probe_port
     )
-    async with open_controller(start) as live, serve(live, options.bind, options.port, exposure) as url:
+    async with AsyncExitStack() as stack:
+        live = await stack.enter_async_context(open_controller(start))
+        url = await stack.enter_async_context(serve(live, options.bind, options.port, exposure))
         log.info("serving", url=url, cluster=live.connection.server)
+        if options.extender_port is not None:
+            address = Address(options.extender_bind, options.extender_port)
+            extender = await stack.enter_async_context(extender_beside(live, address))
+            log.info("serving the extender of kube-scheduler", url=extender)
         try:
             await live.run()
         finally:

@@ -7,6 +7,7 @@ import msgspec
 from reactor.cli.client import fetch
 from reactor.cli.output import table
 from reactor.errors import InputError
+from reactor.settings.model import SteeringMode
 from reactor.web.view import Gauge, Overview, SteeringView
 
 
@@ -47,7 +48,10 @@ def render_status(overview: Overview) -> str:
 
 def steering_line(steering: SteeringView) -> str:
     landed = steering.landed_planned + steering.landed_elsewhere + steering.landed_source
-    works = "policy works" if steering.policy_works and steering.tried else f"policy: {steering.problem}"
+    if steering.mode == SteeringMode.EXTENDER:
+        works = steering.problem or "kube-scheduler asks the extender"
+    else:
+        works = "policy works" if steering.policy_works and steering.tried else f"policy: {steering.problem}"
     text = f"steering {steering.mode}, {works}"
     if not landed:
         return text

@@ -6,15 +6,20 @@ One object for all hints, because the binding of a policy names its parameters. 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Mapping
 
 import msgspec
+import structlog
 from msgspec import Struct
 
 from reactor.clock import Clock
 from reactor.cluster.api import Connection
+from reactor.cluster.backoff import Backoff
 from reactor.cluster.objects import Collection, ObjectMeta
-from reactor.errors import Conflict, Throttled, Unreachable
+from reactor.errors import ClusterError, Conflict, Throttled, Unreachable
+
+log = structlog.get_logger(__name__)
 
 MOVE_LABEL = "rematch.io/move"
 """The policy stamps it, with the id of the move, on the pod that a hint applied to."""
@@ -24,6 +29,7 @@ OBJECT_NAME = "rematch"
 MAX_HINTS = 1000
 """As in the CRD."""
 
+_LONGEST_RETRY = 30.0
 _SEEN_SECONDS = 0.25
 _ATTEMPTS = 5
 _PAUSE = 0.2
@@ -116,6 +122,31 @@ class HintWriter:
         new = {uid: _without_nulls(hint) for uid, hint in changes.items() if hint is not None}
         body = {"apiVersion": "rematch.io/v1alpha1", "kind": "PlacementHint", "metadata": {"name": OBJECT_NAME}}
         await self._objects.create({**body, "spec": {"hints": new, **stated}})
+
+
+class HintReader:
+    """The hints as they are now, for the extender of kube-scheduler. Without the CRD there are none."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._writer = HintWriter(connection, clock)
+        self._clock = clock
+        self._backoff = Backoff(random.random, cap=_LONGEST_RETRY)
+        self.hints: Hints = {}
+
+    async def run(self) -> None:
+        """Until cancelled. It reads often enough for `until_seen`: one small object, which we may `get` and not watch.
+        What was read last stays while the API server cannot be asked."""
+        problem = ""
+        while True:
+            try:
+                self.hints = await self._writer.read()
+                problem, pause = "", _SEEN_SECONDS / 2
+                self._backoff.reset()
+            except ClusterError as error:
+                if not problem:
+                    log.warning("hints cannot be read", error=str(error))
+                problem, pause = str(error), self._backoff.next()
+            await self._clock.sleep(pause)
 
 
 def _hints(found: _PlacementHint | None) -> Hints:

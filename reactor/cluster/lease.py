@@ -43,7 +43,7 @@ class LeaseObject:
 
     async def take(self, before: Lease | None, holder: str, duration: float, now: float) -> Lease:
         """Acquire or renew it, from what was read before. Conflict when somebody else was faster."""
-        stamp = _micro_time(now)
+        stamp = micro_time(now)
         seconds = math.ceil(duration)  # rounded down, others could follow before we stop
         spec: dict[str, object] = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": stamp}
         if before is None or before.holder != holder:
@@ -64,5 +64,5 @@ class LeaseObject:
         await self._leases.delete(held.metadata)
 
 
-def _micro_time(now: float) -> str:
+def micro_time(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

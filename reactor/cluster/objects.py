@@ -21,6 +21,7 @@ class ObjectMeta(Struct, rename="camel", frozen=True, gc=False):
     uid: str = ""
     resource_version: str = ""
     creation_timestamp: str = ""
+    annotations: Mapping[str, str] = {}
 
 
 T = TypeVar("T")
@@ -70,9 +71,12 @@ class Collection(Generic[T]):
         """`body` names kind, apiVersion and metadata. Raises Conflict when the name is taken."""
         return self._decode(await self._send("POST", self.path, body=body))
 
-    async def patch(self, meta: ObjectMeta, change: Body, *, status: bool = False) -> T:
+    async def patch(
+        self, meta: ObjectMeta, change: Body, *, status: bool = False, annotations: Mapping[str, str] | None = None
+    ) -> T:
         """A merge patch that applies to this version only: Conflict when somebody else has written it since."""
-        body = {**change, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
+        stated = {"annotations": annotations} if annotations else {}
+        body = {**change, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, **stated}}
         path = f"{self.path}/{meta.name}/status" if status else f"{self.path}/{meta.name}"
         return self._decode(await self._send("PATCH", path, body=body, content_type=MERGE_PATCH))
 

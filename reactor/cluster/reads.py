@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -96,10 +96,12 @@ class Page:
 class ClusterReader:
     """Use one per cluster: its decoder shares equal parts of the records."""
 
-    def __init__(self, connection: Connection, config_map: ObjectName | None = None) -> None:
+    def __init__(
+        self, connection: Connection, config_map: ObjectName | None = None, kinds: Iterable[Kind] = CLUSTER_KINDS
+    ) -> None:
         self._connection = connection
         self._decoder = Decoder()
-        self._listings: dict[Kind, Listing] = {kind: listing_of(kind) for kind in CLUSTER_KINDS}
+        self._listings: dict[Kind, Listing] = {kind: listing_of(kind) for kind in kinds}
         if config_map is not None:
             self._listings[Kind.CONFIG_MAPS] = config_map_listing(config_map)
 

@@ -87,6 +87,10 @@ class Pod(Struct, frozen=True, gc=False):
     mirror: bool = False
     group: str = ""
     """The PodGroup it belongs to: its members are scheduled, and make progress, only together."""
+    host_network: bool = False
+    """It has no network of its own: what is measured as its traffic is that of the node."""
+    readiness_probe: bool = False
+    """Some container has one, so that a Service does not send requests before the pod can answer them."""
     pre_stop: bool = False
     """Every container has a preStop hook, so routes have time to leave the pod out before it is asked to end."""
 

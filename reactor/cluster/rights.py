@@ -107,6 +107,14 @@ RULES: tuple[Rule, ...] = (
     Rule(Scope.OWN, "rematch.io", ("requests/status",), ("patch",), "what became of a request"),
     Rule(Scope.OWN, "coordination.k8s.io", ("leases",), ("create",), "leader election"),
     Rule(Scope.OWN, "coordination.k8s.io", ("leases",), ("get", "patch", "delete"), "leader election", ("rematch",)),
+    Rule(
+        Scope.OWN,
+        "coordination.k8s.io",
+        ("leases",),
+        ("get", "patch"),
+        "steering: does kube-scheduler ask an extender",
+        ("rematch-extender",),
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from matching.feasibility import has_inter_pod_rules, pod_selectors
 from matching.problem import Rules
-from matching.selectors import selects
+from matching.selectors import matches, selects
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import (
     CsiNode,
@@ -105,6 +105,13 @@ class ClusterView:
 
     def pdbs_in(self, namespace: str) -> tuple[PodDisruptionBudget, ...]:
         return self._pdbs_by_namespace.get(namespace, ())
+
+    def pdbs_of(self, pod: Pod) -> list[PodDisruptionBudget]:
+        return [
+            pdb
+            for pdb in self.pdbs_in(pod.namespace)
+            if pdb.selector is not None and matches(pdb.selector.requirements, pod.labels)
+        ]
 
     def quotas_in(self, namespace: str) -> tuple[ResourceQuota, ...]:
         return self._quotas_by_namespace.get(namespace, ())

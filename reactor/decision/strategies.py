@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from matching.problem import Strategy
-from matching.selectors import matches
 from reactor.cluster.kinds import Kind
 from reactor.cluster.records import Pod, PodDisruptionBudget, Workload
 from reactor.cluster.view import ClusterView
@@ -205,7 +204,7 @@ class Strategies:
     def _choose(self, pod: Pod, facts: _Owner, allowed: tuple[Strategy, ...]) -> Choice:
         if facts.wait:
             return Choice(None, facts.wait)
-        pdbs = self._pdbs(pod)
+        pdbs = self._view.pdbs_of(pod)
         never = next((pdb.name for pdb in pdbs if pdb.never), None)
         if never is not None:
             return Choice(None, f"disruption budget {never} allows no disruption, ever", Reason.PDB)
@@ -287,13 +286,6 @@ class Strategies:
                 if left < _taken(name, pod):
                     return f"ResourceQuota {quota.name} has {max(left, 0.0):g} of {name} left"
         return ""
-
-    def _pdbs(self, pod: Pod) -> list[PodDisruptionBudget]:
-        return [
-            pdb
-            for pdb in self._view.pdbs_in(pod.namespace)
-            if pdb.selector is not None and matches(pdb.selector.requirements, pod.labels)
-        ]
 
     def _evict(self, pod: Pod, owner: _Owner, pdbs: list[PodDisruptionBudget], why: str) -> Choice:
         refused = _refused_by_pdb(pod, pdbs)

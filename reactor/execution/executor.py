@@ -46,10 +46,9 @@ from reactor.execution.move_states import (
 from reactor.execution.steering import MOVE_LABEL, NoSteering, Steering
 from reactor.execution.surge_checks import may_pin, scaled_object, why_no_surge
 from reactor.execution.surge_marks import forgotten_surges
-from reactor.settings.model import Settings
+from reactor.settings.model import Settings, SteeringMode
 from reactor.state.moves import ANNOUNCING, ActiveMoves, Call, Move, MoveState, dumping
 from reactor.state.snapshot import Snapshot
-from reactor.state.steering import Way
 
 log = structlog.get_logger(__name__)
 
@@ -321,7 +320,9 @@ class Executor:
     async def _look(self, move: Move, view: ClusterView, now: float, settings: Settings, *, stopping: bool) -> Seen:
         """What the watches show, and what has to be read for it."""
         seen = look(move, view, now, settings.execution, self._excluded(move, view))
-        seen = replace(seen, stopping=stopping, failure=await self._creation_failure(move, seen))
+        by_extender = settings.placement.steering is SteeringMode.EXTENDER
+        failure = await self._creation_failure(move, seen)
+        seen = replace(seen, stopping=stopping, failure=failure, by_extender=by_extender)
         if move.state not in _SURGE_STATES or move.scaled is None:
             return seen
         surges, old = self._writer.surges, seen.old
@@ -352,7 +353,8 @@ class Executor:
         """A hint that cannot be removed now does not hold up the move."""
         if not hint_is_due_to_go(move, seen):
             return move
-        if seen.new is not None and seen.new.labels.get(MOVE_LABEL) != move.id:
+        unstamped = seen.new is not None and seen.new.labels.get(MOVE_LABEL) != move.id
+        if unstamped and not seen.by_extender:
             self._steering.doubt()
         try:
             await self._steering.withdraw((move.id,))
@@ -393,7 +395,8 @@ class Executor:
         return after_answer(move, call, answer.outcome, answer.message, now, repeated=repeated)
 
     def _steers(self, pod: Pod, settings: Settings) -> bool:
-        return self._steering.status.way(pod, settings) is Way.POLICY
+        way = self._steering.status.way(pod, settings)
+        return way is not None and way.hints
 
     def _excluded(self, move: Move, view: ClusterView) -> frozenset[str]:
         """Pods that are not the replacement: those that were there before, and replacements of other moves."""

@@ -154,6 +154,8 @@ class Seen:
     """Mode is not act any more: finish or take back, and start nothing."""
     may_pin: bool = False
     """A hard hint is allowed for this pod."""
+    by_extender: bool = False
+    """The hint is read when the replacement gets its node, not when it is created."""
     wanted: int | None = None
     """`replicas` of the scaled object; None when that is gone."""
     failure: str = ""
@@ -257,12 +259,13 @@ def tracked(move: Move, seen: Seen) -> Move:
 
 
 def hint_is_due_to_go(move: Move, seen: Seen) -> bool:
-    """At the first replacement, at the deadline, when the owner cannot create pods (what a hint adds may be what is
-    refused), and when the move is taken back."""
+    """At the first replacement (by extender: when it has a node), at the deadline, when the owner cannot create pods
+    (what a hint adds may be what is refused), and when the move is taken back."""
     if not move.hinted:
         return False
     before = move.state in (MoveState.EVICTING, MoveState.SURGING)
-    waits = move.state in (MoveState.EVICTED, MoveState.SURGED) and seen.new is None
+    unplaced = seen.new is None or (seen.by_extender and seen.new.node is None)
+    waits = move.state in (MoveState.EVICTED, MoveState.SURGED) and unplaced
     return not before and (not waits or bool(seen.failure) or _overdue(move, seen.now, seen.settings))
 
 

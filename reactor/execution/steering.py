@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Protocol
 
 from reactor.cluster.hints import MOVE_LABEL, Hint, HintRefused, Hints, HintWriter
@@ -14,7 +15,7 @@ from reactor.settings.model import Mode
 from reactor.state.moves import Move
 from reactor.state.steering import SteeringStatus
 
-__all__ = ["MOVE_LABEL", "NoSteering", "PolicySteering", "Steering"]
+__all__ = ["MOVE_LABEL", "HintSteering", "NoSteering", "Steering"]
 
 
 class Steering(Protocol):
@@ -59,8 +60,9 @@ class NoSteering:
         """Nothing to try."""
 
 
-class PolicySteering:
-    """Implements Steering by the PlacementHint object. `background.steering_check` finds out whether that works."""
+class HintSteering:
+    """Implements Steering by the PlacementHint object, which a policy or an extender reads. `background.steering_check`
+    finds out whether that works."""
 
     def __init__(self, writer: HintWriter, hostname_of: Callable[[str], str | None], mode: Callable[[], Mode]) -> None:
         """`hostname_of` gives the value of a node's label `kubernetes.io/hostname`."""
@@ -72,9 +74,13 @@ class PolicySteering:
         self.canary: str | None = None
         """What the last canary found; empty when its pod was stamped, None before the first one."""
         self.doubted = asyncio.Event()
+        self.extender_problem = SteeringStatus().extender_problem
 
     @property
     def status(self) -> SteeringStatus:
+        return replace(self._policy_status(), extender_problem=self.extender_problem)
+
+    def _policy_status(self) -> SteeringStatus:
         if self.missing is None:
             return SteeringStatus()
         if self.missing:

@@ -39,9 +39,12 @@ def why_no_surge(pod: Pod, view: ClusterView, owner: OwnerNow | None) -> str:
 
 
 def may_pin(pod: Pod | None, view: ClusterView, settings: Settings, steering: SteeringStatus) -> bool:
-    """A nodeSelector for life: not with DoNotSchedule spread, which then counts one node only, and beside a node
-    autoscaler only where the settings allow it."""
-    if pod is None or pod.rules.spread or steering.way(pod, settings) is not Way.POLICY:
+    """By policy a nodeSelector for life: not with DoNotSchedule spread, which then counts one node only, and beside a
+    node autoscaler only where the settings allow it. What an extender filters holds for one decision only."""
+    way = None if pod is None else steering.way(pod, settings)
+    if way is Way.EXTENDER:
+        return True
+    if pod is None or pod.rules.spread or way is not Way.POLICY:
         return False
     autoscaled = any(
         any(label.startswith(_AUTOSCALER_LABEL) for label in node.labels) or removal_taint(node.taints)

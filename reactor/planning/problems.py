@@ -10,10 +10,10 @@ from reactor.cluster.records import Pod
 from reactor.decision.decide import Decision
 from reactor.decision.eligibility import Eligibility
 from reactor.decision.strategies import Choice
-from reactor.planning.network import for_planner
 from reactor.planning.pending import pending_pods
 from reactor.planning.problem_builder import ProblemBuilder
 from reactor.planning.problem_pods import EVICTED, KeptPods
+from reactor.planning.rate_axes import for_planner
 from reactor.planning.source_axes import with_source_axes
 from reactor.settings.model import Settings
 from reactor.settings.planner import waived_by

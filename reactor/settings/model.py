@@ -121,6 +121,7 @@ class SteeringMode(StrEnum):
     AUTO = "auto"
     POLICY = "policy"
     BINDER = "binder"
+    EXTENDER = "extender"
     NONE = "none"
 
 
@@ -130,8 +131,9 @@ class Placement(_Section):
     steering: SteeringMode = SteeringMode.AUTO
     """For pods of other schedulers; Rematch binds those with `schedulerName` (below) in any case. `auto`, `policy`: a
     PlacementHint and a MutatingAdmissionPolicy make the pod's own scheduler prefer the planned node; where they do not
-    work, the pods are not moved. `binder`: they are not moved. `none`: they are moved without steering, and it is
-    reported where the replacement landed."""
+    work, the pods are not moved. `extender`: the pod's scheduler asks an extender of Rematch, which prefers the planned
+    node (docs/extender.md); where no extender is asked, the pods are not moved. `binder`: they are not moved. `none`:
+    they are moved without steering, and it is reported where the replacement landed."""
     pins_beside_autoscaler: bool = False
     """Allow a hard hint (a nodeSelector for the pod's life) as the second try in clusters with a node autoscaler."""
 
@@ -406,11 +408,27 @@ class Queries(_Section):
         ' + rate(container_fs_writes_bytes_total{pod!="",container!="",$namespaces}[2m]))'
     )
     """Bytes per second that a pod reads and writes."""
+    node_disk: str = (
+        "sum by (node, kubernetes_node, nodename, instance) (rate(node_disk_read_bytes_total"
+        '{device!~"dm-.*|loop.*|md.*|ram.*|sr.*"}[2m]) + rate(node_disk_written_bytes_total'
+        '{device!~"dm-.*|loop.*|md.*|ram.*|sr.*"}[2m]))'
+    )
+    """Bytes per second that a node reads and writes, from node-exporter: its pods and itself."""
+    node_network: str = (
+        "8 * sum by (node, kubernetes_node, nodename, instance) (rate(node_network_receive_bytes_total"
+        '{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"}[2m]) + rate(node_network_transmit_bytes_total'
+        '{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"}[2m]))'
+        " or on () 8 * sum by (node, kubernetes_node, nodename, instance) (rate(container_network_receive_bytes_total"
+        '{id="/",interface!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"}[2m])'
+        " + rate(container_network_transmit_bytes_total"
+        '{id="/",interface!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"}[2m]))'
+    )
+    """Bits per second over a node's links, from node-exporter, else cAdvisor: its pods' traffic and its own."""
     node_bandwidth: str = (
         "8 * max by (node, kubernetes_node, nodename, instance)"
         ' (node_network_speed_bytes{device!~"lo|veth.*|cali.*|cni.*|docker.*|flannel.*|br-.*"} > 0)'
     )
-    """Bits per second of a node's fastest link; queried only while the planner uses the network axis."""
+    """Bits per second of a node's fastest link."""
     availability: str = ""
     """Share of requests that succeeded; shown on the dashboard."""
     latency_p95: str = ""

@@ -63,6 +63,14 @@ class DiskSample(Struct, frozen=True, gc=False):
     at: float
 
 
+class NodeRateSample(Struct, frozen=True, gc=False):
+    """All that goes over the node's links (bits per second) or to its disks (bytes per second), whoever sends it."""
+
+    node: str
+    rate: float
+    at: float
+
+
 class LinkSample(Struct, frozen=True, gc=False):
     """Bits per second that the node's link can carry."""
 

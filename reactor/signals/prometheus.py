@@ -27,6 +27,7 @@ from reactor.signals.measurements import (
     DiskSample,
     LinkSample,
     NetworkSample,
+    NodeRateSample,
     PressureSample,
     ProbeCounter,
     ThrottleSample,
@@ -37,6 +38,7 @@ from reactor.signals.prometheus_samples import (
     link_speeds,
     longest_range,
     network_rates,
+    node_rates,
     node_usage,
     parse_matrix,
     parse_vector,
@@ -75,6 +77,8 @@ class PrometheusRound:
     network: list[NetworkSample] = field(default_factory=list)
     disk: list[DiskSample] = field(default_factory=list)
     links: list[LinkSample] = field(default_factory=list)
+    node_network: list[NodeRateSample] = field(default_factory=list)
+    node_disk: list[NodeRateSample] = field(default_factory=list)
     availability: float | None = None
     latency_p95: float | None = None
     problems: tuple[MetricsError, ...] = ()
@@ -159,6 +163,8 @@ class PrometheusSource:
             network=network_rates(results["podNetwork"]),
             disk=disk_rates(results["podDisk"]),
             links=link_speeds(results["nodeBandwidth"]),
+            node_network=node_rates(results["nodeNetwork"]),
+            node_disk=node_rates(results["nodeDisk"]),
             availability=single_value(results["availability"]),
             latency_p95=single_value(results["latencyP95"]),
             problems=tuple(problem for _, problem in answers if problem is not None),

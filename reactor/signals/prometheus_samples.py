@@ -14,6 +14,7 @@ from reactor.signals.measurements import (
     DiskSample,
     LinkSample,
     NetworkSample,
+    NodeRateSample,
     PressureSample,
     ProbeCounter,
     ThrottleSample,
@@ -99,6 +100,10 @@ def disk_rates(rates: Iterable[VectorSample]) -> list[DiskSample]:
 
 def link_speeds(speeds: Iterable[VectorSample]) -> list[LinkSample]:
     return [LinkSample(name, sample.value, sample.at) for name, sample in _by_node(speeds).items()]
+
+
+def node_rates(rates: Iterable[VectorSample]) -> list[NodeRateSample]:
+    return [NodeRateSample(name, sample.value, sample.at) for name, sample in _by_node(rates).items()]
 
 
 def probe_counters(vector: Iterable[VectorSample]) -> list[ProbeCounter]:

@@ -21,13 +21,14 @@ from reactor.signals.measurements import (
     Measurement,
     MetricsSource,
     NetworkSample,
+    NodeRateSample,
     Peak,
     PressureSample,
     ThrottleSample,
     Usage,
 )
 from reactor.signals.minute_sums import MinuteUsage
-from reactor.signals.usage_table import CPU, DISK, MEMORY, NETWORK, PRESSURE, THROTTLED, Rows, UsageTable
+from reactor.signals.usage_table import AXES, CPU, DISK, LINK, MEMORY, NETWORK, PRESSURE, THROTTLED, Rows, UsageTable
 from reactor.signals.workloads import Workloads, workload_key
 
 _FAST_CLOCK = 86400.0
@@ -70,7 +71,18 @@ class UsageView:
         return self.pods.measurement(uid, NETWORK, self.now, self.freshness)
 
     def link_speed(self, node: str) -> Measurement:
+        return self.nodes.measurement(node, LINK, self.now, self.freshness)
+
+    def node_network(self, node: str) -> Measurement:
+        """All that goes over its links, its pods' traffic included."""
         return self.nodes.measurement(node, NETWORK, self.now, self.freshness)
+
+    def disk(self, uid: str) -> Measurement:
+        return self.pods.measurement(uid, DISK, self.now, self.freshness)
+
+    def node_disk(self, node: str) -> Measurement:
+        """All that is read from and written to its disks, by its pods and by itself."""
+        return self.nodes.measurement(node, DISK, self.now, self.freshness)
 
     def peak(self, uid: str) -> Peak:
         slot = self.pods.slots.get(uid)
@@ -205,17 +217,28 @@ class UsageHistory:
     def record_pressure(self, samples: Iterable[PressureSample], now: float) -> None:
         self._record(PRESSURE, ((each.namespace, each.pod, each.share, each.at) for each in samples), now)
 
-    def record_network(self, pods: Iterable[NetworkSample], links: Iterable[LinkSample], now: float) -> None:
+    def record_network(
+        self,
+        pods: Iterable[NetworkSample],
+        nodes: Iterable[NodeRateSample],
+        links: Iterable[LinkSample],
+        now: float,
+    ) -> None:
         self._record(NETWORK, ((each.namespace, each.pod, each.rate, each.at) for each in pods), now)
-        speeds = _Batch(now)
-        for link in links:
-            name = self._node_of(link.node)
-            if name is not None:
-                speeds.take(NETWORK, self._nodes.rows.slots[name], link.speed, link.at)
-        speeds.write(self._nodes, MetricsSource.PROMETHEUS, self.freshness)
+        self._record_nodes(NETWORK, ((each.node, each.rate, each.at) for each in nodes), now)
+        self._record_nodes(LINK, ((each.node, each.speed, each.at) for each in links), now)
 
-    def record_disk(self, samples: Iterable[DiskSample], now: float) -> None:
-        self._record(DISK, ((each.namespace, each.pod, each.rate, each.at) for each in samples), now)
+    def record_disk(self, pods: Iterable[DiskSample], nodes: Iterable[NodeRateSample], now: float) -> None:
+        self._record(DISK, ((each.namespace, each.pod, each.rate, each.at) for each in pods), now)
+        self._record_nodes(DISK, ((each.node, each.rate, each.at) for each in nodes), now)
+
+    def _record_nodes(self, axis: int, samples: Iterable[tuple[str, float, float]], now: float) -> None:
+        batch = _Batch(now)
+        for alias, value, at in samples:
+            name = self._node_of(alias)
+            if name is not None:
+                batch.take(axis, self._nodes.rows.slots[name], value, at)
+        batch.write(self._nodes, MetricsSource.PROMETHEUS, self.freshness)
 
     def _record(self, axis: int, samples: Iterable[tuple[str, str, float | None, float]], now: float) -> None:
         """One axis that only Prometheus has: namespace, name, value and time of each pod."""
@@ -265,6 +288,33 @@ class UsageHistory:
 
     def newest(self, uid: str, now: float) -> Usage:
         return _usage(self._pods.rows, uid, now, self.freshness)
+
+    def newest_network(self, uids: Sequence[str], now: float) -> NDArray[np.float64]:
+        """Bits per second of many pods, NaN where nothing fresh is known."""
+        slots, rows = _slots(self._pods.rows, uids), self._pods.rows
+        found = np.append(
+            np.where(_is_fresh(rows.at[:, NETWORK], now, self.freshness), rows.values[:, NETWORK], np.nan), np.nan
+        )
+        rates: NDArray[np.float64] = found[slots]
+        return rates
+
+    def newest_links(self, names: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What goes over the links of many nodes, and their speed; and when both were measured, 0 for never."""
+        slots, rows = _slots(self._nodes.rows, names), self._nodes.rows
+        axes = [NETWORK, LINK]
+        values = np.vstack([rows.values[:, axes], np.full((1, len(axes)), np.nan)])[slots]
+        at = np.vstack([rows.at[:, axes], np.zeros((1, len(axes)))])[slots]
+        return values, at
+
+    def workload_network(self, key: str, now: float) -> float | None:
+        """The mean of what its pods send and receive, for one that has not run yet."""
+        number, rows = self._workloads.ids.get(key), self._pods.rows
+        if number is None:
+            return None
+        replicas = (rows.workloads == number) & _is_fresh(rows.at[:, NETWORK], now, self.freshness)
+        rates = rows.values[replicas, NETWORK]
+        rates = rates[~np.isnan(rates)]
+        return float(rates.mean()) if len(rates) else None
 
     def freeze(self, now: float) -> UsageView:
         """Changes nothing that a later call would show."""
@@ -333,9 +383,9 @@ class _Batch:
 
     def __init__(self, now: float) -> None:
         self._now = now
-        self._slots: tuple[list[int], ...] = ([], [], [], [], [], [])
-        self._values: tuple[list[float], ...] = ([], [], [], [], [], [])
-        self._at: tuple[list[float], ...] = ([], [], [], [], [], [])
+        self._slots: tuple[list[int], ...] = tuple([] for _ in range(AXES))
+        self._values: tuple[list[float], ...] = tuple([] for _ in range(AXES))
+        self._at: tuple[list[float], ...] = tuple([] for _ in range(AXES))
 
     def take(self, axis: int, slot: int, value: float | None, at: float) -> None:
         if value is not None:

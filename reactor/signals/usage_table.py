@@ -13,9 +13,9 @@ from predictors.protocol import PeakEstimator
 from reactor.signals.measurements import MISSING, Measurement, MetricsSource, Quality
 from reactor.signals.minute_sums import MinuteSums
 
-CPU, MEMORY, THROTTLED, NETWORK, PRESSURE, DISK = 0, 1, 2, 3, 4, 5
-"""NETWORK is a pod's rate or a node's link speed."""
-_AXES = 6
+CPU, MEMORY, THROTTLED, NETWORK, PRESSURE, DISK, LINK = 0, 1, 2, 3, 4, 5, 6
+"""LINK is the speed of a node's link, what NETWORK is to be compared with."""
+AXES = 7
 _PEAK_AXES = 2
 _COLUMNS = 60
 _MOST_ABOVE_SEEN = 1.25
@@ -34,9 +34,9 @@ class Rows:
     """The newest sample per row and axis. `at` 0 means never measured; NaN with a time means invalid."""
 
     slots: dict[str, int] = field(default_factory=dict)
-    values: NDArray[np.float64] = field(default_factory=lambda: np.full((0, _AXES), np.nan))
-    at: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, _AXES)))
-    sources: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, _AXES), np.uint8))
+    values: NDArray[np.float64] = field(default_factory=lambda: np.full((0, AXES), np.nan))
+    at: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, AXES)))
+    sources: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, AXES), np.uint8))
     workloads: NDArray[np.int32] = field(default_factory=lambda: np.full(0, -1, np.int32))
 
     def measurement(self, key: str, axis: int, now: float, freshness: float) -> Measurement:
@@ -55,9 +55,9 @@ class Rows:
     def grown(self, more: int) -> Rows:
         return replace(
             self,
-            values=np.concatenate([self.values, np.full((more, _AXES), np.nan)]),
-            at=np.concatenate([self.at, np.zeros((more, _AXES))]),
-            sources=np.concatenate([self.sources, np.zeros((more, _AXES), np.uint8)]),
+            values=np.concatenate([self.values, np.full((more, AXES), np.nan)]),
+            at=np.concatenate([self.at, np.zeros((more, AXES))]),
+            sources=np.concatenate([self.sources, np.zeros((more, AXES), np.uint8)]),
             workloads=np.concatenate([self.workloads, np.full(more, -1, np.int32)]),
         )
 
@@ -71,7 +71,7 @@ class UsageTable:
 
     def __init__(self, window: float) -> None:
         self.rows = Rows()
-        self.minute = MinuteSums(_AXES)
+        self.minute = MinuteSums(AXES)
         self._step = window / _COLUMNS
         self._tick = 0
         self._now = 0.0

@@ -47,7 +47,8 @@ def snapshot_from_dump(
     if needs is None:
         needs = Needs.METRICS if dump.pod_usage else Needs.REQUESTS
     usage = _usage(dump, view, settings, now)
-    steering = SteeringStatus(policy_works=True, problem="files do not say whether the policy rematch-hints works")
+    unsaid = "files do not say whether the policy rematch-hints works"
+    steering = SteeringStatus(policy_works=True, problem=unsaid, extender_problem="")
     recent = {uid: probes.recent(uid, now) for uid, found in happiness.items() if found.unhappy}
     snapshot = Snapshot(now, view, usage, happiness, ActiveMoves(), needs, steering, recent_probes=recent)
     return DumpSnapshot(snapshot, evidence, notes)

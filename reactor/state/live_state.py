@@ -12,7 +12,7 @@ from predictors.peaks import SigmaOrPercentile
 from reactor.clock import Clock
 from reactor.cluster.hints import HOSTNAME_LABEL
 from reactor.cluster.kinds import Kind
-from reactor.cluster.mirror import ClusterMirror
+from reactor.cluster.mirror import ClusterMirror, Listener
 from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record, Workload
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import Binding
@@ -89,6 +89,8 @@ class State:
         self._failing: set[str] = set()
         self._assumed: dict[str, _AssumedBinding] = {}
         self._ready = False
+        self.listeners: list[Listener] = []
+        """Called after each change of the mirror."""
         self._pending: set[str] = set()
         self.room_changes = 0
         """Grows when a pod that fits nowhere may fit now: with every change of a node and every pod that ends."""
@@ -253,6 +255,8 @@ class State:
             self._node_changed(cast("Node | None", old), cast("Node | None", new))
         elif kind is Kind.CONFIG_MAPS:
             self._config_map_changed(cast("ConfigMap | None", new))
+        for listener in self.listeners:
+            listener(kind, old, new)
 
     def _note_usage_change(self, kind: Kind, old: Record | None, new: Record | None) -> None:
         """What the first list has is no change."""

@@ -26,6 +26,8 @@ class ConnectionLimits(Struct, frozen=True):
     """Seconds that a new connection has to send a whole request."""
     one_request: float = 60.0
     """Seconds from a request to the end of its response and to the next one."""
+    keep_alive: float = 15.0
+    """Seconds that an idle connection is kept."""
 
 
 PROBE_LIMITS = ConnectionLimits(most=64, most_of_one_address=32, one_request=30.0)

@@ -193,7 +193,7 @@ class LiveView:
             mode=settings.placement.steering,
             policy_works=status.policy_works,
             tried=status.tried,
-            problem=status.problem,
+            problem=status.problem_of(settings),
             landed_planned=landed[Landing.PLANNED],
             landed_elsewhere=landed[Landing.ELSEWHERE],
             landed_source=landed[Landing.SOURCE],

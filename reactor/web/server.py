@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
+from ssl import SSLContext
 
 import structlog
 from aiohttp import web
@@ -33,7 +34,6 @@ from reactor.web.view import HealthSource, ViewSource
 log = structlog.get_logger(__name__)
 
 SHUTDOWN_SECONDS = 1.0
-KEEP_ALIVE_SECONDS = 15.0
 LINGERING_SECONDS = 2.0
 """For a body that no handler reads."""
 BACKLOG = 32
@@ -184,10 +184,15 @@ def is_loopback(host: str) -> bool:
 
 @asynccontextmanager
 async def listening(
-    app: web.Application, host: str, port: int, limits: ConnectionLimits | None = None
+    app: web.Application,
+    host: str,
+    port: int,
+    limits: ConnectionLimits | None = None,
+    tls: SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """Serve inside of the context and yield the URL. Port 0 takes a free port; a taken port is an InputError."""
-    connections = Connections(limits or ConnectionLimits())
+    limits = limits or ConnectionLimits()
+    connections = Connections(limits)
 
     @web.middleware
     async def count_time(request: web.Request, handler: middleware.Handler) -> web.StreamResponse:
@@ -200,7 +205,7 @@ async def listening(
         access_log=None,
         handler_cancellation=True,
         shutdown_timeout=SHUTDOWN_SECONDS,
-        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        keepalive_timeout=limits.keep_alive,
         lingering_time=LINGERING_SECONDS,
     )
     await runner.setup()
@@ -208,12 +213,13 @@ async def listening(
     try:
         loop, make = asyncio.get_running_loop(), connections.guarded(runner.server)
         try:
-            server = await loop.create_server(make, host, port, backlog=BACKLOG)
+            server = await loop.create_server(make, host, port, backlog=BACKLOG, ssl=tls)
         except OSError as error:
             raise InputError(f"cannot listen on {host}:{port}: {error.strerror}; choose another port") from error
         try:
             bound = server.sockets[0].getsockname()[1]
-            yield f"http://{f'[{host}]' if ':' in host else host}:{bound}"
+            scheme = "http" if tls is None else "https"
+            yield f"{scheme}://{f'[{host}]' if ':' in host else host}:{bound}"
         finally:
             server.close()
     finally:

@@ -111,7 +111,8 @@ class SteeringView(Struct, frozen=True, rename="camel"):
     tried: bool
     """Whether a canary pod showed it."""
     problem: str
-    """Why the policy does not work, and the command that mends it; empty when a canary showed that it works."""
+    """What keeps `mode` from working, and the command that mends it; empty when a canary, or kube-scheduler's questions
+    to the extender, showed that it works."""
     landed_planned: int = 0
     landed_elsewhere: int = 0
     landed_source: int = 0

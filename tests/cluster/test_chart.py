@@ -36,6 +36,8 @@ EVERYTHING = (
     "--set=dashboard.expose=true",
     "--set=dashboard.allowedHosts={rematch.example.com}",
     "--set=policies.events=true",
+    "--set=scheduler.enabled=true",
+    "--set=scheduler.image=kube-scheduler:v1.36.3",
     "--set=networkPolicy.dashboardFrom[0].namespaceSelector.matchLabels.team=ops",
 )
 OPERATOR = ("prometheusrules.monitoring.coreos.com", "servicemonitors.monitoring.coreos.com")

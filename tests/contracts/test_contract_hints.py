@@ -14,7 +14,7 @@ from reactor.cluster import hints
 from reactor.cluster.hints import HINTS_PATH, OBJECT_NAME, Hint, HintRefused, HintWriter
 from reactor.cluster.steering_policy import CANARY_MOVE
 from reactor.errors import Conflict, Unreachable
-from reactor.execution.steering import PolicySteering
+from reactor.execution.steering import HintSteering
 from reactor.settings.model import Mode
 from reactor.state.moves import Move
 from tests.contracts.conftest import Connect
@@ -36,8 +36,8 @@ def move_of(app: str, target: str = "n2", **owner: Any) -> Move:
     return make_move(make_pod(f"{app}-1", owner=make_owner(app, **owner)), target)
 
 
-def steering(connection: LossyConnection) -> PolicySteering:
-    return PolicySteering(HintWriter(connection, SystemClock()), HOSTNAMES.get, lambda: Mode.ACT)
+def steering(connection: LossyConnection) -> HintSteering:
+    return HintSteering(HintWriter(connection, SystemClock()), HOSTNAMES.get, lambda: Mode.ACT)
 
 
 async def written(api: PlainClient) -> dict[str, Any]:

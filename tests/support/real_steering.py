@@ -23,7 +23,7 @@ from reactor.cluster.connection import KubernetesConnection, open_connection
 from reactor.cluster.hints import HINTS_PATH, MOVE_LABEL, OBJECT_NAME, Hint, HintWriter
 from reactor.cluster.records import Owner
 from reactor.cluster.steering_policy import SteeringPolicy
-from reactor.execution.steering import PolicySteering
+from reactor.execution.steering import HintSteering
 from reactor.settings.model import Mode
 from reactor.state.moves import Move, PodRef
 
@@ -48,7 +48,7 @@ class SteeredCluster:
     api: PlainClient
     connection: KubernetesConnection
     hints: HintWriter
-    steering: PolicySteering
+    steering: HintSteering
     policy: SteeringPolicy
     nodes: tuple[str, ...]
 
@@ -177,7 +177,7 @@ async def open_steered_cluster(
             api,
             connection,
             hints,
-            PolicySteering(hints, lambda node: f"host-of-{node}", lambda: Mode.ACT),
+            HintSteering(hints, lambda node: f"host-of-{node}", lambda: Mode.ACT),
             SteeringPolicy(connection, hints, _CLOCK, api.namespace),
             tuple(f"{name}-{run}" for name in names),
         )

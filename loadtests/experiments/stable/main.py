@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import platform
-import shutil
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from typing import Any
 
 import click
 
+from loadtests.experiments.report_page import copy_report
 from loadtests.experiments.stable.apps import draw_apps
 from loadtests.experiments.stable.design import (
     FULL,
@@ -96,18 +96,9 @@ def main(options: ExperimentOptions) -> None:
         written = write_report(data, partial=stopped)
         click.echo(f"partial report, of what was measured so far: {written}" if stopped else f"report: {written}")
         if options.copy_to is not None and not stopped:
-            copy_report(options.state, options.copy_to)
+            abouts = [about.name for about in options.state.glob("*.json") if about.stem in ("simulated", "real")]
+            copy_report(options.state, options.copy_to, ("steps.csv", "summary.json", *abouts))
             click.echo(f"copied to {options.copy_to}")
-
-
-def copy_report(state: Path, target: Path) -> None:
-    """The page and its data, without the lock and the like."""
-    target.mkdir(parents=True, exist_ok=True)
-    for name in ("index.html", "steps.csv", "summary.json"):
-        shutil.copyfile(state / name, target / name)
-    for about in state.glob("*.json"):
-        if about.stem in ("simulated", "real"):
-            shutil.copyfile(about, target / about.name)
 
 
 async def _run(options: ExperimentOptions, data: DataFolder) -> None:

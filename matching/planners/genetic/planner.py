@@ -90,7 +90,8 @@ class GeneticPlanner:
         return Draft(placed, _reasons(prepared, genes, placed.at, why) if placed else {}, {}, _STAY)
 
     def _prepare(self, problem: Problem) -> PreparedProblem:
-        return prepare(mark_unknown(problem, self.weights or _weighable(problem)))
+        by_node = {axis for own in self.node_weights.values() for axis in own}
+        return prepare(mark_unknown(problem, by_node.union(self.weights or _weighable(problem))))
 
     def _loads(self, prepared: PreparedProblem) -> NodeLoads:
         return weighted_shares(prepared, self._weights(prepared.arrays, _weighable(prepared.problem)))
@@ -119,14 +120,16 @@ def deviation(loads: Floats) -> float:
 
 
 def check_dictionary(prepared: PreparedProblem, pods: Ints) -> CheckDictionary:
-    """Forbidden nodes are those that the node rules refuse. Affine nodes meet most of the pod's soft constraints, among
-    those that would take it if they were empty."""
+    """Forbidden nodes are those that the node rules refuse, and those that could not take the pod if they were empty,
+    but for the one it is on. Affine nodes meet most of the pod's soft constraints."""
     nodes, soft = len(prepared.arrays.nodes), prepared.arrays.soft
     empty = Ledger(prepared.arrays, np.full(len(prepared.arrays.pods), NOWHERE))
     allowed, affine = np.zeros((len(pods), nodes), dtype=bool), np.zeros((len(pods), nodes), dtype=bool)
     for row, pod in enumerate(pods.tolist()):
         allowed[row] = prepared.candidates.of(pod)
         affine[row] = allowed[row] & empty.fits_requests(pod)
+        current = prepared.arrays.current[pod]
+        allowed[row] &= affine[row] | (np.arange(nodes) == current)
         if soft is not None and soft.has_any[pod] and affine[row].any():
             unmet = soft.unmet(pod)
             affine[row] &= unmet <= unmet[affine[row]].min() + TOLERANCE

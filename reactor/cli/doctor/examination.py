@@ -20,12 +20,13 @@ from reactor.cli.doctor.installed import (
     check_version,
     check_volumes,
 )
-from reactor.cli.doctor.pods import check_movable, check_opted_in, check_pdbs
+from reactor.cli.doctor.pods import check_movable, check_opted_in, check_pdbs, check_zero_downtime
 from reactor.cli.doctor.rights import check_rights
 from reactor.cli.doctor.signals import check_measurements
 from reactor.cli.doctor.steering import check_steering, steering_status
 from reactor.clock import Clock
 from reactor.cluster.api import Connection
+from reactor.cluster.extender_sign import ExtenderSign
 from reactor.cluster.hints import HintWriter
 from reactor.cluster.kinds import CLUSTER_KINDS, Kind, ObjectName, config_map_listing
 from reactor.cluster.mirror import ClusterMirror
@@ -54,6 +55,7 @@ CLUSTER: tuple[tuple[str, Check], ...] = (
     ("measurements", check_measurements),
     ("opted in", check_opted_in),
     ("PDBs", check_pdbs),
+    ("no lost requests", check_zero_downtime),
     ("movable", check_movable),
 )
 
@@ -86,7 +88,7 @@ async def examine(connection: Connection, server: str, namespace: str, clock: Cl
     mirror, unread = await _read(reader)
     view = mirror.freeze(clock.now())
     policy = SteeringPolicy(connection, HintWriter(connection, clock), clock, namespace)
-    steering = await steering_status(policy, canary=canary)
+    steering = await steering_status(policy, ExtenderSign(connection, namespace, clock), canary=canary)
     examined = Examined(api, reader, clock, found.installation, found.settings, view, steering)
     findings = [found.finding, *unread]
     checks = (*INSTALLED, *CLUSTER) if found.installation.found else CLUSTER

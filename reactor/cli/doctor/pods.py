@@ -7,6 +7,7 @@ from collections import Counter
 from predictors.peaks import SigmaOrPercentile
 from reactor.cli.doctor.cluster import Examined, listed
 from reactor.cli.doctor.findings import Finding, State
+from reactor.cluster.records import Pod
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.eligibility import Eligibility, Ineligible
 from reactor.signals.usage import UsageHistory
@@ -33,6 +34,29 @@ async def check_pdbs(examined: Examined) -> list[Finding]:
     if never:
         return [Finding("PDBs", State.WARNING, f"{text}; these never do, so their pods stay: {listed(never)}")]
     return [Finding("PDBs", State.OK, text)]
+
+
+async def check_zero_downtime(examined: Examined) -> list[Finding]:
+    """What a workload needs so that neither a rollout nor a move loses requests: readiness probe, preStop hook, PDB. A
+    Job and a DaemonSet are not meant: nobody moves them."""
+    view = examined.view
+    pods = [pod for pod in view.pods.values() if pod.active and pod.namespace != "kube-system" and _serves(pod)]
+    lacking: dict[str, set[str]] = {"readiness probe": set(), "preStop hook": set(), "PDB": set()}
+    for pod in pods:
+        has = (pod.readiness_probe, pod.pre_stop, bool(view.pdbs_of(pod)))
+        for workloads, there in zip(lacking.values(), has, strict=True):
+            if not there:
+                workloads.add(view.workload_name(pod))
+    number = len({view.workload_name(pod) for pod in pods})
+    found = [f"without {what}: {listed(sorted(names))}" for what, names in lacking.items() if names]
+    if not found:
+        return [Finding("no lost requests", State.OK, f"{number} workloads have readiness probe, preStop hook and PDB")]
+    text = f"of {number} workloads " + "; ".join(found)
+    return [Finding("no lost requests", State.WARNING, text, "add them to the manifests; docs/zero-loss.md says why")]
+
+
+def _serves(pod: Pod) -> bool:
+    return pod.owner is not None and pod.owner.kind in ("ReplicaSet", "StatefulSet")
 
 
 async def check_movable(examined: Examined) -> list[Finding]:

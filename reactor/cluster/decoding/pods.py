@@ -119,6 +119,8 @@ class PodDecoder:
             ready_since=_since(ready),
             mirror=MIRROR in annotations,
             group=_group(spec, labels, annotations),
+            host_network=bool(spec.host_network),
+            readiness_probe=any(is_given(each.readiness_probe) for each in spec.containers),
             pre_stop=all(each.lifecycle is not None and is_given(each.lifecycle.pre_stop) for each in spec.containers),
         )
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
+from matching.network_score import score_nodes, variances
 from matching.plan import Plan
-from matching.planners.network import NetworkPlanner, score_nodes, variances
+from matching.planners.network import NetworkPlanner
 from matching.problem import Node, Options, Pod, Problem, ProblemError
 
 AXES = ("cpu", "memory", "network")

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactor.background.steering_check import CANARY_EVERY, DISCOVER_EVERY, FIRST_RETRY, SteeringCheck
+from reactor.background.steering_check import CANARY_EVERY, DISCOVER_EVERY, EXTENDER_EVERY, FIRST_RETRY, SteeringCheck
+from reactor.cluster.extender_sign import ExtenderSign
 from reactor.cluster.hints import Hint, HintWriter
 from reactor.cluster.steering_policy import Discovery, SteeringPolicy
 from reactor.errors import ClusterError, Unreachable
-from reactor.execution.steering import PolicySteering
+from reactor.execution.steering import HintSteering
 from reactor.record.metrics import Instruments
 from reactor.settings.model import Mode, Settings
+from reactor.state.steering import SteeringStatus, Way
 from tests.support.clock import VirtualClock
 from tests.support.cluster import make_pod, make_settings
 
@@ -39,6 +41,20 @@ class FakePolicy(SteeringPolicy):
         return self.stamps
 
 
+class FakeSign(ExtenderSign):
+    """Says what a test orders it to."""
+
+    def __init__(self) -> None:
+        self.says: str | ClusterError = ""
+        self.looks = 0
+
+    async def problem(self) -> str:
+        self.looks += 1
+        if isinstance(self.says, ClusterError):
+            raise self.says
+        return self.says
+
+
 class FakeHints(HintWriter):
     def __init__(self, **hints: Hint) -> None:
         self.hints: dict[str, Hint] = hints
@@ -53,9 +69,16 @@ class Bench:
         self.settings: Settings = make_settings(**settings)
         self.clock, self.policy, self.instruments = VirtualClock(), FakePolicy(), Instruments()
         self.hints = FakeHints(old=Hint("left-over", "n1"), new=Hint("active", "n1"))
-        self.steering = PolicySteering(self.hints, lambda name: name, lambda: self.settings.mode)
+        self.steering = HintSteering(self.hints, lambda name: name, lambda: self.settings.mode)
+        self.sign = FakeSign()
         self.check = SteeringCheck(
-            self.policy, self.steering, lambda: ["active"], lambda: self.settings, self.clock, self.instruments
+            self.policy,
+            self.sign,
+            self.steering,
+            lambda: ["active"],
+            lambda: self.settings,
+            self.clock,
+            self.instruments,
         )
 
     async def after(self, seconds: float) -> None:
@@ -166,3 +189,31 @@ async def test_why_a_pod_cannot_be_steered_says_what_to_install_or_to_set() -> N
     assert "binder" in status.why_not(pod, make_settings(placement={"steering": "binder"}))
     assert status.why_not(make_pod(scheduler_name="rematch"), bench.settings) == ""
     assert bench.settings.mode is Mode.ACT
+
+
+async def test_an_extender_steers_only_where_it_is_asked_for_and_kube_scheduler_asks_it() -> None:
+    bench = Bench(**ACT, placement={"steering": "extender"})
+    pod = make_pod(scheduler_name="default-scheduler")
+    assert bench.steering.status.way(pod, bench.settings) is None
+    await bench.check.step()
+    assert bench.steering.status.way(pod, bench.settings) is Way.EXTENDER
+    assert bench.policy.canaries == 0, "the policy is not needed"
+    assert set(bench.hints.hints) == {"new"}, "what nobody needs any more is swept here, too"
+    bench.sign.says = "the extender was last seen 90 s ago"
+    await bench.after(5)
+    assert bench.sign.looks == 1
+    await bench.after(EXTENDER_EVERY)
+    assert bench.steering.status.way(pod, bench.settings) is None
+    assert "last seen 90 s ago; or set placement.steering" in bench.steering.status.why_not(pod, bench.settings)
+    bench.sign.says = Unreachable("no answer")
+    await bench.after(EXTENDER_EVERY)
+    assert "could not be read: no answer" in bench.steering.status.extender_problem
+    auto = make_settings(**ACT)
+    assert SteeringStatus(extender_problem="").way(pod, auto) is None, "auto does not choose it"
+    assert SteeringStatus(policy_works=True, extender_problem="").way(pod, auto) is Way.POLICY
+
+
+async def test_nobody_looks_for_an_extender_that_is_not_configured() -> None:
+    bench = Bench(**ACT)
+    await bench.check.step()
+    assert bench.sign.looks == 0

@@ -15,7 +15,7 @@ from reactor.cli.doctor.examination import examine
 from reactor.cli.doctor.findings import Finding, State, render, report
 from reactor.cli.doctor.installed import PROBE_PORT
 from reactor.cluster.api import ApiRequest, ApiResponse, Query
-from reactor.cluster.kinds import CLUSTER_KINDS
+from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.rights import Scope, rights
 from reactor.errors import Unreachable
 from tests.support.clock import VirtualClock
@@ -319,3 +319,45 @@ def test_the_exit_code_says_whether_something_failed(
         "server": "https://c",
         "findings": [{"check": "CRDs", "state": state.value, "text": "words"}],
     }
+
+
+def _serving(name: str, *, whole: bool) -> Json:
+    owner = {"kind": "ReplicaSet", "name": name, "uid": f"rs-{name}", "controller": True}
+    container: Json = {"name": "srv"}
+    if whole:
+        container |= {
+            "readinessProbe": {"tcpSocket": {"port": 80}},
+            "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},
+        }
+    meta = {"name": f"{name}-1", "namespace": "shop", "uid": name, "labels": {"app": name}, "ownerReferences": [owner]}
+    return {"metadata": meta, "spec": {"containers": [container], "nodeName": "n1"}, "status": {"phase": "Running"}}
+
+
+async def test_workloads_that_would_lose_requests_are_named() -> None:
+    listing = {"metadata": {"resourceVersion": "1"}}
+    pdb = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}}
+    pods = [_serving("web", whole=True)]
+    answers = healthy() | {
+        Kind.PDBS.path(): listing | {"items": [pdb]},
+        Kind.PODS.path(): listing | {"items": pods},
+    }
+    assert (await examined(answers))["no lost requests"].state is State.OK
+    pods.append(_serving("db", whole=False))
+    found = (await examined(answers))["no lost requests"]
+    assert found.state is State.WARNING
+    assert found.text == (
+        "of 2 workloads without readiness probe: shop/db-1; without preStop hook: shop/db-1; without PDB: shop/db-1"
+    )
+
+
+async def test_an_extender_that_is_configured_has_to_be_asked() -> None:
+    settings = "mode: act\nmanaged: {anySchedulerNamespaces: [shop]}\nplacement: {steering: extender}\n"
+    path = "/apis/coordination.k8s.io/v1/namespaces/rematch/leases/rematch-extender"
+    answers = healthy() | {f"{OWN}/configmaps": config_map(settings, {})}
+    assert (await examined(answers))["steering"].state is State.FAILED
+    lease: Json = {"metadata": {"name": "rematch-extender"}, "spec": {"renewTime": at(5)}}
+    assert "never asked" in (await examined(answers | {path: lease}))["steering"].text
+    lease["metadata"]["annotations"] = {"rematch.io/asked-at": at(3600)}
+    assert (await examined(answers | {path: lease}))["steering"].state is State.OK
+    lease["spec"]["renewTime"] = at(90)
+    assert "last seen 90 s ago" in (await examined(answers | {path: lease}))["steering"].text

@@ -45,8 +45,10 @@ def followed(move: Move, *pods: Pod, now: float = NOW + 5, **more: Any) -> Move:
         ({"failure": "forbidden by a policy"}, None, True),
         ({}, make_pending("web-3"), True),
         ({"now": NOW + 1 + EXECUTION.ready_deadline}, None, True),
+        ({"by_extender": True}, make_pending("web-3"), False),
+        ({"by_extender": True}, make_pod("web-3"), True),
     ],
-    ids=["waiting", "FailedCreate", "first pod", "deadline"],
+    ids=["waiting", "FailedCreate", "first pod", "deadline", "the extender is asked later", "it was asked"],
 )
 def test_when_a_hint_is_removed(fields: dict[str, Any], new: Pod | None, gone: bool) -> None:
     seen = replace(Seen(NOW + 5, make_view([], []), EXECUTION, None, new), **fields)

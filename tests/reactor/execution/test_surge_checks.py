@@ -58,3 +58,7 @@ def test_a_pod_is_pinned_neither_with_spread_nor_beside_an_autoscaler() -> None:
     assert not may_pin(theirs, autoscaled, make_settings(), WORKS)
     assert not may_pin(theirs, shrinking, make_settings(), WORKS)
     assert may_pin(theirs, autoscaled, pins, WORKS)
+
+    by_extender = make_settings(placement={"steering": "extender"})
+    assert may_pin(spread, autoscaled, by_extender, SteeringStatus(extender_problem="")), "for one decision only"
+    assert not may_pin(theirs, view, by_extender, WORKS)

@@ -1,0 +1,1 @@
+"""GENETIC's experiments: the check dictionary, even loads against kube-scheduler's, and weights per node."""
