@@ -93,7 +93,7 @@ async def _plan_on(options: Options, request: PlanRequest, use: StoreUse) -> Non
 
 async def _plan(live: LiveController, request: PlanRequest, use: StoreUse, leads: str) -> None:
     """`leads` is the controller that leads, and then carries the plan out."""
-    await _wait_until_synced(live)
+    await wait_until_synced(live)
     if request.apply and not leads:
         await refuse_beside_controller(live, request.configmap or CONFIG_MAP, use, force=request.force)
     click.echo(_settings_in_force(live, request), err=True)
@@ -137,7 +137,7 @@ def _settings_in_force(live: LiveController, request: PlanRequest) -> str:
     return f"settings: the defaults, because there is no ConfigMap {name.namespace}/{name.name} in this cluster"
 
 
-async def _wait_until_synced(live: LiveController) -> None:
+async def wait_until_synced(live: LiveController) -> None:
     try:
         async with asyncio.timeout(SYNC_DEADLINE):
             while not live.controller.state.synced:
