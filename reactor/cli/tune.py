@@ -68,7 +68,7 @@ def run_tune(request: TuneRequest) -> None:
     if request.report is not None and request.report.suffix not in (".html", ".svg"):
         raise InputError(f"--report {request.report}: write a name that ends with .html or .svg")
     values = grid(request.changes)
-    cluster = _from_files(request.files) if request.files else asyncio.run(_live(request))
+    cluster = _from_files(request.files) if request.files else asyncio.run(live_cluster(request))
     recorded, in_force = asyncio.run(_recorded(request, cluster))
     wanted = candidates(in_force, values)
     bar = _Bar()
@@ -86,7 +86,7 @@ def _from_files(files: tuple[str, ...]) -> ClusterView:
     return snapshot_from_dump(read_dump(files), Settings()).snapshot.cluster
 
 
-async def _live(request: TuneRequest) -> ClusterView:
+async def live_cluster(request: TuneRequest) -> ClusterView:
     """The cluster as it is now."""
     with tempfile.TemporaryDirectory(prefix="rematch-tune-") as folder:
         options = Options(
@@ -146,12 +146,12 @@ def _apply(request: TuneRequest, found: Tuning) -> None:
     click.echo(f"to be changed in ConfigMap {name.namespace}/{name.name}:\n{changes}", err=True)
     if not request.yes:
         click.confirm("write it?", abort=True, err=True)
-    asyncio.run(_write(request, name, found.recommended.candidate))
+    asyncio.run(write_settings(request, name, found.recommended.candidate))
     click.echo(f"ConfigMap {name.namespace}/{name.name} is changed; the controller reads it within seconds", err=True)
 
 
-async def _write(request: TuneRequest, name: ObjectName, candidate: Candidate) -> None:
-    """Only if nobody changed it since it was read."""
+async def write_settings(request: TuneRequest, name: ObjectName, candidate: Candidate) -> None:
+    """Into the ConfigMap, only if nobody changed it since it was read."""
     connection = await open_connection(request.kubeconfig, request.context)
     path = f"{Kind.CONFIG_MAPS.path(name.namespace)}/{name.name}"
     try:

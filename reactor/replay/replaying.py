@@ -294,6 +294,8 @@ class Replay:
         self._bad = self._bad * self._decay + failures
         self._successes += probes - failures
         self._failures += failures
+        if self._settings.mode is not Mode.ACT:
+            return False  # whatever it decided, nothing would change
         failing = self._bad >= _NEGLIGIBLE
         if not failing.any() and not self._queue and not self._settings.triggers.rematch_interval:
             return False
@@ -384,8 +386,7 @@ class Replay:
         unhappy = [one.uid for one in decision.unhappy]
         learned = self._cooldowns.after_plan(unhappy, plan_id, plan, now, settings)
         self._cooldowns = learned.after_shortage(plan, eligibility.snapshot, settings)
-        if settings.mode is Mode.ACT:
-            self._queue.extend((move, plan_id, now) for move in plan.moves if move.source is not None)
+        self._queue.extend((move, plan_id, now) for move in plan.moves if move.source is not None)
 
     def _move(self, snapshot: Snapshot) -> bool:
         """As many as fit into a minute; the others later, while their plan is not too old."""

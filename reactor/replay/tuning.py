@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
 from predictors.failure_response import FailureResponse
+from reactor.errors import InputError
 from reactor.replay.answer import Answer, Candidate, Gate, answer, judge, pareto, recommended
 from reactor.replay.fitting import fitted_responses, trained_steps
 from reactor.replay.given import Given
@@ -20,6 +21,7 @@ REPLAYS = 4
 """Of each setting."""
 GATE_REPLAYS = 8
 """Of the settings in force, in the last days."""
+LEAST_DAYS = 3
 _UNIT = STEP / 60
 
 
@@ -54,6 +56,8 @@ def tune(
 ) -> Tuning:
     """The settings in force are the first of `wanted`. If their replay does not reproduce the record, the others are
     not replayed."""
+    if given.days < LEAST_DAYS:
+        raise InputError(f"the record has {given.days} days, and {LEAST_DAYS} are the least: some to fit, one to check")
     of = GATE_REPLAYS + REPLAYS * len(wanted)
     with _Pool(given, [settings for _, settings in wanted], jobs) as pool:
         gate = pool.gate(recorded, lambda done: show(done, of))

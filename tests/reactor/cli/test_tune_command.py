@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
+from loadtests.embedded.resources import CONFIGMAPS
+from reactor.cli.tune import TuneRequest, live_cluster, write_settings
+from reactor.cluster.kinds import ObjectName
+from reactor.errors import NotFound
 from reactor.replay import tuning
+from reactor.replay.answer import Candidate
 from tests.reactor.replay.recorded_days import NODES, PLACES, filled
 from tests.support.command import Command
 from tests.support.dump import deployment, node, pod, replica_set
+from tests.support.shop import open_shop
 
 
 @pytest.fixture
@@ -57,3 +63,28 @@ def test_a_report_of_another_kind_is_refused(rematch: Command, files: tuple[Path
     done = rematch("tune", "-f", dump, "--store", store, "--report", "tune.png")
     assert done.code == 2
     assert ".html or .svg" in done.err
+
+
+def request(kubeconfig: Path) -> TuneRequest:
+    return TuneRequest((), Path("none"), None, None, (), 3, 1, "table", None, True, True, str(kubeconfig), None)
+
+
+async def test_the_cluster_is_read_and_the_settings_are_written(tmp_path: Path) -> None:
+    name, candidate = ObjectName("rematch", "rematch"), Candidate("act", {"happiness.threshold": 0.8})
+    async with open_shop() as shop:
+        asked = request(shop.cluster.kubeconfig(tmp_path / "kubeconfig"))
+        view = await live_cluster(asked)
+        assert sorted(view.nodes) == ["n1", "n2"]
+        assert len(view.pods) == 2
+        with pytest.raises(NotFound):
+            await write_settings(asked, name, candidate)
+        api = shop.cluster.api
+        text = "mode: act\nhappiness:\n  goodwill: 4\n"
+        api.create(
+            CONFIGMAPS, {"metadata": {"name": "rematch", "namespace": "rematch"}, "data": {"settings.yaml": text}}
+        )
+        await write_settings(asked, name, candidate)
+        stored = shop.cluster.store.find(CONFIGMAPS, "rematch", "rematch")
+        assert stored is not None
+        written = stored.obj["data"]["settings.yaml"]
+    assert written == "mode: act\nhappiness:\n  goodwill: 4\n  threshold: 0.8\n"

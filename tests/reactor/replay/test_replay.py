@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,9 @@ def test_what_is_reproduced_is_answered(recorded: Recorded, given: Given) -> Non
     assert found.recommended is answer
     assert [each.on_front for each in found.answers] == [True, True], "fewer moves, or fewer unhappy minutes"
     assert shown[-1] == (7, 7)
+    unseen = tuple(replace(each, unseen=0.2) for each in found.answers)
+    assert not unseen[1].supported
+    assert recommended(found.gate, unseen)[0] is None, "at loads that were never seen nothing is recommended"
 
 
 @pytest.mark.usefixtures("few_replays")
@@ -99,17 +103,6 @@ def test_what_is_not_reproduced_recommends_nothing_and_says_why(recorded: Record
     assert found.recommended is None
     assert found.answers == ()
     assert "unhappy pod-minutes: " in found.why
-
-
-@pytest.mark.usefixtures("few_replays")
-def test_loads_that_were_never_seen_are_not_supported(recorded: Recorded, given: Given) -> None:
-    wanted = [(Candidate("in force", {}), OBSERVING), (Candidate("act", {"mode": "act"}), ACTING)]
-    found = tuning.tune(recorded, given, wanted, 1)
-    from dataclasses import replace
-
-    unseen = tuple(replace(each, unseen=0.2) for each in found.answers)
-    assert not unseen[1].supported
-    assert recommended(found.gate, unseen)[0] is None
 
 
 async def test_bad_data_is_said_and_does_not_enter(tmp_path: Path) -> None:
@@ -129,6 +122,12 @@ async def test_an_empty_store_is_a_clear_error(tmp_path: Path) -> None:
     await (await Store.open(tmp_path / "rematch.db")).close()
     with pytest.raises(InputError, match="no usage is recorded"):
         await read(tmp_path / "rematch.db")
+
+
+def test_two_days_are_too_few(recorded: Recorded, given: Given) -> None:
+    few = given_by(recorded, cluster(), day=2 * 86400)
+    with pytest.raises(InputError, match="the record has 2 days, and 3 are the least"):
+        tuning.tune(recorded, few, [(Candidate("in force", {}), OBSERVING)], 1)
 
 
 def test_the_default_grid_has_24_settings_of_which_one_is_in_force() -> None:
