@@ -65,6 +65,12 @@ def fit_failure_curve(loads: Numbers, probes: Numbers, failures: Numbers, prior:
     return CurveParameters(*map(float, best))
 
 
+def failure_rates(parameters: CurveParameters, loads: Numbers) -> Floats:
+    """The probability to fail at each load."""
+    wanted = np.asarray(loads, dtype=np.float64)
+    return _rates(np.array([astuple(parameters)]), wanted.reshape(-1))[0].reshape(wanted.shape)
+
+
 def _independent(loads: Floats, probes: Floats, failures: Floats) -> tuple[Floats, Floats, Floats]:
     """Loads, failures and successes of the bins that can be used, as numbers of independent probes."""
     with np.errstate(invalid="ignore"):

@@ -233,6 +233,11 @@ class Store:
         query = select(table).where(*of_it, table.c.at >= since, table.c.at < until)
         return await self._all(UsageEventRow, query.order_by(table.c.at))
 
+    async def usage_events_between(self, since: float, until: float) -> list[UsageEventRow]:
+        """Of all pods, workloads and nodes, oldest first."""
+        at = tables.usage_events.c.at
+        return await self._all(UsageEventRow, select(tables.usage_events).where(at >= since, at < until).order_by(at))
+
     async def decisions(
         self, limit: int = 100, *, before: int | None = None, pod: str | None = None, waits: bool = True
     ) -> list[DecisionRow]:

@@ -15,6 +15,7 @@ from reactor.cluster.writes import ClusterWriter
 from reactor.execution.cycle_outcome import Outcome
 from reactor.settings.model import Settings
 from reactor.signals.measurements import MetricsSource, ProbeCounter, ThrottleSample
+from reactor.state.live_state import State
 from storage.store import Store
 
 QUIET_SECONDS = 30.0
@@ -93,6 +94,10 @@ class SimulatedController:
     def listen(self, listener: Callable[[Outcome], None]) -> None:
         """`listener` gets the outcome of every cycle."""
         self._listener = listener
+
+    @property
+    def state(self) -> State:
+        return self._state
 
     @property
     def busy(self) -> bool:

@@ -331,6 +331,46 @@ def usage(**options: Any) -> None:
     show(show_usage(**options))
 
 
+@click.command(short_help="Show what other settings would have done with the recorded history.")
+@click.option("-f", "--filename", "files", multiple=True, help="The cluster from a dump (`kubectl get ... -o json`).")
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path, exists=True),
+    default=DEFAULT_STORE,
+    show_default=True,
+    help="SQLite file with the history; a copy by `rematch backup` does, too.",
+)
+@_settings_option
+@click.option("--configmap", callback=_object_name, help="NAMESPACE/NAME of the controller's settings, for --apply.")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="PATH=VALUE,VALUE",
+    help="Values to try, such as happiness.threshold=0.8,0.9; may be repeated, then all combinations. Default: 24.",
+)
+@click.option("--days", type=click.IntRange(1, 30), default=30, show_default=True, help="How far back.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Replays at the same time.")
+@_output_option("table", "json")
+@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Also write FILE.html or FILE.svg.")
+@click.option("--apply", is_flag=True, help="Write the recommended settings into the ConfigMap, after a question.")
+@click.option("--yes", is_flag=True, help="With --apply: do not ask.")
+@_cluster_options
+def tune(**options: Any) -> None:
+    """Show what other settings would have done with the recorded history, and how sure that is.
+
+    Replays the recorded demand with the real decisions and plans. First it has to reproduce what was recorded with the
+    settings in force; if it does not, nothing is recommended. The cluster is that of the kubeconfig, or a file's.
+
+    \b
+      rematch tune --store rematch.db
+      rematch tune -f dump.json --store rematch.db --set happiness.threshold=0.8,0.9 --report tune.html
+    """
+    from reactor.cli.tune import TuneRequest, run_tune
+
+    run_tune(TuneRequest(**options))
+
+
 @click.command(short_help="Show what works in this cluster, what is missing, and how to mend it.")
 @click.option("-n", "--namespace", default="rematch", show_default=True, help="Where the controller is installed.")
 @click.option("--canary", is_flag=True, help="Try whether hints work: makes a ReplicaSet there, and removes it again.")

@@ -24,6 +24,7 @@ _OURS = (
     commands.explain,
     commands.status,
     commands.history,
+    commands.tune,
     commands.doctor,
     commands.pause,
     commands.resume,

@@ -180,5 +180,8 @@ class _Reader:
         self._at += number * size
         if row is not None:
             planes = planes[:, row * steps : (row + 1) * steps]
-        changes = np.ascontiguousarray(planes.T).reshape(-1).view(kind).reshape(-1, steps)
-        return np.cumsum(changes, axis=1, dtype=kind)
+        changes = planes[0].astype(kind)
+        for place, plane in enumerate(planes[1:], 1):
+            if plane.any():  # most numbers are small
+                changes |= plane.astype(kind) << kind(8 * place)
+        return np.cumsum(changes.reshape(-1, steps), axis=1, dtype=kind)

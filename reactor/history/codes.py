@@ -22,6 +22,7 @@ BIN_BITS = 3
 
 _VALUES: Floats = _SMALLEST * 2.0 ** ((np.arange(_LARGEST + 1) - _FIRST) / PER_OCTAVE)
 _VALUES[MISSING], _VALUES[ZERO] = np.nan, 0.0
+_AMOUNTS: Floats = np.nan_to_num(_VALUES)
 
 
 def encode(values: NDArray[np.floating]) -> Codes:
@@ -35,6 +36,11 @@ def encode(values: NDArray[np.floating]) -> Codes:
 
 def decode(codes: Codes) -> Floats:
     return _VALUES[codes]
+
+
+def amounts(codes: Codes) -> Floats:
+    """As `decode`, and 0 for what was not measured: for sums."""
+    return _AMOUNTS[codes]
 
 
 def bins_of(codes: Codes) -> NDArray[np.uint16]:

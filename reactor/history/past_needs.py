@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactor.history.chunk import Chunk, ChunkError, Columns
-from reactor.history.codes import Floats, decode, highest_of, middle_of
+from reactor.history.codes import Floats, amounts, decode, highest_of, middle_of
 from reactor.history.levels import HOURS, NEEDED, Axis
 from reactor.settings.model import History, HistoryPeak
 from storage.rows import ChunkRow, SeriesRow
@@ -199,34 +199,32 @@ def _sums(
         measured = columns.counts[:, inside]
         hours[rows] += (measured > 0).sum(axis=1)
         counts[rows] += measured.sum(axis=1)
-        totals[rows] += (np.nan_to_num(decode(columns.means[:, inside])) * measured).sum(axis=1)
+        totals[rows] += np.einsum("ij,ij->i", amounts(columns.means[:, inside]), measured)
         maxima[rows] = np.maximum(maxima[rows], columns.maxima[:, inside].max(axis=1, initial=0))
         parts += _entries(columns, rows, inside)
     return _Sums(hours, counts, totals, maxima, *_dense(parts, len(ids)))
 
 
-def _inside(start: int, window: tuple[float, float]) -> NDArray[np.bool_]:
+def _inside(start: int, window: tuple[float, float]) -> slice:
     """Which hours of a day are in the window."""
-    begins = start + np.arange(HOURS.buckets) * HOURS.step
-    inside: NDArray[np.bool_] = (begins >= window[0]) & (begins < window[1])
-    return inside
+    first, end = (math.ceil((at - start) / HOURS.step) for at in window)
+    return slice(max(first, 0), min(max(end, 0), HOURS.buckets))
 
 
 def _entries(
-    columns: Columns, rows: NDArray[np.intp], inside: NDArray[np.bool_]
+    columns: Columns, rows: NDArray[np.intp], inside: slice
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.uint16], NDArray[np.uint16]]]:
     """Histograms are of whole days: those that the window touches."""
-    if columns.histogram is not None and inside.any():
+    if columns.histogram is not None and inside.start < inside.stop:
         yield rows[columns.histogram.rows], columns.histogram.bins, columns.histogram.counts
 
 
 def _dense(
     parts: Sequence[tuple[NDArray[np.intp], NDArray[np.uint16], NDArray[np.uint16]]], number: int
 ) -> tuple[int, Floats]:
-    filled = [part for part in parts if len(part[1])]
-    if not filled:
+    if not any(len(part[1]) for part in parts):
         return 0, np.zeros((number, 0))
-    lowest = min(int(bins.min()) for _, bins, _ in filled)
-    width = max(int(bins.max()) for _, bins, _ in filled) - lowest + 1
-    cells = [np.bincount(rows * width + (bins - lowest), counts, number * width) for rows, bins, counts in filled]
-    return lowest, np.sum(cells, axis=0).reshape(number, width)
+    rows, bins, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    lowest = int(bins.min())
+    width = int(bins.max()) - lowest + 1
+    return lowest, np.bincount(rows * width + (bins - lowest), counts, number * width).reshape(number, width)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactor.history.chunk import Chunk, Columns, Histogram, Ids
-from reactor.history.codes import bins_of, decode, encode
+from reactor.history.codes import amounts, bins_of, encode
 from reactor.history.levels import NEEDED, Axis
 
 T = TypeVar("T", np.uint16, np.uint32)
@@ -118,7 +118,7 @@ def _empty(shape: tuple[int, ...]) -> Columns:
 def _merged(columns: Columns, shape: tuple[int, int, int]) -> Columns:
     counts = columns.counts.reshape(shape)
     total = counts.sum(axis=2, dtype=np.uint32)
-    known = np.nan_to_num(decode(columns.means.reshape(shape)))
+    known = amounts(columns.means.reshape(shape))
     with np.errstate(invalid="ignore"):
         means = (known * counts).sum(axis=2) / total
     return Columns(total, encode(means), columns.maxima.reshape(shape).max(axis=2))

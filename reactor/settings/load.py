@@ -46,6 +46,11 @@ def parse_settings(text: str, source: str, planner_function: str | None = None) 
         raise SettingsError(error.problems, source) from None
 
 
+def settings_from_tree(tree: dict[str, Any]) -> Settings:
+    """Settings as keys and values. Raises SettingsError with every error and its path."""
+    return _validated(tree, None)
+
+
 def dump_settings(settings: Settings) -> str:
     """YAML that `parse_settings` reads as the same settings, including defaults."""
     tree = settings.model_dump(mode="json", by_alias=True)

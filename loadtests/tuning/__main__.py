@@ -1,0 +1,133 @@
+"""`python -m loadtests.tuning`: four settings and five seeds, as they are and as `rematch tune` says they would be.
+
+Each run is a day of simulated time. The settings in force record their usage; of the others only what they did is
+measured. Blocks of three hours are what is drawn again instead of days.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import structlog
+from tabulate import tabulate
+
+from loadtests.tuning.recording import RecordedRun, record_run
+from reactor.replay.answer import Answer, Candidate, Gate
+from reactor.replay.given import Floats, given_by
+from reactor.replay.recorded import read_recorded
+from reactor.replay.tuning import answers_of
+from reactor.settings.model import Settings
+from storage.store import Store
+
+BLOCK = 3 * 3600
+SEEDS = range(1, 6)
+BASE = {"mode": "act", "metrics": {"metricsApi": {"interval": 60}}}
+OTHERS: dict[str, dict[str, object]] = {
+    "observe": {"mode": "observe"},
+    "threshold 0.7": {"happiness": {"threshold": 0.7}},
+    "ratio 8": {"planner": {"requiredRatio": 8.0}},
+    "eager": {"decision": {"placementProbability": 0.5, "minimumFailures": 1.0, "cooldown": 0}},
+}
+HOLD_BAR, RANK_BAR = 14 / 20, 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One setting with one seed."""
+
+    seed: int
+    setting: str
+    truth: float
+    """Unhappy pod-minutes more than with the settings in force."""
+    answer: Answer
+    gate: Gate
+
+    @property
+    def holds(self) -> bool:
+        return self.answer.more_unhappy.interval.holds(self.truth)
+
+
+async def check_seed(seed: int, folder: Path, jobs: int) -> list[Checked]:
+    in_force = Settings.model_validate(BASE)
+    wanted = [(Candidate("in force", {}), in_force)]
+    wanted += [(Candidate(name, tree), Settings.model_validate({**BASE, **tree})) for name, tree in OTHERS.items()]
+    runs: list[RecordedRun] = []
+    for number, (_, settings) in enumerate(wanted):
+        runs.append(await record_run(settings, seed, folder / f"{seed}-{number}.db", usage=number == 0))
+    factual = runs[0]
+    async with await Store.open(folder / f"{seed}-0.db", read_only=True) as store:
+        recorded = await read_recorded(store, factual.cluster.nodes, 0.0, factual.now)
+    gate, answers = answers_of(recorded, given_by(recorded, factual.cluster, BLOCK), wanted, jobs)
+    print(f"seed {seed}: in force {factual.moves} moves, {factual.unhappy:.0f} unhappy pod-minutes", file=sys.stderr)
+    for figure in gate.figures:
+        print(f"  gate: {figure}", file=sys.stderr)
+    return [
+        Checked(seed, each.candidate.name, run.unhappy - factual.unhappy, each, gate)
+        for each, run in zip(answers[1:], runs[1:], strict=True)
+    ]
+
+
+def report(checked: Sequence[Checked]) -> bool:
+    rows = [
+        (
+            each.seed,
+            each.setting,
+            f"{each.truth:+.0f}",
+            f"{each.answer.more_unhappy.mean:+.0f}",
+            f"{each.answer.more_unhappy.interval.low:+.0f} to {each.answer.more_unhappy.interval.high:+.0f}",
+            "yes" if each.holds else "NO",
+            "passed" if each.gate.passed else "stopped",
+        )
+        for each in checked
+    ]
+    print(tabulate(rows, ("seed", "setting", "truth", "replayed", "80 % interval", "holds", "gate")))
+    held = sum(each.holds for each in checked)
+    print(f"intervals that hold: {held} of {len(checked)} (bar {HOLD_BAR * len(checked):.0f})")
+    wide, ranks = [], []
+    for seed in sorted({each.seed for each in checked}):
+        mine = [each for each in checked if each.seed == seed]
+        truths = [0.0, *(each.truth for each in mine)]
+        spread = max(truths) - min(truths)
+        wide += [each.answer.more_unhappy.interval.width / max(spread, 1e-9) for each in mine]
+        ranks.append(_rank_correlation(truths, [0.0, *(each.answer.more_unhappy.mean for each in mine)]))
+    print(
+        f"widest interval: {max(wide):.2f} of the spread between best and worst (bar 0.5), median {np.median(wide):.2f}"
+    )
+    shown = ", ".join(f"{rank:.2f}" for rank in ranks)
+    print(f"rank correlation by seed: {shown}; mean {np.mean(ranks):.2f} (bar {RANK_BAR})")
+    return held >= HOLD_BAR * len(checked) and max(wide) <= 0.5 and float(np.mean(ranks)) >= RANK_BAR
+
+
+def _rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    ranks = [_ranks(np.array(values)) for values in (one, other)]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1]) if all(each.std() > 0 for each in ranks) else 0.0
+
+
+def _ranks(values: Floats) -> Floats:
+    """Equal values share their mean rank."""
+    return np.array([(values < value).sum() + ((values == value).sum() - 1) / 2 for value in values], np.float64)
+
+
+async def main(seeds: Sequence[int], jobs: int) -> int:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    checked: list[Checked] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in seeds:
+            checked += await check_seed(seed, Path(folder), jobs)
+    return 0 if report(checked) else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="*", default=list(SEEDS))
+    parser.add_argument("--jobs", type=int, default=1)
+    given = parser.parse_args()
+    sys.exit(asyncio.run(main(given.seeds, given.jobs)))

@@ -1,0 +1,480 @@
+"""One replay: the given demand, probes that fail by chance, and the real decisions and plans in steps of a minute."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from matching.failure_curve import FailureCurve
+from matching.plan import PlannedMove
+from matching.problem import USUAL_STARTUP_SECONDS, Strategy
+from predictors.failure_response import FailureResponse
+from reactor.cluster.kinds import BY_OBJECT_KIND, CLUSTER_KINDS, Kind
+from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample, Record
+from reactor.cluster.view import ClusterView
+from reactor.decision.cooldowns import Cooldowns
+from reactor.decision.decide import Trigger, decide
+from reactor.decision.eligibility import ALLOWED_NOW, PROTECTED, Eligibility, KeptChecks
+from reactor.planning.problem_pods import KeptPods
+from reactor.planning.problems import rematch_problem
+from reactor.replay.given import Given, Ints
+from reactor.replay.recorded import STEP
+from reactor.settings.model import Mode, Settings
+from reactor.settings.planner import make_planner
+from reactor.signals.measurements import MetricsSource, ProbeCounter
+from reactor.state.happiness import half_life
+from reactor.state.live_state import State
+from reactor.state.moves import ActiveMoves, Move, MoveState, PodRef
+from reactor.state.snapshot import Snapshot
+from reactor.state.steering import SteeringStatus
+from reactor.state.thresholds import threshold_of
+from reactor.work_queue import WorkQueue
+
+Floats = NDArray[np.float64]
+MINUTE = 60
+UNHAPPY = 0.1
+"""A pod that fails more than this share of its probes in a step is unhappy in it, whatever the settings call so: what
+is compared must not depend on what is chosen."""
+_PAST_STEPS = 3
+"""Steps of usage that are measured again when a replay has to decide after a quiet time: the window of the peaks."""
+_SETTLE = 5.0
+"""Seconds of a move beside the start of the replacement."""
+_NEGLIGIBLE = 0.01
+_CLOSE = 0.02
+"""A pod that is as close to its threshold gets a cycle: the controller's own counts decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """By day: moves that were made, and pod-minutes in which a pod was unhappy."""
+
+    moves: Floats
+    unhappy: Floats
+    pod_minutes: float
+    unseen: float
+    """Pod-minutes at loads that no probe of the record was seen at."""
+    decided: tuple[Decided, ...]
+
+
+def recorded_unhappy(given: Given, first: int = 0) -> Floats:
+    """Pod-minutes by day, counted as in a replay."""
+    probes, failures = given.observed
+    with np.errstate(invalid="ignore"):
+        unhappy = (failures > UNHAPPY * probes).sum(axis=0) * (STEP / MINUTE)
+    unhappy[:first] = 0
+    days = [given.day_of(step) for step in range(given.steps)]
+    return np.bincount(days, unhappy).astype(np.float64)
+
+
+class ReplayClock:
+    """Moved by the replay alone."""
+
+    def __init__(self, now: float) -> None:
+        self.time = now
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError(f"nothing sleeps in a replay, but {seconds:g} s were asked for")
+
+
+class Replay:
+    def __init__(self, given: Given, response: FailureResponse, settings: Settings, seed: int, first: int = 0) -> None:
+        """`first`: the step to begin with, as recorded."""
+        self._given, self._response, self._settings = given, response, settings
+        self._random = np.random.default_rng(seed)
+        self._first = first
+        self._clock = ReplayClock(given.begin + first * STEP)
+        self._state = State(
+            CLUSTER_KINDS,
+            self._clock,
+            WorkQueue(self._clock),
+            lambda: settings,
+            steering=lambda: SteeringStatus(policy_works=True, problem=""),
+        )
+        curve = response.curve
+        self._state.calibration.curve = FailureCurve(curve.floor, curve.ceiling, curve.midpoint, curve.width)
+        self._planner = make_planner(settings.planner.name, settings.planner.parameters)
+        self._cooldowns = Cooldowns()
+        self._kept_checks, self._kept_pods = KeptChecks(), KeptPods()
+        self._queue: deque[tuple[PlannedMove, str, float]] = deque()
+        self._version = 0
+        number = len(given.workload)
+        self._on: Ints = np.full(number, -1, np.int32)
+        self._pods: list[Pod | None] = [None] * number
+        self._by_uid: dict[str, int] = {}
+        self._lives = [0] * number
+        self._good, self._bad = np.zeros(number), np.zeros(number)
+        """Decayed, to see who may be unhappy."""
+        self._successes, self._failures = np.zeros(number), np.zeros(number)
+        """Counters, as a kubelet has them."""
+        self._whole, self._latent = self._random.random(number), self._random.random(number)
+        self._decay, self._threshold = self._by_replica()
+        self._fed = -np.inf
+        self._interval = self._clock.time
+        self._moves, self._unhappy = np.zeros(given.days), np.zeros(given.days)
+        self._decided: list[Decided] = []
+        self._placed: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for each in given.placed:
+            self._placed[each.step].append((each.replica, each.node))
+
+    def run(self) -> Replayed:
+        given, first = self._given, self._first
+        self._start()
+        minutes = unseen = 0.0
+        for step in range(first, given.steps):
+            self._begin(step)
+            if not given.measured[step]:
+                continue
+            loads = self._step(step)
+            here = self._on >= 0
+            minutes += float(here.sum()) * STEP / MINUTE
+            unseen += float((loads[self._on[here]] > self._response.highest_seen).sum()) * STEP / MINUTE
+        return Replayed(self._moves, self._unhappy, minutes, unseen, tuple(self._decided))
+
+    # The cluster.
+
+    def _start(self) -> None:
+        given, mirror = self._given, self._state.mirror
+        found = _records(given.cluster)
+        found[Kind.NODES] = [msgspec.structs.replace(node, ready=True, unschedulable=False) for node in given.nodes]
+        self._ready = np.ones(len(given.nodes), np.bool_)
+        for kind in CLUSTER_KINDS:
+            mirror.replaced(kind, found.get(kind, []))
+        for replica in np.flatnonzero(given.recorded_node[:, self._first] >= 0).tolist():
+            self._put(replica, int(given.recorded_node[replica, self._first]))
+
+    def _begin(self, step: int) -> None:
+        """What is given for this step: nodes, pods that end and begin, rollouts."""
+        given = self._given
+        for node in np.flatnonzero(given.node_ready[:, step] != self._ready).tolist():
+            self._ready[node] = given.node_ready[node, step]
+            record = msgspec.structs.replace(
+                given.nodes[node], ready=bool(self._ready[node]), resource_version=self._next_version()
+            )
+            self._state.mirror.upsert(Kind.NODES, record)
+        wanted = given.recorded_node[:, step]
+        for replica in np.flatnonzero((self._on >= 0) & (wanted < 0)).tolist():
+            self._end(replica)
+        for replica, node in self._placed.get(step, ()):
+            if node >= 0 and self._on[replica] != node:
+                self._put(replica, node)
+        lost = (self._on >= 0) & (wanted >= 0) & ~self._ready[self._on] & (wanted != self._on)
+        missing = (self._on < 0) & (wanted >= 0)
+        for replica in np.flatnonzero(lost | missing).tolist():
+            self._put(replica, int(wanted[replica]))
+
+    def _put(self, replica: int, node: int) -> Pod:
+        """A new pod of the replica, Ready on this node."""
+        self._end(replica)
+        given, now = self._given, self._clock.time
+        template = given.templates[given.workload[replica]]
+        self._lives[replica] += 1
+        uid = f"replica-{replica}.{self._lives[replica]}"
+        containers = tuple(
+            msgspec.structs.replace(each, restarts=0, started=now, terminated=None) for each in template.containers
+        )
+        pod: Pod = msgspec.structs.replace(
+            template,
+            uid=uid,
+            name=f"{template.name}.{replica}.{self._lives[replica]}",
+            resource_version=self._next_version(),
+            created=now,
+            scheduled=now,
+            started=now,
+            ready_since=now,
+            ready=True,
+            phase="Running",
+            node=given.nodes[node].name,
+            containers=containers,
+        )
+        self._on[replica], self._pods[replica], self._by_uid[uid] = node, pod, replica
+        for counts in (self._good, self._bad, self._successes, self._failures):
+            counts[replica] = 0.0
+        self._state.mirror.upsert(Kind.PODS, pod)
+        self._count_owner(replica)
+        self._report([replica])
+        return pod
+
+    def _end(self, replica: int) -> None:
+        pod = self._pods[replica]
+        if pod is None:
+            return
+        self._on[replica], self._pods[replica] = -1, None
+        del self._by_uid[pod.uid]
+        self._state.mirror.remove(Kind.PODS, pod.uid)
+        self._count_owner(replica)
+
+    def _count_owner(self, replica: int) -> None:
+        """Its owners are in no rollout: they have as many pods as they want."""
+        given, mirror = self._given, self._state.mirror
+        of = given.workload[replica]
+        owner = given.templates[of].owner
+        number = int(((given.workload == of) & (self._on >= 0)).sum())
+        while owner is not None and (known := given.cluster.workloads.get(owner.uid)) is not None:
+            counted = msgspec.structs.replace(
+                known,
+                resource_version=self._next_version(),
+                replicas=number,
+                existing=number,
+                ready=number,
+                available=number,
+                updated=number,
+                observed_generation=known.generation,
+            )
+            mirror.upsert(BY_OBJECT_KIND[known.kind], counted)
+            owner = known.owner
+
+    def _next_version(self) -> str:
+        self._version += 1
+        return f"replay-{self._version}"
+
+    # Time.
+
+    def _step(self, step: int) -> Floats:
+        """Five minutes. Returns the loads of the nodes at their end."""
+        given, number = self._given, len(self._on)
+        again = self._random.random(number) >= self._response.lasting
+        self._whole = np.where(again, self._random.random(number), self._whole)
+        self._latent = np.where(again, self._random.random(number), self._latent)
+        rate = given.probes[given.workload]
+        probed, failed = np.zeros(number), np.zeros(number)
+        loads = given.loads(self._on, step)
+        changed = True
+        for minute in range(STEP // MINUTE):
+            self._clock.time = given.begin + step * STEP + (minute + 1) * MINUTE
+            if changed:
+                loads = given.loads(self._on, step)
+                chance = self._chance(loads)
+            probes = np.where(self._on >= 0, np.floor(rate + self._random.random(number)), 0.0)
+            failures = self._fail(probes, chance)
+            probed += probes
+            failed += failures
+            changed = self._live(step, probes, failures, loads)
+        unhappy = failed > UNHAPPY * np.maximum(probed, 1e-9)
+        self._unhappy[given.day_of(step)] += float(unhappy.sum()) * STEP / MINUTE
+        return loads
+
+    def _chance(self, loads: Floats) -> Floats:
+        here = self._on >= 0
+        found = np.zeros(len(self._on))
+        found[here] = self._response.probabilities(loads[self._on[here]], self._given.workload[here])
+        return found
+
+    def _fail(self, probes: Floats, chance: Floats) -> Floats:
+        """One random number per replica and minute, whatever happened before: replays differ by their settings."""
+        drawn = self._random.random(len(probes))
+        failures = np.zeros(len(probes))
+        together = self._whole < self._response.together
+        failures[together & (self._latent < chance)] = 1.0
+        failures *= probes
+        none = (1.0 - chance) ** probes
+        for at in np.flatnonzero(~together & (drawn > none) & (chance < 1.0)).tolist():
+            failures[at] = _quantile(drawn[at], int(probes[at]), chance[at])
+        return failures
+
+    def _live(self, step: int, probes: Floats, failures: Floats, loads: Floats) -> bool:
+        """One minute of the controller. Whether a pod has another node after it."""
+        self._good = self._good * self._decay + probes - failures
+        self._bad = self._bad * self._decay + failures
+        self._successes += probes - failures
+        self._failures += failures
+        if self._settings.mode is not Mode.ACT:
+            return False  # whatever it decided, nothing would change
+        failing = self._bad >= _NEGLIGIBLE
+        if not failing.any() and not self._queue and not self._settings.triggers.rematch_interval:
+            return False
+        self._report(np.flatnonzero(failing & (self._on >= 0)).tolist())
+        good = self._settings.happiness.goodwill + self._good
+        close = failing & (good / np.maximum(good + self._bad, 1e-9) < self._threshold + _CLOSE)
+        trigger = self._trigger()
+        if not close.any() and not self._queue and not self._judging() and trigger is Trigger.UNHAPPY:
+            return False
+        self._feed(step, loads)
+        return self._cycle(trigger)
+
+    def _judging(self) -> bool:
+        return any(each.judged_at <= self._clock.time for each in self._cooldowns.effects.trials.values())
+
+    def _trigger(self) -> Trigger:
+        interval = self._settings.triggers.rematch_interval
+        if interval <= 0 or self._clock.time < self._interval + interval:
+            return Trigger.UNHAPPY
+        self._interval = self._clock.time
+        return Trigger.INTERVAL
+
+    # What the controller sees.
+
+    def _report(self, replicas: Sequence[int]) -> None:
+        """The kubelets' counters."""
+        now = self._clock.time
+        counters = []
+        for replica in replicas:
+            pod = self._pods[replica]
+            probed = next((each for each in pod.containers if each.liveness is not None), None) if pod else None
+            if pod is not None and probed is not None:
+                counted = float(self._successes[replica]), float(self._failures[replica])
+                counters.append(ProbeCounter(pod.namespace, pod.name, probed.name, *counted, now, pod.uid))
+        self._state.observe_counters(counters)
+
+    def _feed(self, step: int, loads: Floats) -> None:
+        """Usage as it would be measured. After a quiet time, that of the last steps, too."""
+        now = self._clock.time
+        if now - self._fed > _PAST_STEPS * STEP:
+            for back in range(min(_PAST_STEPS, step - self._first), 0, -1):
+                self._measure(step - back, self._given.loads(self._on, step - back), now - back * STEP)
+        self._measure(step, loads, now)
+        self._fed = now
+
+    def _measure(self, step: int, loads: Floats, at: float) -> None:
+        given = self._given
+        here = np.flatnonzero(self._on >= 0)
+        shares = 1.0 / np.maximum(loads, 1.0)
+        cpu = given.demand[0][given.workload[here], step] * shares[self._on[here]]
+        memory = given.demand[1][given.workload[here], step]
+        samples = [
+            PodUsageSample(pod.namespace, pod.name, cores, used, at)
+            for replica, cores, used in zip(here.tolist(), cpu.tolist(), memory.tolist(), strict=True)
+            if (pod := self._pods[replica]) is not None
+        ]
+        usage = self._state.usage
+        usage.record_pods(samples, MetricsSource.PROMETHEUS, at)
+        used = [np.bincount(self._on[here], each, len(given.nodes)) for each in (cpu, memory)]
+        totals = zip(
+            given.nodes, used[0] + given.background[0][:, step], used[1] + given.background[1][:, step], strict=True
+        )
+        usage.record_nodes(
+            [NodeUsageSample(node.name, float(cores), float(held), at) for node, cores, held in totals],
+            MetricsSource.PROMETHEUS,
+            at,
+        )
+
+    # What the controller does.
+
+    def _cycle(self, trigger: Trigger) -> bool:
+        settings, now = self._settings, self._clock.time
+        cluster = self._state.start_cycle()
+        snapshot = self._state.freeze(ActiveMoves(), cluster)
+        judged, _ = self._cooldowns.judged(snapshot, settings)
+        self._cooldowns = judged.without_expired(cluster, now, ())
+        eligibility = Eligibility(snapshot, self._cooldowns, settings, self._kept_checks)
+        if not self._queue:
+            self._plan(eligibility, trigger)
+        return self._move(snapshot)
+
+    def _plan(self, eligibility: Eligibility, trigger: Trigger) -> None:
+        decision, now, settings = decide(eligibility, trigger), self._clock.time, self._settings
+        if not decision.rematch:
+            return
+        plan = self._planner.plan(rematch_problem(eligibility, decision, self._kept_pods))
+        plan_id = f"plan-{self._version}"
+        unhappy = [one.uid for one in decision.unhappy]
+        learned = self._cooldowns.after_plan(unhappy, plan_id, plan, now, settings)
+        self._cooldowns = learned.after_shortage(plan, eligibility.snapshot, settings)
+        self._queue.extend((move, plan_id, now) for move in plan.moves if move.source is not None)
+
+    def _move(self, snapshot: Snapshot) -> bool:
+        """As many as fit into a minute; the others later, while their plan is not too old."""
+        settings, now, moved = self._settings, self._clock.time, False
+        left = float(MINUTE * settings.execution.max_moves_in_flight)
+        while self._queue and left > 0:
+            move, plan_id, planned = self._queue.popleft()
+            replica = self._by_uid.get(move.uid)
+            if replica is None or now - planned > settings.execution.max_plan_age:
+                continue
+            pod = snapshot.cluster.pods.get(move.uid)
+            eligibility = Eligibility(snapshot, self._cooldowns, settings)
+            if pod is None or eligibility.why_not(pod, (*PROTECTED, *ALLOWED_NOW)) is not None:
+                continue
+            left -= self._carry_out(replica, pod, move, plan_id, snapshot)
+            moved = True
+        return moved
+
+    def _carry_out(self, replica: int, pod: Pod, move: PlannedMove, plan_id: str, snapshot: Snapshot) -> float:
+        """Returns the seconds that it takes. An evicted pod is missing for as long."""
+        now, given = self._clock.time, self._given
+        target = next(at for at, node in enumerate(given.nodes) if node.name == move.target)
+        unhappy = pod.uid in snapshot.happiness and snapshot.happiness[pod.uid].unhappy
+        new = self._put(replica, target)
+        seconds = USUAL_STARTUP_SECONDS + _SETTLE
+        day = given.day_of(int((now - given.begin - 1) // STEP))
+        self._moves[day] += 1
+        if move.strategy is Strategy.EVICT:
+            self._unhappy[day] += seconds / MINUTE
+        what = f"{given.workloads[given.workload[replica]]} from {move.source} to {move.target}"
+        self._decided.append(Decided(now, f"{what}: {'; '.join(move.reasons[:1])}"))
+        done = Move(
+            id=f"{plan_id}.{new.uid}",
+            plan_id=plan_id,
+            pod=PodRef(pod.namespace, pod.name, pod.uid),
+            owner=pod.owner,
+            template_hash=pod.template_hash,
+            workload=snapshot.cluster.workload_name(pod),
+            source=move.source or "",
+            target=move.target,
+            strategy=move.strategy,
+            state=MoveState.DONE,
+            began=now,
+            evicted=now,
+            bound=now,
+            ended=now,
+            replacement=new.uid,
+            unhappy=unhappy,
+        )
+        self._cooldowns = self._cooldowns.after_moves((done,), self._settings)
+        return seconds
+
+    def _by_replica(self) -> tuple[Floats, Floats]:
+        """What is left of a count after a minute; and the threshold."""
+        given, happiness = self._given, self._settings.happiness
+        lives = half_life(happiness)
+        periods = [MINUTE / rate if rate > 0 else 0.0 for rate in given.probes.tolist()]
+        decay = np.array([0.5 ** (MINUTE / lives.of(period)) for period in periods])
+        namespaces = given.cluster.namespaces
+        thresholds = np.array(
+            [threshold_of(pod, namespaces.get(pod.namespace), happiness).value for pod in given.templates]
+        )
+        return decay[given.workload], thresholds[given.workload]
+
+
+def _quantile(drawn: float, probes: int, chance: float) -> float:
+    """The number of failures of which so large a share of all cases is below."""
+    term = total = (1.0 - chance) ** probes
+    failed = 0
+    while drawn > total and failed < probes:
+        term *= (probes - failed) / (failed + 1) * chance / (1.0 - chance)
+        failed += 1
+        total += term
+    return float(failed)
+
+
+def _records(view: ClusterView) -> dict[Kind, list[Record]]:
+    """Everything but pods and nodes."""
+    found: defaultdict[Kind, list[Record]] = defaultdict(list)
+    for workload in view.workloads.values():
+        found[BY_OBJECT_KIND[workload.kind]].append(workload)
+    found[Kind.PDBS] = list(view.pdbs)
+    found[Kind.NAMESPACES] = list(view.namespaces.values())
+    found[Kind.PVCS] = list(view.pvcs)
+    found[Kind.PVS] = list(view.pvs.values())
+    found[Kind.CSI_NODES] = list(view.csi_nodes.values())
+    found[Kind.VOLUME_ATTACHMENTS] = list(view.volume_attachments)
+    found[Kind.HPAS] = list(view.hpas)
+    found[Kind.SERVICES] = list(view.services)
+    found[Kind.RESOURCE_QUOTAS] = list(view.quotas)
+    return found

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reactor.errors import InputError, SettingsError
+from reactor.replay import tuning
+from reactor.replay.answer import Candidate, recommended
+from reactor.replay.candidates import DEFAULT_GRID, candidates, grid
+from reactor.replay.fitting import fitted_responses
+from reactor.replay.given import Given, given_by
+from reactor.replay.recorded import Recorded, read_recorded
+from reactor.replay.replaying import Replay, recorded_unhappy
+from reactor.settings.model import Settings
+from storage.store import Store
+from tests.reactor.replay.recorded_days import BEGIN, DAYS, cluster, filled
+from tests.support.cluster import make_settings
+
+NOW = BEGIN + DAYS * 86400 + 60.0
+ACTING = make_settings(mode="act", execution={"strategies": ["evict"], "evictSingleReplicas": True})
+OBSERVING = ACTING.model_copy(update={"mode": "observe"})
+
+
+async def read(path: Path) -> Recorded:
+    async with await Store.open(path, read_only=True) as store:
+        return await read_recorded(store, cluster().nodes, 0.0, NOW)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    path = tmp_path_factory.mktemp("days") / "rematch.db"
+    asyncio.run(filled(path))
+    return asyncio.run(read(path))
+
+
+@pytest.fixture(scope="module")
+def given(recorded: Recorded) -> Given:
+    return given_by(recorded, cluster())
+
+
+def test_demand_that_nobody_saw_is_imputed_and_flagged(given: Given) -> None:
+    noon, night = 13 * 12, 3 * 12
+    a = given.workloads.index("shop/ReplicaSet/a")
+    assert given.imputed[a, noon]
+    assert not given.imputed[a, night]
+    assert given.demand[0][a, noon] == pytest.approx(2.4 / 1.05, rel=0.02), "at least what was measured"
+    assert any("imputed" in note for note in given.notes)
+
+
+def test_the_response_is_that_of_the_record(given: Given) -> None:
+    response = fitted_responses(given, 1)[0]
+    chances = response.probabilities(np.array([0.5, 1.0]), np.zeros(2, np.int64))
+    assert chances[0] < 0.001
+    assert chances[1] == pytest.approx(0.4, abs=0.1)
+
+
+def test_a_replay_moves_pods_where_the_settings_act_and_is_repeatable(given: Given) -> None:
+    response = fitted_responses(given, 1)[0]
+    watched, acted = (Replay(given, response, settings, 1).run() for settings in (OBSERVING, ACTING))
+    assert watched.moves.sum() == 0
+    assert watched.unhappy.sum() == pytest.approx(recorded_unhappy(given).sum(), rel=0.1)
+    assert acted.moves.sum() >= 1
+    assert acted.unhappy.sum() < 0.5 * watched.unhappy.sum()
+    assert "from n1 to n2" in acted.decided[0].text
+    assert Replay(given, response, ACTING, 1).run().decided == acted.decided
+
+
+@pytest.fixture
+def few_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "REPLAYS", 2)
+    monkeypatch.setattr(tuning, "GATE_REPLAYS", 3)
+
+
+@pytest.mark.usefixtures("few_replays")
+def test_what_is_reproduced_is_answered(recorded: Recorded, given: Given) -> None:
+    wanted = [(Candidate("in force", {}), OBSERVING), (Candidate("act", {"mode": "act"}), ACTING)]
+    shown: list[tuple[int, int]] = []
+    found = tuning.tune(recorded, given, wanted, 1, lambda done, of: shown.append((done, of)))
+    assert found.gate.passed, found.gate
+    answer = found.answers[1]
+    assert answer.more_unhappy.interval.high < 0
+    assert answer.supported
+    assert answer.first_difference is not None
+    assert not answer.first_difference.in_force
+    assert found.recommended is answer
+    assert [each.on_front for each in found.answers] == [True, True], "fewer moves, or fewer unhappy minutes"
+    assert shown[-1] == (7, 7)
+    unseen = tuple(replace(each, unseen=0.2) for each in found.answers)
+    assert not unseen[1].supported
+    assert recommended(found.gate, unseen)[0] is None, "at loads that were never seen nothing is recommended"
+
+
+@pytest.mark.usefixtures("few_replays")
+def test_what_is_not_reproduced_recommends_nothing_and_says_why(recorded: Recorded, given: Given) -> None:
+    """The record is of a controller that moved nothing, and the settings say that it acted."""
+    wanted = [(Candidate("in force", {}), ACTING), (Candidate("observe", {}), OBSERVING)]
+    found = tuning.tune(recorded, given, wanted, 1)
+    assert not found.gate.passed
+    assert found.recommended is None
+    assert found.answers == ()
+    assert "unhappy pod-minutes: " in found.why
+
+
+async def test_bad_data_is_said_and_does_not_enter(tmp_path: Path) -> None:
+    await filled(tmp_path / "rematch.db", spoiled=True)
+    found = await read(tmp_path / "rematch.db")
+    text = "; ".join(found.notes)
+    assert "1 values of cpu of pods are above what the node has" in text
+    assert "1 chunks of usage are of the future" in text
+    assert "60 minutes have no measurement at all" in text
+    assert found.end == BEGIN + DAYS * 86400
+    given = given_by(found, cluster())
+    assert given.demand[0].max() < 3
+    assert not given.measured[30 * 12]
+
+
+async def test_an_empty_store_is_a_clear_error(tmp_path: Path) -> None:
+    await (await Store.open(tmp_path / "rematch.db")).close()
+    with pytest.raises(InputError, match="no usage is recorded"):
+        await read(tmp_path / "rematch.db")
+
+
+def test_two_days_are_too_few(recorded: Recorded, given: Given) -> None:
+    few = given_by(recorded, cluster(), day=2 * 86400)
+    with pytest.raises(InputError, match="the record has 2 days, and 3 are the least"):
+        tuning.tune(recorded, few, [(Candidate("in force", {}), OBSERVING)], 1)
+
+
+def test_the_default_grid_has_24_settings_of_which_one_is_in_force() -> None:
+    found = candidates(Settings.model_validate({"mode": "act"}), DEFAULT_GRID)
+    assert len(found) == 24
+    assert found[0][0].changes == {}
+    assert all(each.changes for each, _ in found[1:])
+
+
+def test_values_to_try_are_read_and_wrong_ones_named() -> None:
+    assert grid(["happiness.threshold=0.8,0.9"]) == {"happiness.threshold": (0.8, 0.9)}
+    with pytest.raises(InputError, match="names no values"):
+        grid(["happiness.threshold"])
+    with pytest.raises(SettingsError, match=r"happiness\.treshold"):
+        candidates(Settings(), grid(["happiness.treshold=0.8"]))
