@@ -118,6 +118,23 @@ _server_option = click.option(
     help="/healthz, /readyz and /metrics on a port of their own, without token.",
 )
 @click.option(
+    "--external-metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve external.metrics.k8s.io for HorizontalPodAutoscalers here, behind an APIService (docs/autoscaling.md).",
+)
+@click.option(
+    "--external-metrics-certificate",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="/etc/rematch/external-metrics/tls.crt",
+    show_default=True,
+)
+@click.option(
+    "--external-metrics-key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="/etc/rematch/external-metrics/tls.key",
+    show_default=True,
+)
+@click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 @click.option("--log-format", type=click.Choice(["auto", "json", "console"]), default="auto", show_default=True)

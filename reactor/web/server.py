@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -184,7 +185,11 @@ def is_loopback(host: str) -> bool:
 
 @asynccontextmanager
 async def listening(
-    app: web.Application, host: str, port: int, limits: ConnectionLimits | None = None
+    app: web.Application,
+    host: str,
+    port: int,
+    limits: ConnectionLimits | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """Serve inside of the context and yield the URL. Port 0 takes a free port; a taken port is an InputError."""
     connections = Connections(limits or ConnectionLimits())
@@ -208,12 +213,12 @@ async def listening(
     try:
         loop, make = asyncio.get_running_loop(), connections.guarded(runner.server)
         try:
-            server = await loop.create_server(make, host, port, backlog=BACKLOG)
+            server = await loop.create_server(make, host, port, backlog=BACKLOG, ssl=tls)
         except OSError as error:
             raise InputError(f"cannot listen on {host}:{port}: {error.strerror}; choose another port") from error
         try:
             bound = server.sockets[0].getsockname()[1]
-            yield f"http://{f'[{host}]' if ':' in host else host}:{bound}"
+            yield f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{bound}"
         finally:
             server.close()
     finally:
