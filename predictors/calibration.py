@@ -34,6 +34,8 @@ class Calibration:
     """Decayed mean distance between the model and what came."""
     resolved: Floats
     """Windows that ended."""
+    promise: Floats
+    """The share of the windows in which the bound shall hold."""
 
     def observe(self, said: Floats, bound: Floats, came: Floats, cut: NDArray[np.bool_]) -> Calibration:
         """What the model said, what was promised, and the most that came. Where demand was cut, a bound above what
@@ -42,9 +44,12 @@ class Calibration:
         known = np.isfinite(said) & np.isfinite(came) & np.isfinite(bound) & (missed | ~cut)
         weight = np.maximum(1 - 0.5 ** (1 / SPREAD_HALF_LIFE), 1 / (self.resolved + 1))
         spread = np.where(known, self.spread + weight * (np.abs(came - said) - self.spread), self.spread)
-        step = RATE * spread * (missed - (1 - PROMISE))
+        step = RATE * spread * (missed - (1 - self.promise))
         return Calibration(
-            np.where(known, self.offset + step, self.offset), spread, np.where(known, self.resolved + 1, self.resolved)
+            np.where(known, self.offset + step, self.offset),
+            spread,
+            np.where(known, self.resolved + 1, self.resolved),
+            self.promise,
         )
 
     def bound(self, said: Floats, now: Floats) -> Floats:
@@ -54,6 +59,11 @@ class Calibration:
     def calibrated(self) -> NDArray[np.bool_]:
         return self.resolved >= ENOUGH
 
+    def promising(self, shares: Floats) -> Calibration:
+        """The share of each series; a bound that has to keep another promise now has yet to show that it does."""
+        promise = np.repeat(shares[:, np.newaxis], self.promise.shape[1], axis=1)
+        return replace(self, promise=promise, resolved=np.where(np.isclose(promise, self.promise), self.resolved, 0.0))
+
     def rows(self, former: NDArray[np.intp]) -> Calibration:
         """For other series, see `former_rows`."""
         return replace(
@@ -61,9 +71,10 @@ class Calibration:
             offset=moved(self.offset, former),
             spread=moved(self.spread, former),
             resolved=moved(self.resolved, former),
+            promise=moved(self.promise, former, PROMISE),
         )
 
 
 def new_calibration(series: int, horizons: int) -> Calibration:
     shape = (series, horizons)
-    return Calibration(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    return Calibration(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.full(shape, PROMISE))

@@ -19,7 +19,7 @@ from predictors.recent import latest
 from predictors.selection import Selection, new_selection
 from predictors.series_rows import former_rows, moved
 
-_KEPT = ("errors", "numbers", "offset", "spread", "resolved")
+_KEPT = ("errors", "numbers", "offset", "spread", "resolved", "promise")
 
 
 class OtherState(PredictorError):
@@ -73,9 +73,12 @@ class Forecasting:
         self.selection = new_selection(tuple(model.name for model in self.models), 0, len(self.minutes))
         self.calibration = new_calibration(0, len(self.minutes))
 
-    def advance(self, keys: Sequence[str], history: History, time: float) -> Outlook:
-        """`time` is that of the last column; a row per key. Series may come, go and change places."""
+    def advance(self, keys: Sequence[str], history: History, time: float, promises: Floats | None = None) -> Outlook:
+        """`time` is that of the last column; a row per key. Series may come, go and change places. `promises`:
+        the share of the windows in which the peak of each series shall hold, by default 95 %."""
         self._follow(keys)
+        if promises is not None:
+            self.calibration = self.calibration.promising(promises)
         self._compare(history, time)
         forecasts = np.stack([model.predict(history, self.minutes) for model in self.models], axis=1)
         values, chosen = self.selection.choose(forecasts)
@@ -85,6 +88,13 @@ class Forecasting:
         self._said.append(_Said(time, np.ones(len(self.minutes), dtype=bool), forecasts, said, bounds))
         at_least = np.zeros(len(keys), dtype=bool) if history.cut is None else history.cut[:, -1].copy()
         return Outlook(values, chosen, forecasts, bounds, said, self.calibration.calibrated(), at_least)
+
+    def withdraw(self, keys: Sequence[str]) -> None:
+        """What was said of these is not compared with what comes: they are made of other parts now."""
+        rows = [row for row, key in enumerate(self._keys) if key in set(keys)]
+        for said in self._said:
+            for part in (said.values, said.peaks, said.bounds):
+                part[rows] = np.nan
 
     def state(self) -> State:
         """What was learned of each series, to go on with after a restart. What has not come yet is forgotten."""
@@ -96,15 +106,15 @@ class Forecasting:
         models, horizons = len(self.models), len(self.minutes)
         try:
             keys = state["keys"].tolist()
-            errors, numbers, offset, spread, resolved = (np.asarray(state[name], dtype=np.float64) for name in _KEPT)
+            kept = [np.asarray(state[name], dtype=np.float64) for name in _KEPT]
         except (KeyError, ValueError) as error:
             raise OtherState(f"the state of forecasts cannot be read: {error}") from error
-        expected = [(len(keys), models, horizons)] * 2 + [(len(keys), horizons)] * 3
-        if [each.shape for each in (errors, numbers, offset, spread, resolved)] != expected:
+        expected = [(len(keys), models, horizons)] * 2 + [(len(keys), horizons)] * 4
+        if [each.shape for each in kept] != expected:
             raise OtherState(f"the state is not that of {models} models and {horizons} horizons")
         self._keys, self._said = keys, []
-        self.selection = replace(self.selection, errors=errors, numbers=numbers)
-        self.calibration = Calibration(offset, spread, resolved)
+        self.selection = replace(self.selection, errors=kept[0], numbers=kept[1])
+        self.calibration = Calibration(*kept[2:])
 
     def _peaks(self, history: History) -> Floats:
         said = np.full((history.values.shape[0], len(self.minutes)), np.nan)

@@ -15,6 +15,7 @@ import structlog
 from reactor.background.active_settings import ActiveSettings, RevisionReport
 from reactor.background.calibrating import Calibrating
 from reactor.background.event_policy_check import EventPolicyCheck
+from reactor.background.forecasting import ForecastUpdates
 from reactor.background.leading import Leading
 from reactor.background.metrics_collection import MetricsCollector
 from reactor.background.probe_counting import ProbeCounting
@@ -180,6 +181,7 @@ def wire(borders: Borders) -> Controller:
     executor = Executor(borders.writer, lambda: binder.backoffs, borders.journal, steering)
     memory = DecisionMemory(borders.remembered)
     recorder = Recorder(History(borders.store), events, instruments)
+    instruments.watch_forecasts(state, settings)
     instruments.watch_calibration(state.calibration, recorder.move_checks.summary)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings, PlanningThread("planner"))
     unschedulable = UnschedulablePods(borders.writer, clock)
@@ -220,6 +222,7 @@ class LiveController:
     backfill: UsageBackfill
     maintenance: StoreMaintenance
     calibrating: Calibrating
+    forecasting: ForecastUpdates
     compilation: KernelCompilation
     steering_check: SteeringCheck | None
     election: LeaderElection | None
@@ -251,6 +254,7 @@ class LiveController:
                 self._keep_running(tasks, "usage history", self.recording.run)
                 self._keep_running(tasks, "backfill of the usage history", self.backfill.run)
                 self._keep_running(tasks, "calibration", self.calibrating.run)
+                self._keep_running(tasks, "forecasts", self.forecasting.run)
                 self._keep_running(tasks, "kernel compilation", self.compilation.run)
                 self._keep_running(tasks, "loop of the cycles", self._decide)
                 self._keep_running(tasks, "binding loop", self.controller.binding_loop.run)
@@ -447,6 +451,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
                 state, store, controller.recorder, settings.get, clock, instruments, settings.announce
             ),
             calibrating=calibrating,
+            forecasting=ForecastUpdates(state, store, settings.get, clock),
             compilation=KernelCompilation(state, clock, settings.get),
             steering_check=steering_check,
             election=election,

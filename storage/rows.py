@@ -62,6 +62,15 @@ class UsageEventRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """Bytes that one part of the program writes and reads again; the name says which."""
+
+    name: str
+    at: float
+    document: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionRow:
     """A decision about one pod: to wait, where a pending pod goes, or a rematch for which no plan was made."""
 
@@ -202,4 +211,5 @@ Row = (
     | LoadBinRow
     | StartupRow
     | MoveCheckRow
+    | DocumentRow
 )

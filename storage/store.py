@@ -22,6 +22,7 @@ from storage.retention import Retention
 from storage.rows import (
     ChunkRow,
     DecisionRow,
+    DocumentRow,
     HappinessRow,
     LoadBinRow,
     MoveCheckRow,
@@ -184,6 +185,13 @@ class Store:
 
     def add_move_checks(self, *rows: MoveCheckRow) -> None:
         self._writer.add(writer.MOVE_CHECKS, *rows)
+
+    def add_documents(self, *rows: DocumentRow) -> None:
+        """Also for a change: the row with the same name is replaced."""
+        self._writer.add(writer.DOCUMENTS, *rows)
+
+    async def documents(self) -> list[DocumentRow]:
+        return await self._all(DocumentRow, select(tables.documents).order_by(tables.documents.c.name))
 
     async def load_bins(self) -> list[LoadBinRow]:
         return await self._all(LoadBinRow, select(tables.probes_by_load).order_by(tables.probes_by_load.c.bin))

@@ -178,6 +178,15 @@ move_checks = Table(
     Index("move_checks_at", "at"),
 )
 
+# What is kept as one document per name: what the forecasts have learned.
+documents = Table(
+    "documents",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("document", LargeBinary, nullable=False),
+)
+
 settings_revisions = Table(
     "settings_revisions",
     metadata,

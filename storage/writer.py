@@ -78,9 +78,10 @@ REVISIONS = _target(tables.settings_revisions)
 LOAD_BINS = _target(tables.probes_by_load)
 STARTUPS = _target(tables.startup_times)
 MOVE_CHECKS = _target(tables.move_checks)
+DOCUMENTS = _target(tables.documents)
 
 HISTORY = (PLANS, MOVES, DECISIONS, REVISIONS)
-_ORDER = (*HISTORY, MOVE_CHECKS, LOAD_BINS, STARTUPS, PROBLEMS, HAPPINESS, USAGE_EVENTS, SERIES, CHUNKS)
+_ORDER = (*HISTORY, MOVE_CHECKS, LOAD_BINS, STARTUPS, PROBLEMS, HAPPINESS, USAGE_EVENTS, SERIES, DOCUMENTS, CHUNKS)
 """Plans before the moves and problems that name them. The bulk last."""
 
 Queue = OrderedDict[Hashable, Row]

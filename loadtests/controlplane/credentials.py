@@ -18,6 +18,8 @@ _DEADLINE = 20.0
 _CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 METRICS_HOST = "metrics.lab-metrics.svc"
 """The name under which the aggregator knows the lab's metrics server."""
+OUR_HOST = "rematch.rematch.svc"
+"""The name under which it knows Rematch's own server of external metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ async def make_credentials(openssl: Path, options: ControlPlaneOptions, folder: 
         tokens=write_tokens(folder / "tokens.csv", (admin, *options.users)),
         ca=ca,
         server=await maker.signed("server", ca, list(dict.fromkeys(hosts))),
-        metrics=await maker.signed("metrics", ca, [METRICS_HOST]),
+        metrics=await maker.signed("metrics", ca, [METRICS_HOST, OUR_HOST]),
         front_proxy_ca=front_proxy_ca,
         front_proxy=await maker.signed("front-proxy", front_proxy_ca),
         account_key=key,

@@ -13,7 +13,7 @@ from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import NodeUsageSample, PodUsageSample, Record
 from reactor.cluster.writes import ClusterWriter
 from reactor.execution.cycle_outcome import Outcome
-from reactor.settings.model import Settings
+from reactor.settings.model import DecisionTrigger, Settings
 from reactor.signals.measurements import MetricsSource, ProbeCounter, ThrottleSample
 from reactor.state.live_state import State
 from storage.store import Store
@@ -142,7 +142,8 @@ class SimulatedController:
         """Nobody is unhappy, nothing moves, and time alone makes nobody unhappy: only a signal can."""
         long = self._clock.time - self._signalled >= QUIET_SECONDS
         still = self._settled and long and not self.busy and not self._state.pending
-        return self._skip_quiet and still and self._settings.triggers.rematch_interval == 0
+        foresees = self._settings.decision.trigger is DecisionTrigger.PREDICTIVE
+        return self._skip_quiet and still and self._settings.triggers.rematch_interval == 0 and not foresees
 
     def _sync(self) -> None:
         mirror, found = self._state.mirror, self._cluster.records()

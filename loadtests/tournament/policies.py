@@ -102,6 +102,11 @@ def policies(moves: int | None = None) -> dict[str, Policy]:
     every = (
         Policy(LEFT_ALONE, "kube-scheduler's placement, nobody moves a pod", lambda _cluster, _store: LeftAlone()),
         controlled(OURS, "Rematch as shipped"),
+        controlled(
+            "ours predictive",
+            "Rematch that moves before probes fail, by the trend of its nodes",
+            {"decision": {"trigger": "predictive"}},
+        ),
         *(
             controlled(f"stable {scope}", f"Rematch with planner.scope {scope}", {"planner": {"scope": scope}})
             for scope in ("cluster", "affected", "unhappy")

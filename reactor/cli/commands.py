@@ -130,12 +130,29 @@ _configmap_option = click.option(
     type=click.IntRange(0, 65535),
     help="/healthz, /readyz and /metrics on a port of their own, without token.",
 )
+@click.option("--extender-bind", default="127.0.0.1", show_default=True, help="Address of --extender-port.")
 @click.option(
     "--extender-port",
     type=click.IntRange(0, 65535),
     help="Serve kube-scheduler's extender, too (see `rematch extender`). Default: not served.",
 )
-@click.option("--extender-bind", default="127.0.0.1", show_default=True, help="Address of --extender-port.")
+@click.option(
+    "--external-metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve external.metrics.k8s.io for HorizontalPodAutoscalers here, behind an APIService (docs/autoscaling.md).",
+)
+@click.option(
+    "--external-metrics-certificate",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="/etc/rematch/external-metrics/tls.crt",
+    show_default=True,
+)
+@click.option(
+    "--external-metrics-key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="/etc/rematch/external-metrics/tls.key",
+    show_default=True,
+)
 @_log_options
 @_process_options
 @_cluster_options

@@ -17,6 +17,7 @@ from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
 from reactor.record.stored_problem import is_problem
+from reactor.settings.duration import format_duration
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods
@@ -192,4 +193,13 @@ def _axis(axis: AxisView) -> str:
 
     of = f" of {amount(axis.capacity)} on the node" if axis.capacity is not None else ""
     label = f"{axis.axis.capitalize()}:"
-    return f"{label:<12}uses {amount(axis.usage)}, requests {amount(axis.request)}, peak {amount(axis.peak)}{of}"
+    now = f"{label:<12}uses {amount(axis.usage)}, requests {amount(axis.request)}, peak {amount(axis.peak)}{of}"
+    forecast = axis.forecast
+    if forecast is None:
+        return now
+    until, promise = format_duration(forecast.horizon), f"{forecast.coverage:.0%}, {forecast.trust}"
+    lines = [now, f"{'':<12}in {until}: {amount(forecast.value)}, peak until then {amount(forecast.peak)} ({promise})"]
+    if forecast.seconds_to_limit is not None:
+        left = format_duration(round(forecast.seconds_to_limit / 60) * 60)
+        lines.append(f"{'':<12}grows steadily and reaches its limit in about {left}")
+    return "\n".join(lines)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import structlog
 
-from reactor.app import Options, open_controller
+from reactor.app import LiveController, Options, open_controller
 from reactor.cli.stopping import until_stopped
 from reactor.cluster.kinds import ObjectName
 from reactor.execution.leader import LeaseTiming
@@ -19,6 +19,7 @@ from reactor.extender.server import Address
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
 from reactor.signals.prometheus import PrometheusAccess
+from reactor.web.external_metrics import ExternalMetricsOptions, serve_external_metrics
 from reactor.web.server import Auth, Exposure, serve
 
 log = structlog.get_logger(__name__)
@@ -53,6 +54,9 @@ class RunOptions:
     lease_duration: float
     lease_renew_deadline: float
     lease_retry: float
+    external_metrics_port: int | None
+    external_metrics_certificate: Path
+    external_metrics_key: Path
 
 
 def run_controller(options: RunOptions) -> None:
@@ -85,6 +89,7 @@ async def _run(options: RunOptions) -> None:
     )
     async with AsyncExitStack() as stack:
         live = await stack.enter_async_context(open_controller(start))
+        await _serve_external_metrics(options, live, stack)
         url = await stack.enter_async_context(serve(live, options.bind, options.port, exposure))
         log.info("serving", url=url, cluster=live.connection.server)
         if options.extender_port is not None:
@@ -95,3 +100,15 @@ async def _run(options: RunOptions) -> None:
             await live.run()
         finally:
             log.info("stopping")
+
+
+async def _serve_external_metrics(options: RunOptions, live: LiveController, stack: AsyncExitStack) -> None:
+    """Where the group belongs to another server, this process does not start."""
+    if options.external_metrics_port is None:
+        return
+    served = ExternalMetricsOptions(
+        options.external_metrics_port, options.external_metrics_certificate, options.external_metrics_key
+    )
+    controller = live.controller
+    metrics, clock = controller.instruments.workloads, controller.clock
+    await stack.enter_async_context(serve_external_metrics(served, metrics, live.connection, live.namespace, clock))

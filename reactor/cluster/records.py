@@ -40,6 +40,8 @@ class Container(Struct, frozen=True, gc=False):
     """It runs and is not ready, and its readiness probe checks the same as its liveness probe."""
     cpu_limit: float | None = None
     """Cores; None without a limit."""
+    memory_limit: float | None = None
+    """Bytes; None without a limit."""
 
 
 class Pod(Struct, frozen=True, gc=False):

@@ -18,6 +18,7 @@ from reactor.decision.eligibility import (
     Ineligible,
 )
 from reactor.decision.evidence import Evidence, RecentCounts, evidence_of, recent_counts
+from reactor.decision.predicted import predicted_pods
 from reactor.decision.wait_reasons import Reason
 from reactor.settings.model import Settings
 from reactor.state.happiness import PodHappiness
@@ -75,6 +76,9 @@ class Decision:
     only_in: str | None = None
     """The namespace whose pods alone may move, because only its annotations make its pods unhappy; None: any."""
 
+    predicted: bool = False
+    """The pods are still happy: their nodes are forecast to be full."""
+
     @property
     def rematch(self) -> bool:
         """An unhappy pod that a move can help starts a rematch; so do a user and the interval."""
@@ -97,6 +101,9 @@ def decide(eligibility: Eligibility, trigger: Trigger = Trigger.UNHAPPY) -> Deci
         else:
             unhappy.append(found)
     chosen, later, namespace = _one_purpose(unhappy, eligibility.settings)
+    if not chosen and trigger is Trigger.UNHAPPY:
+        predicted = tuple(Unhappy(pod.uid, pod.key, known, text) for pod, known, text in predicted_pods(eligibility))
+        return Decision(snapshot.at, trigger, predicted, (*waits, *later), None, predicted=bool(predicted))
     return Decision(snapshot.at, trigger, chosen, (*waits, *later), namespace)
 
 

@@ -18,6 +18,7 @@ from reactor.cluster.pod_constraints import namespace_labels, rules_of
 from reactor.cluster.records import Node, Pod
 from reactor.decision.causes import SAMPLED
 from reactor.decision.strategies import Choice
+from reactor.forecasts.pod_forecasts import PodPeaks
 from reactor.planning.history_needs import described, inherited, with_history
 from reactor.planning.problem_nodes import POD_COUNT, MeasuredPods, problem_nodes
 from reactor.planning.problem_pods import EVICTED, KeptPods, PodNeeds, RequestAmounts, Row, counted, problem_pods
@@ -35,9 +36,13 @@ class ProblemBuilder:
         only: Collection[str] | None = None,
         avoided: Mapping[str, tuple[str, ...]] | None = None,
         kept: KeptPods | None = None,
+        *,
+        predicted: bool = False,
     ) -> None:
         """`only`: the names of the nodes that matter; None means all. `avoided`: nodes that did not help, by the UID of
-        a pod that is not to be moved there. `kept`: the pods of the last problem."""
+        a pod that is not to be moved there. `kept`: the pods of the last problem. `predicted`: pods need what they are
+        expected to need, by the outlook of their nodes."""
+        self._growth = {name: each.growth for name, each in snapshot.outlooks.items()} if predicted else {}
         self._avoided = avoided or {}
         self._kept = KeptPods() if kept is None else kept
         self._snapshot = snapshot
@@ -75,7 +80,8 @@ class ProblemBuilder:
     def problem(self, options: Options) -> Problem:
         requests = RequestAmounts(self._axes())
         bound = [row for row in self._rows if row[1] is not None]
-        needs, measured = self._measured_needs(bound, requests)
+        forecasts = self._snapshot.forecasts.peaks([row[0] for row in bound], self._snapshot.at)
+        needs, measured = self._measured_needs(bound, requests, forecasts)
         pods = self._kept.of(bound, needs, requests, self._snapshot.cluster)
         reserved = [self._reserved(requests, each) for each in self._reservations]
         waiting = [self._waiting(requests, pod) for pod in self._nominated_elsewhere()]
@@ -85,7 +91,7 @@ class ProblemBuilder:
             nodes=tuple(problem_nodes(self._nodes, requests.axes, self._snapshot, measured)),
             options=options,
             needs_from=self._snapshot.needs,
-            estimates=described(self._snapshot.history.settings, needs),
+            estimates=described(self._snapshot, needs, forecasts),
             hard_only=requests.axes[len(MEASURED) :],
             namespaces=namespace_labels(self._snapshot.cluster),
         )
@@ -129,7 +135,7 @@ class ProblemBuilder:
         return map(known.get, self._kept.workloads_of(pods), repeat(USUAL_STARTUP_SECONDS))
 
     def _measured_needs(
-        self, rows: Sequence[Row], requests: RequestAmounts
+        self, rows: Sequence[Row], requests: RequestAmounts, forecasts: PodPeaks
     ) -> tuple[NDArray[np.float64], MeasuredPods]:
         """Usage, peak and mean of the measured axes and idle CPU (see `with_history`), and what nodes are measured
         with. Without fresh measurements the request counts: unknown never reads as idle. A pod that is not Ready, or
@@ -152,7 +158,10 @@ class ProblemBuilder:
             request[at] = requests.of(counted(rows[at]))[:axes]
         expected = np.where(np.isnan(peak), request, peak)
         used = np.where((known & ~new)[:, None], usage, np.fmax(np.maximum(request, expected), usage))
-        needs = with_history(rows, used, np.maximum(used, expected), self._snapshot.history)
+        if self._growth:
+            growth = np.array([[self._growth.get(row[1] or "", 1.0), 1.0] for row in rows])
+            used, expected = used * growth, expected * growth
+        needs = with_history(rows, used, np.maximum(used, expected), self._snapshot.history, forecasts)
         return needs, MeasuredPods(rows, np.where(known[:, None], usage, used), known)
 
     def _pending_needs(self, requests: RequestAmounts, pod: Pod, stated: Mapping[str, float]) -> PodNeeds:

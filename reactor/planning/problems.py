@@ -31,7 +31,7 @@ def rematch_problem(eligibility: Eligibility, decision: Decision, kept: KeptPods
     scope = Scope(settings.planner.scope)
     only_unhappy = scope is Scope.UNHAPPY and not waived_by(settings.planner.name)
     bound = _bound_pods(snapshot)
-    builder = ProblemBuilder(snapshot, avoided=_avoided(bound, eligibility), kept=kept)
+    builder = ProblemBuilder(snapshot, avoided=_avoided(bound, eligibility), kept=kept, predicted=decision.predicted)
     unhappy = {one.uid for one in decision.unhappy}
     happy = [pod.uid not in unhappy for pod in bound]
     reasons = [None] * len(bound) if only_unhappy else eligibility.why_not_all(bound)

@@ -17,8 +17,10 @@ from reactor.decision.wait_reasons import Reason
 from reactor.execution.acting import Acting
 from reactor.record.landings import Landing
 from reactor.record.move_checks import CheckedMoves
+from reactor.record.workload_metrics import WorkloadMetrics
 from reactor.settings.model import Mode, Settings
 from reactor.state.calibration import Calibration, PredictedFailures
+from reactor.state.live_state import State
 from reactor.state.moves import ENDED
 from reactor.state.snapshot import MEASURED
 
@@ -52,6 +54,14 @@ class Instruments:
         for share in ("expected", "observed"):
             self.probe_failures.labels(share).set_function(partial(_share, calibration.predicted_failures, share))
             self.move_failures.labels(share).set_function(partial(_share, moves, share))
+
+    def watch_forecasts(self, state: State, settings: Callable[[], Settings]) -> None:
+        """Read when they are scraped."""
+        self.workloads = WorkloadMetrics(state, settings)
+        self.registry.register(self.workloads)
+        for result in state.foresight.counted:
+            self.node_forecasts.labels(result).set_function(partial(_counted, state, result))
+        self.forecast_trust.set_function(lambda: state.foresight.trust)
 
     def _cluster(self) -> None:
         self.synced = self._gauge("rematch_synced", "1 once every watched kind was listed.")
@@ -105,6 +115,14 @@ class Instruments:
         )
         self.move_failures = self._gauge(
             "rematch_moved_pod_failure_ratio", "The same of pods on the nodes that they were moved to.", "share"
+        )
+        self.node_forecasts = self._gauge(
+            "rematch_node_forecasts",
+            "Forecasts that a node will be full, since the start, by how they ended.",
+            "result",
+        )
+        self.forecast_trust = self._gauge(
+            "rematch_node_forecast_trust", "The share of them that is expected to be right; below 0.5 nobody moves."
         )
         self.missing_capacity = self._gauge(
             "rematch_missing_capacity",
@@ -194,6 +212,10 @@ class Instruments:
         for value in values:
             counter.labels(value)
         return counter
+
+
+def _counted(state: State, result: str) -> float:
+    return float(state.foresight.counted[result])
 
 
 def _curve_parameter(calibration: Calibration, name: str) -> float:

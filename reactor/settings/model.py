@@ -187,7 +187,15 @@ class Triggers(_Section):
     """Rematch at this interval whatever the happiness (KSE's cycle); 0 is off."""
 
 
+class DecisionTrigger(StrEnum):
+    REACTIVE = "reactive"
+    PREDICTIVE = "predictive"
+
+
 class Decision(_Section):
+    trigger: DecisionTrigger = DecisionTrigger.REACTIVE
+    """`reactive`: a rematch starts when probes fail. `predictive`: also before that, when a node is forecast to be
+    asked for more CPU than it has and a move pays; wrong forecasts are counted, and stop it when they prevail."""
     minimum_failures: Annotated[float, Field(ge=0)] = 2.0
     """A pod needs this many failed probes since its node was relieved before it can start a rematch."""
     placement_probability: Share = 0.85
@@ -511,6 +519,77 @@ class History(_Section):
         return self
 
 
+class PeakSource(StrEnum):
+    BOOSTED_PEAK = "boosted-peak"
+    PERCENTILE = "percentile"
+    N_SIGMA = "n-sigma"
+    SIGMA_OR_PERCENTILE = "sigma-or-percentile"
+    HISTORY = "history"
+
+
+FORECAST_HORIZONS = (300.0, 900.0, 3600.0)
+"""Seconds. Fixed, so that a trained model and what was learned of each series outlive a change of the settings."""
+
+
+def _horizon(seconds: float) -> float:
+    if seconds not in FORECAST_HORIZONS:
+        raise ValueError(f"{format_duration(seconds)} is not forecast; write 5m, 15m or 1h")
+    return seconds
+
+
+HorizonSeconds = Annotated[PositiveSeconds, AfterValidator(_horizon)]
+Coverage = Annotated[float, Field(ge=0.5, le=0.99)]
+
+
+class CoverageBounds(_Section):
+    """What tenants may ask for by the annotation `rematch.io/peak-coverage` of a pod."""
+
+    min: Coverage = 0.8
+    """A lower coverage counts as this one."""
+    max: Coverage = 0.99
+    """A higher coverage counts as this one."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"min is {self.min:g}, above max, which is {self.max:g}; swap them")
+        return self
+
+    def clamp(self, value: float) -> float:
+        return min(max(value, self.min), self.max)
+
+
+class Training(_Section):
+    """The boosted models are trained in a process of their own, with the lowest priority and one thread."""
+
+    every: Seconds = 24 * 3600.0
+    """At most so often; 0 is never."""
+    minimum: Annotated[PositiveSeconds, Field(ge=6 * 3600)] = 24 * 3600.0
+    """Usage that must be recorded before the first training."""
+    seconds: Annotated[PositiveSeconds, Field(ge=10, le=600)] = 60.0
+    """Most CPU time of one training."""
+    mebibytes: Annotated[int, Field(ge=512)] = 1024
+    """Most memory of one training."""
+
+
+class Forecasting(_Section):
+    enabled: bool = True
+    """Forecast the usage of pods, workloads and nodes every 5 minutes from the recorded history."""
+    estimator: PeakSource = PeakSource.BOOSTED_PEAK
+    """What the peak of a pod is, that nodes have room for: a forecast by this estimator, calibrated for each pod, or
+    with `history` the peak of the past (`history.peak`). A pod's annotation `rematch.io/peak-estimator: history` has
+    priority. Until the forecast of a pod is calibrated, the larger of both counts."""
+    horizon: HorizonSeconds = 3600.0
+    """The peak is forecast until then: 5m, 15m or 1h. A pod's annotation `rematch.io/peak-horizon` has priority."""
+    coverage: Coverage = 0.95
+    """The share of such times in which a pod shall stay below its peak. A pod's annotation `rematch.io/peak-coverage`
+    has priority, within `annotationBounds`."""
+    annotation_bounds: CoverageBounds = CoverageBounds()
+    training: Training = Training()
+    exported_workloads: Annotated[int, Field(ge=0, le=20000)] = 1000
+    """Workloads whose current and predicted usage is in /metrics; the largest ones where there are more."""
+
+
 class Settings(_Section):
     api_version: Literal["rematch/v1alpha1"] = "rematch/v1alpha1"
     kind: Literal["Settings"] = "Settings"
@@ -529,3 +608,4 @@ class Settings(_Section):
     execution: Execution = Execution()
     metrics: Metrics = Metrics()
     history: History = History()
+    forecasting: Forecasting = Forecasting()

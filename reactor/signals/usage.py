@@ -124,6 +124,21 @@ class UsageView:
         usage[here] = self.nodes.values[slots[here], :_MEASURED]
         return np.where(_is_fresh(at, self.now, self.freshness), usage, np.nan), at[:, CPU]
 
+    def by_workload(self) -> dict[str, tuple[float, float, int]]:
+        """Cores and bytes of all pods of each workload together, and their number; only where all of them are fresh."""
+        number = 1 + max(self.workload_ids.values(), default=0)
+        slots = np.fromiter(self.pods.slots.values(), np.intp, len(self.pods.slots))
+        owner = self.pods.workloads[slots]
+        pods = np.bincount(owner, minlength=number)
+        known = np.bincount(owner, self.known[slots], number)
+        values = self.pods.values[slots, :_MEASURED]
+        cpu, memory = (np.bincount(owner, np.nan_to_num(values[:, axis]), number) for axis in (CPU, MEMORY))
+        return {
+            key: (float(cpu[at]), float(memory[at]), int(pods[at]))
+            for key, at in self.workload_ids.items()
+            if pods[at] and known[at] == pods[at]
+        }
+
     def workload_peak(self, key: str) -> Peak:
         """The highest peak of its pods, else the peak of its last pod. Used for pods that have not run yet."""
         number = self.workload_ids.get(key)

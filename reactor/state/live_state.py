@@ -16,8 +16,10 @@ from reactor.cluster.mirror import ClusterMirror, Listener
 from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Record, Workload
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import Binding
+from reactor.forecasts.forecasts import Forecasts
+from reactor.forecasts.pod_forecasts import ForecastNeeds
 from reactor.history.past_needs import HistoryNeeds, PastNeeds
-from reactor.settings.model import Settings
+from reactor.settings.model import DecisionTrigger, Settings
 from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
 from reactor.signals.sources import Reading
@@ -25,6 +27,7 @@ from reactor.signals.startup_times import StartupTimes
 from reactor.signals.usage import UsageHistory
 from reactor.signals.usage_changes import UsageChanges
 from reactor.state.calibration import Calibration
+from reactor.state.foresight import Foresight, NodeOutlook
 from reactor.state.happiness import PodHappiness, half_life
 from reactor.state.load_changes import LoadChange
 from reactor.state.moves import ActiveMoves
@@ -83,6 +86,10 @@ class State:
         self.usage_changes = UsageChanges()
         self.past_needs = PastNeeds()
         """Replaced every hour by `UsageRecording`."""
+        self.forecasts = Forecasts()
+        """Replaced every 5 minutes by `ForecastUpdates`."""
+        self.foresight = Foresight()
+        self._outlooks: dict[str, NodeOutlook] = {}
         self.calibration = Calibration()
         self.sources: dict[str, Reading] = {}
         """By axis: what users' own metrics said last."""
@@ -178,7 +185,10 @@ class State:
         self._assumed = {
             uid: assumed for uid, assumed in self._assumed.items() if assumed.applies_to(self.mirror.pod(uid), now)
         }
-        return self.cluster()
+        cluster = self.cluster()
+        predictive = self._settings().decision.trigger is DecisionTrigger.PREDICTIVE
+        self._outlooks = self.foresight.look(cluster, self.usage, self.forecasts) if predictive else {}
+        return cluster
 
     def freeze(self, moves: ActiveMoves, cluster: ClusterView | None = None, needs: Needs = Needs.METRICS) -> Snapshot:
         """Changes nothing, so it may be called at any time. `cluster` is what `start_cycle` returned, by default the
@@ -203,6 +213,9 @@ class State:
             self.startup_times.freeze(),
             recent_probes={pod.uid: self.probes.recent(pod.uid, now) for pod in unhappy},
             history=HistoryNeeds(self.past_needs, self._settings().history),
+            forecasts=ForecastNeeds(self.forecasts, self._settings().forecasting),
+            outlooks=self._outlooks,
+            foresight_trust=self.foresight.trust,
             load_changes={name: LoadChange.of(cluster.nodes[name], self.usage) for name in nodes},
             sources={
                 name: reading.values

@@ -9,10 +9,12 @@ from enum import StrEnum
 from matching.failure_curve import FailureCurve
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
+from reactor.forecasts.pod_forecasts import ForecastNeeds
 from reactor.history.past_needs import HistoryNeeds
 from reactor.signals.probe_counts import RecentProbes
 from reactor.signals.sources import SourceReading
 from reactor.signals.usage import UsageView
+from reactor.state.foresight import NodeOutlook
 from reactor.state.happiness import PodHappiness
 from reactor.state.load_changes import LoadChange
 from reactor.state.moves import ActiveMoves
@@ -55,6 +57,14 @@ class Snapshot:
     """What pods and workloads needed in the past."""
     sources: Mapping[str, SourceReading] = field(default_factory=dict)
     """By axis: users' own metrics, only fresh ones."""
+
+    forecasts: ForecastNeeds = field(default_factory=ForecastNeeds)
+    """What pods, workloads and nodes will need."""
+
+    outlooks: Mapping[str, NodeOutlook] = field(default_factory=dict)
+    """By node; nodes whose load is expected to rise. Empty unless the settings say `trigger: predictive`."""
+    foresight_trust: float = 0.0
+    """The share of forecasts of full nodes that are right."""
 
     def unhappy_pods(self) -> list[Pod]:
         pods = (self.cluster.pods.get(uid) for uid, happiness in self.happiness.items() if happiness.unhappy)

@@ -11,6 +11,8 @@ from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.decision.decide import Trigger, Wait, decide, decide_for
 from reactor.decision.eligibility import Eligibility
+from reactor.forecasts.pod_forecasts import peak_choice
+from reactor.history.levels import Axis
 from reactor.planning.problems import rematch_problem
 from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.settings.model import Settings
@@ -24,6 +26,7 @@ from reactor.web.view import (
     CurrentDecision,
     Evidence,
     EvidenceCount,
+    ForecastView,
     PlacementView,
     PodView,
     ProbeMessage,
@@ -140,9 +143,28 @@ def _resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
     allocatable = node.allocatable if node else {}
     axes = (("cpu", "cores", usage.cpu, peak.cpu), ("memory", "bytes", usage.memory, peak.memory))
     return tuple(
-        AxisView(axis, unit, measured.fresh, pod.requests.get(axis, 0.0), estimate, allocatable.get(axis))
+        AxisView(
+            axis,
+            unit,
+            measured.fresh,
+            pod.requests.get(axis, 0.0),
+            estimate,
+            allocatable.get(axis),
+            _forecast(pod, Axis[axis.upper()], snapshot),
+        )
         for axis, unit, measured, estimate in axes
     )
+
+
+def _forecast(pod: Pod, axis: Axis, snapshot: Snapshot) -> ForecastView | None:
+    forecasts = snapshot.forecasts.forecasts
+    choice = peak_choice(pod, snapshot.forecasts.settings)
+    found = forecasts.pods.of(pod.key, axis, choice.horizon)
+    if found is None:
+        return None
+    growth = forecasts.growth.get(pod.key) if axis is Axis.MEMORY else None
+    to_limit = None if growth is None else growth.seconds_to_limit
+    return ForecastView(choice.horizon, found.value, found.peak, choice.coverage, found.trust, to_limit)
 
 
 def _decision(pod: Pod, eligibility: Eligibility) -> CurrentDecision | None:

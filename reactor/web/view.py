@@ -245,6 +245,21 @@ class Evidence(Struct, frozen=True, rename="camel"):
     messages: tuple[ProbeMessage, ...] = ()
 
 
+class ForecastView(Struct, frozen=True, rename="camel"):
+    """Of a pod for one resource, until the horizon that counts for it."""
+
+    horizon: float
+    """Seconds."""
+    value: float
+    peak: float
+    coverage: float
+    """The share of such times in which the usage shall stay below the peak."""
+    trust: str
+    """`calibrated`, `uncalibrated`, or `lower bound`: demand was cut by throttling or a full node."""
+    seconds_to_limit: float | None = None
+    """Until steadily growing memory reaches the limit."""
+
+
 class AxisView(Struct, frozen=True, rename="camel"):
     """Usage, request and peak of a pod for one resource, and what its node has of it."""
 
@@ -254,6 +269,7 @@ class AxisView(Struct, frozen=True, rename="camel"):
     request: float
     peak: float | None
     capacity: float | None = None
+    forecast: ForecastView | None = None
 
 
 class CauseView(Struct, frozen=True, rename="camel"):

@@ -181,7 +181,7 @@ async def test_a_newer_schema_is_refused_with_both_versions_and_the_way_out(data
     connection.commit()
     connection.close()
     before = _dump(database)
-    with pytest.raises(StorageError, match=r"rematch\.db has schema 0042.*up to 0004; run the newer version"):
+    with pytest.raises(StorageError, match=r"rematch\.db has schema 0042.*up to 0005; run the newer version"):
         await Store.open(database)
     assert _dump(database) == before
 

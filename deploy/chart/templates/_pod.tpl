@@ -56,18 +56,31 @@ spec:
         - {{ printf "--allowed-host=%s" . | quote }}
         {{- end }}
         {{- end }}
+        {{- if .Values.externalMetrics.enabled }}
+        - --external-metrics-port=6443
+        {{- end }}
         {{- range .Values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
       ports:
         - {name: probes, containerPort: 8081}
+        {{- if .Values.externalMetrics.enabled }}
+        - {name: ext-metrics, containerPort: 6443}
+        {{- end }}
         - {name: http, containerPort: 8080} # on loopback unless dashboard.expose; `kubectl port-forward` reaches it there
       readinessProbe: {httpGet: {path: /readyz, port: probes}, periodSeconds: 5}
       livenessProbe: {httpGet: {path: /healthz, port: probes}, periodSeconds: 10, failureThreshold: 6}
       volumeMounts:
         - {name: store, mountPath: /var/lib/rematch}
         - {name: tmp, mountPath: /tmp}
+        {{- if .Values.externalMetrics.enabled }}
+        - {name: external-metrics, mountPath: /etc/rematch/external-metrics, readOnly: true}
+        {{- end }}
   volumes:
+    {{- if .Values.externalMetrics.enabled }}
+    - name: external-metrics
+      secret: {secretName: {{ .Values.externalMetrics.secretName | default "rematch-external-metrics" }}}
+    {{- end }}
     - name: tmp
       emptyDir: {}
     {{- if eq (int .Values.replicas) 1 }}

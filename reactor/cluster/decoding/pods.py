@@ -142,11 +142,11 @@ class PodDecoder:
             return Container(name, liveness)
         running = status.state.running if status.state and status.started is not False else None
         started = seconds(running.started_at) if running else None
+        cpu, memory = self._requests.limits(container, path)
         if liveness is None:
-            return Container(name, None, status.restart_count, started)
+            return Container(name, None, status.restart_count, started, cpu_limit=cpu, memory_limit=memory)
         unready = started is not None and not status.ready and self._checks_twice(container, path)
-        limit = self._requests.cpu_limit(container, path)
-        return Container(name, liveness, status.restart_count, started, _terminated(status), unready, limit)
+        return Container(name, liveness, status.restart_count, started, _terminated(status), unready, cpu, memory)
 
     def _checks_twice(self, container: WireContainer, path: str) -> bool:
         """Whether its readiness probe asks the same as its liveness probe."""

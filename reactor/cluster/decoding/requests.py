@@ -73,12 +73,13 @@ class RequestsDecoder:
             known = self._shared[key] = self._requests(spec, _ActualSizes(status))
         return known
 
-    def cpu_limit(self, container: WireContainer, path: str) -> float | None:
-        """In cores; None without a limit."""
+    def limits(self, container: WireContainer, path: str) -> tuple[float | None, float | None]:
+        """Cores and bytes; None without a limit."""
         if not is_given(container.resources):
-            return None
-        nanos = self._limits.of(container.resources, f"{path}.resources").get("cpu")
-        return None if nanos is None else nanos / 1e9
+            return None, None
+        found = self._limits.of(container.resources, f"{path}.resources")
+        cpu, memory = found.get("cpu"), found.get("memory")
+        return None if cpu is None else cpu / 1e9, None if memory is None else memory / 1e9
 
     def _requests(self, spec: WirePodSpec, sizes: _ActualSizes) -> Requests:
         here = whole_amounts(self._total(spec, sizes, count_spec=not sizes.infeasible))
