@@ -86,7 +86,12 @@ def _body(nodes: list[str], number: int) -> bytes:
     """A pod of usual size."""
     annotations = {"rematch.io/network-bps": "2M"} if number % 2 else {}
     owner = {"kind": "ReplicaSet", "name": "app-7-1a2b", "uid": "owner-7", "controller": True}
-    meta = {"name": f"new-{number}", "namespace": "shop", "uid": f"new-{number}", "annotations": annotations}
+    meta: dict[str, object] = {
+        "name": f"new-{number}",
+        "namespace": "shop",
+        "uid": f"new-{number}",
+        "annotations": annotations,
+    }
     meta |= {"labels": {"pod-template-hash": "1a2b"}, "ownerReferences": [owner]}
     env = [{"name": f"NAME_{each}", "value": "x" * 40} for each in range(40)]
     pod = {"metadata": meta, "spec": {"containers": [{"name": "srv", "env": env}]}}

@@ -304,6 +304,10 @@ class UsageHistory:
     def newest(self, uid: str, now: float) -> Usage:
         return _usage(self._pods.rows, uid, now, self.freshness)
 
+    def network_of(self, uid: str, now: float) -> float | None:
+        """Bits per second of one pod; None where nothing fresh is known."""
+        return self._pods.rows.measurement(uid, NETWORK, now, self.freshness).fresh
+
     def newest_network(self, uids: Sequence[str], now: float) -> NDArray[np.float64]:
         """Bits per second of many pods, NaN where nothing fresh is known."""
         slots, rows = _slots(self._pods.rows, uids), self._pods.rows

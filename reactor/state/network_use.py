@@ -145,16 +145,15 @@ class NetworkUse:
     def _put(self, pod: Pod, now: float) -> None:
         slot = self._slot(pod.node or "")
         since = pod.scheduled or pod.created
-        given = stated_demand(pod.annotations)
-        rate = float(self._usage.newest_network([pod.uid], now)[0])
-        measured = 0.0 if np.isnan(rate) else rate
+        given, rate = stated_demand(pod.annotations), self._usage.network_of(pod.uid, now)
         if given is None:
-            demand = self._usage.workload_network(workload_key(pod), now) if np.isnan(rate) else measured
-            placed = _Placed(slot, demand, 0.0, True, since)
+            placed = _Placed(slot, rate, 0.0, True, since)
             if self._is_in_total(placed):
                 return
+            if rate is None and self._table[_TOTAL_AT, slot]:  # before the first measurement nothing can be judged
+                placed.demand = self._usage.workload_network(workload_key(pod), now)
         else:
-            placed = _Placed(slot, given, measured, False, since)
+            placed = _Placed(slot, given, rate or 0.0, False, since)
         self._table[_PODS, slot] += 1
         self._placed[pod.uid] = placed
         self._count(placed, 1.0)

@@ -70,18 +70,18 @@ class Deployed:
 
 class BnipLab:
     def __init__(self, plane: ControlPlane, series: NominalSeries, api: LabApi, extender: str, scheduler: Path) -> None:
-        self._plane = plane
+        self.plane = plane
         self._series = series
-        self._api = api
+        self.api = api
         self._extender = extender
         self._scheduler = scheduler
 
     async def deploy(self, arm: Arm) -> Deployed:
         """The nine pods in order, each when the one before has its node and is seen there."""
-        async with self._scheduler_of(arm) as (name, metrics):
+        async with self.scheduler_of(arm) as (name, metrics):
             await self._until_judged(arm)
             for pod in DEMANDS:
-                await self._api.create(_PODS, _pod(pod, name))
+                await self.api.create(_PODS, _pod(pod, name))
                 self._series.placed[pod] = await self._node_of(pod)
                 await asyncio.sleep(_SETTLE)
             placement = dict(self._series.placed)
@@ -90,15 +90,15 @@ class BnipLab:
             return Deployed(placement, figures)
 
     @asynccontextmanager
-    async def _scheduler_of(self, arm: Arm) -> AsyncIterator[tuple[str, str]]:
+    async def scheduler_of(self, arm: Arm) -> AsyncIterator[tuple[str, str]]:
         """Its name for pods, and the URL of its metrics; without the extender the control plane's own."""
         if not arm.weight:
             yield DEFAULT_SCHEDULER, ""
             return
-        folder, layout = self._plane.layout.options.folder, self._plane.layout
+        folder, layout = self.plane.layout.options.folder, self.plane.layout
         (port,) = free_ports(LOOPBACK, 1)
         config = folder / f"scheduler-{arm.weight}.yaml"
-        config.write_text(yaml.safe_dump(_configuration(self._plane.kubeconfig, self._extender, arm.weight)))
+        config.write_text(yaml.safe_dump(_configuration(self.plane.kubeconfig, self._extender, arm.weight)))
         command = [
             str(self._scheduler),
             f"--config={config}",
@@ -117,7 +117,7 @@ class BnipLab:
             process.stop()
 
     async def _until_ready(self, process: ComponentProcess, url: str) -> None:
-        api = LabApi(url, SystemClock(), ca=self._plane.ca)
+        api = LabApi(url, SystemClock(), ca=self.plane.ca)
         try:
             async with asyncio.timeout(_DEADLINE):
                 while not await api.ready():
@@ -141,16 +141,16 @@ class BnipLab:
     async def _node_of(self, pod: str) -> str:
         async with asyncio.timeout(_DEADLINE):
             while True:
-                found = await self._api.get(f"{_PODS}/{pod}")
+                found = await self.api.get(f"{_PODS}/{pod}")
                 if node := found["spec"].get("nodeName"):
                     return str(node)
                 await asyncio.sleep(_POLL)
 
     async def _remove_all(self) -> None:
         for pod in DEMANDS:
-            await self._api.delete(f"{_PODS}/{pod}", {"gracePeriodSeconds": 0})
+            await self.api.delete(f"{_PODS}/{pod}", {"gracePeriodSeconds": 0})
         async with asyncio.timeout(_DEADLINE):
-            while (await self._api.get(_PODS))["items"]:
+            while (await self.api.get(_PODS))["items"]:
                 await asyncio.sleep(_POLL)
         self._series.placed.clear()
         await asyncio.sleep(2 * _SETTLE)  # one round of measurements

@@ -15,7 +15,6 @@ import click
 import numpy as np
 import plotly.graph_objects as go
 
-from loadtests.benchmarks.genetic import GENERATIONS, GOOD_ENOUGH, Convergence, convergence
 from loadtests.experiments.genetic.design import (
     AXES,
     NODES,
@@ -28,6 +27,7 @@ from loadtests.experiments.genetic.design import (
     traces,
 )
 from loadtests.experiments.genetic.lab import placed_by_kube_scheduler
+from loadtests.experiments.genetic.small_clusters import GENERATIONS, GOOD_ENOUGH, Convergence, convergence
 from loadtests.experiments.report_page import ReportPage, Table, copy_report
 from loadtests.tools.catalogue import program
 from loadtests.tools.state_folder import claimed

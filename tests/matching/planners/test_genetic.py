@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from loadtests.benchmarks.genetic import METRICS, constrained, convergence, random_pod, weighted_use
+from loadtests.experiments.genetic.small_clusters import METRICS, constrained, convergence, random_pod, weighted_use
 from matching.parameters import ParameterError
 from matching.plan import Plan
 from matching.planners.genetic import GeneticPlanner
@@ -60,21 +60,21 @@ def test_the_dictionary_is_built_from_what_pods_may_and_what_they_wish() -> None
     )
     prepared = prepare(Problem(("cpu",), pods, nodes))
     dictionary = check_dictionary(prepared, np.array([1, 2, 0]))
-    assert dictionary.forbidden.tolist() == [[False, True, False], [False] * 3, [False] * 3]
+    assert dictionary.forbidden.tolist() == [[False, True, False], [False] * 3, [False, False, True]]
     assert dictionary.affine.tolist() == [[True, False, True], [False, True, True], [True, True, False]]
 
 
 def test_a_node_that_is_too_small_for_a_pod_is_forbidden_to_it() -> None:
     """The paper's example: a pod that asks for 8 GB on a node of 4."""
-    nodes = (Node("small", (4.0, 4.0)), Node("large", (4.0, 16.0)))
+    nodes = (Node("large", (4.0, 16.0)), Node("small", (4.0, 4.0)))
     use, large, small = (0.1, 1.0), (0.1, 8.0), (0.1, 1.0)
     pods = (
         Pod("d/pending", "1", use, large, use),
         Pod("d/little", "2", use, small, use, node="large"),
         Pod("d/there", "3", use, large, use, node="small"),
     )
-    dictionary = check_dictionary(prepare(Problem(("cpu", "memory"), pods, nodes)), np.array([0, 1, 2]))
-    assert dictionary.forbidden.tolist() == [[True, False], [False, False], [False, False]], "it may stay where it is"
+    dictionary = check_dictionary(prepare(Problem(("cpu", "memory"), pods, nodes)), np.array([1, 0, 2]))
+    assert dictionary.forbidden.tolist() == [[False, True], [False, False], [False, False]], "it may stay where it is"
 
 
 def test_fitness_is_never_below_zero() -> None:
