@@ -178,6 +178,24 @@ def experiment_genetic(**given: Any) -> None:
     main(GeneticOptions(**given))
 
 
+@experiment.command("kse")
+@click.option(
+    "--repeats", type=click.IntRange(1, 100), default=10, show_default=True, help="Of every scenario and arm."
+)
+@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Runs at the same time.")
+@click.option("--only", multiple=True, metavar="WORD",
+              help="Only scenarios with this word in their name, such as memory; once per word.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-kse"), show_default=True,
+              help="Folder for the data and the report.")  # fmt: skip
+@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+def experiment_kse(**given: Any) -> None:
+    """KSE's experiment in simulated time: 64 scenarios on four small workers, its balancers and ours, one report."""
+    from loadtests.experiments.kse.main import KseOptions, main
+
+    main(KseOptions(**given))
+
+
 @lab.command("zero-loss")
 @click.option("--moves", type=click.IntRange(1, 1000), default=20, show_default=True,
               help="Of each pod, by Rematch with its default strategies.")  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from loadtests.experiments.statistics import paired_interval
+from loadtests.paired_statistics import paired_interval
 from reactor.cli.output import table
 
 LEAST_EFFECT = 0.02

@@ -16,7 +16,7 @@ import click
 from loadtests.demo.arm import ArmSpec, run_arm
 from loadtests.demo.main import arm_document
 from loadtests.demo.scenario import stable_scenario
-from loadtests.experiments.statistics import Interval, paired_interval
+from loadtests.paired_statistics import Interval, paired_interval
 from loadtests.tools.ports import free_port
 from loadtests.tools.state_folder import claimed
 from reactor.clock import SystemClock

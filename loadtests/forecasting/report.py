@@ -10,9 +10,9 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from loadtests.experiments.report_page import ReportPage, Table
 from loadtests.forecasting.evaluation import SELECTED, Evaluation
 from loadtests.forecasting.speed import Speed
+from loadtests.report_page import ReportPage, Table
 
 ERROR_BARS = {"Azure": (0.67, 0.69), "Google": (0.71, 0.68), "pools": (0.90, 0.81), "k8s pods": (0.74, 0.73)}
 ERROR_MARGIN = 0.01

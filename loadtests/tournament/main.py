@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
+from loadtests.progress_bar import ProgressBar
 from loadtests.tools.state_folder import claimed
 from loadtests.tournament.goals import goals
 from loadtests.tournament.policies import policies
-from loadtests.tournament.progress import ProgressBar
 from loadtests.tournament.report import goal_rows, write_report
 from loadtests.tournament.results import ResultFile, write_csv
 from loadtests.tournament.runner import Runner, games

@@ -10,7 +10,7 @@ from statistics import fmean
 
 import plotly.graph_objects as go
 
-from loadtests.experiments.report_page import ReportPage, Table
+from loadtests.report_page import ReportPage, Table
 from loadtests.tournament.goals import Goal, Played, goals, paired, rivals
 from loadtests.tournament.policies import OURS, policies
 from loadtests.tournament.results import Result

@@ -14,7 +14,7 @@ import msgspec
 from loadtests.experiments.bnip.design import Arm, Placement, groups, runs, use_of
 from loadtests.experiments.bnip.lab import open_lab
 from loadtests.experiments.bnip.report import RunRecord, write_report
-from loadtests.experiments.report_page import copy_report
+from loadtests.report_page import copy_report
 from loadtests.tools.state_folder import claimed
 from reactor.cli.stopping import until_stopped
 from reactor.record.logs import configure_logs

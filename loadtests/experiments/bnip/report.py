@@ -26,7 +26,7 @@ from loadtests.experiments.bnip.design import (
     steps_of,
     use_of,
 )
-from loadtests.experiments.report_page import ReportPage, Table
+from loadtests.report_page import ReportPage, Table
 from loadtests.tools.catalogue import program
 from reactor.errors import InputError
 

@@ -28,7 +28,7 @@ from loadtests.experiments.genetic.design import (
 )
 from loadtests.experiments.genetic.lab import placed_by_kube_scheduler
 from loadtests.experiments.genetic.small_clusters import GENERATIONS, GOOD_ENOUGH, Convergence, convergence
-from loadtests.experiments.report_page import ReportPage, Table, copy_report
+from loadtests.report_page import ReportPage, Table, copy_report
 from loadtests.tools.catalogue import program
 from loadtests.tools.state_folder import claimed
 from reactor.cli.stopping import until_stopped

@@ -19,7 +19,7 @@ from loadtests.experiments.stable.design import (
     Step,
 )
 from loadtests.experiments.stable.results import Results, beyond, interval_of, rates_of, window
-from loadtests.experiments.statistics import Interval
+from loadtests.paired_statistics import Interval
 
 LEAST_VALID = Fraction(2, 3)
 """Of a seed's pairs of steps; a mean over fewer would be that of another range."""

@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 
-from loadtests.experiments.report_page import copy_report
 from loadtests.experiments.stable.apps import draw_apps
 from loadtests.experiments.stable.design import (
     FULL,
@@ -38,6 +37,7 @@ from loadtests.experiments.stable.report.writing import write_report
 from loadtests.experiments.stable.runner import Plan, Runner
 from loadtests.experiments.stable.settings import settings_for
 from loadtests.experiments.stable.simulated import SimulatedDriver
+from loadtests.report_page import copy_report
 from loadtests.tools.state_folder import claimed
 from matching.registry import known_planners
 from reactor.cli.stopping import until_stopped

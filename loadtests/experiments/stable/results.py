@@ -8,7 +8,7 @@ from statistics import fmean
 
 from loadtests.experiments.stable.design import KUBE_SCHEDULER, STEPS, Arm, Step
 from loadtests.experiments.stable.records import About, DataFolder, StepRecord, latest
-from loadtests.experiments.statistics import Interval, paired_interval
+from loadtests.paired_statistics import Interval, paired_interval
 
 FAILS_BELOW = 0.995
 """Mean availability below which a placement counts as failing at a rate."""

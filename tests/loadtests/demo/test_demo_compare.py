@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadtests.demo.compare import verdict
-from loadtests.experiments.statistics import Interval
+from loadtests.paired_statistics import Interval
 
 
 @pytest.mark.parametrize(

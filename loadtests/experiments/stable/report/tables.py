@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from loadtests.experiments.report_page import Table
 from loadtests.experiments.stable.design import KUBE_SCHEDULER, OURS, PAPER, PAPER_RATES, STEPS, Arm, Phase, Step
 from loadtests.experiments.stable.goal import compare, judge
 from loadtests.experiments.stable.results import Results, World, rates_of, window
+from loadtests.report_page import Table
 
 THRESHOLDS = (0.7, 0.8, 0.9)
 _NOTHING = "–"

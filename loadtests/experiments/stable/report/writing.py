@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from loadtests.experiments.report_page import ReportPage
 from loadtests.experiments.stable.design import LEAST_SEEDS, SHORT, Phase
 from loadtests.experiments.stable.goal import LEAST_VALID, judge
 from loadtests.experiments.stable.records import DataFolder, write_csv
 from loadtests.experiments.stable.report import plots, tables
 from loadtests.experiments.stable.results import World, worlds_in
+from loadtests.report_page import ReportPage
 from reactor.errors import InputError
 
 _ABOUT = (

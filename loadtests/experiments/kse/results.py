@@ -1,0 +1,91 @@
+"""Runs on disk, a line each, so that an interrupted experiment loses nothing."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from loadtests.experiments.kse.arms import ARMS
+from loadtests.experiments.kse.design import FUTURE_WORK, WORKLOADS
+
+Key = tuple[str, str, int]
+
+
+class Run(msgspec.Struct, frozen=True):
+    scenario: str
+    arm: str
+    seed: int
+    imbalance: float
+    """Mean over the snapshots of the highest less the lowest node, in MB or millicores: what KSE calls MAE."""
+    node_mean: float
+    moves: int
+    returns: int
+    """Moves back to a node that the pod had left."""
+    availability: float
+    """Per cent."""
+    p95_ms: float
+    restarts: int
+    trace: list[list[float]]
+    """Per snapshot the nodes."""
+
+    @property
+    def key(self) -> Key:
+        return (self.scenario, self.arm, self.seed)
+
+
+class About(msgspec.Struct, frozen=True):
+    """With which version of what the runs were made."""
+
+    model: str
+    rematch: str
+    python: str
+    machine: str
+
+    @classmethod
+    def read(cls, path: Path) -> About | None:
+        return msgspec.json.decode(path.read_bytes(), type=cls) if path.exists() else None
+
+    def write(self, path: Path) -> None:
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+
+
+def model_digest() -> str:
+    """Of the parameters and arms: runs of other ones do not belong together."""
+    described = repr((dict(WORKLOADS), FUTURE_WORK, [(arm.name, arm.text) for arm in ARMS.values()]))
+    return hashlib.sha256(described.encode()).hexdigest()[:12]
+
+
+class RunFile:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> dict[Key, Run]:
+        """A line that was cut short is left out."""
+        found: dict[Key, Run] = {}
+        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
+            try:
+                run = msgspec.json.decode(line, type=Run)
+            except msgspec.DecodeError:
+                continue
+            found[run.key] = run
+        return found
+
+    def forget(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+    def add(self, run: Run) -> None:
+        """A new line also after one that was cut short."""
+        with self._path.open("ab") as file:
+            file.write(b"\n" + msgspec.json.encode(run) + b"\n")
+
+
+def write_csv(path: Path, runs: Iterable[Run]) -> None:
+    names = [name for name in Run.__struct_fields__ if name != "trace"]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows([getattr(run, name) for name in names] for run in runs)
