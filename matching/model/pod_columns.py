@@ -16,7 +16,7 @@ from operator import attrgetter
 import numpy as np
 
 from matching.array_types import Floats, Ints, Mask
-from matching.problem import Amounts, Pod, ProblemError, Rules
+from matching.problem import Amounts, Node, Pod, ProblemError, Rules
 from matching.whole_units import by_axis
 
 _FEW = 4
@@ -35,7 +35,6 @@ class PodColumns:
     peak: Floats
     rank_cpu: Floats
     priority: Ints
-    has_history: Mask
     fixed: Mask
     without_node: Mask
     happy: Mask
@@ -54,6 +53,8 @@ class PodColumns:
         _, firsts = np.unique(self.rule_class, return_index=True)
         return [self.pods[first] for first in firsts.tolist()]
 
+
+_TAKEN_OVER = ("request", "usage", "peak", "rank_cpu", "priority", "fixed", "without_node", "happy")
 
 _last: PodColumns | None = None
 """Of the last problem that was not much smaller than the one before it: questions about one node are small ones."""
@@ -76,10 +77,9 @@ def pod_columns(pods: Sequence[Pod], axes: tuple[str, ...]) -> PodColumns:
 def _read(pods: tuple[Pod, ...], axes: tuple[str, ...], classes: dict[Rules, int]) -> PodColumns:
     """`classes` are the known ones; those of these pods are added."""
     number, keys = len(pods), [pod.key for pod in pods]
-    has_history = np.fromiter(map(bool, [pod.mean for pod in pods]), bool, number)
     request = amounts(pods, "request", [pod.request for pod in pods], axes)
     usage = amounts(pods, "usage", [pod.usage for pod in pods], axes)
-    usual = amounts(pods, "mean", [pod.usual for pod in pods], axes) if has_history.any() else usage
+    usual = amounts(pods, "mean", [pod.usual for pod in pods], axes) if any(pod.mean for pod in pods) else usage
     peak = amounts(pods, "peak", [pod.peak for pod in pods], axes)
     by_identity = {id(pod.rules): pod.rules for pod in pods}
     known = {key: classes.setdefault(rules, len(classes)) for key, rules in by_identity.items()}
@@ -92,7 +92,6 @@ def _read(pods: tuple[Pod, ...], axes: tuple[str, ...], classes: dict[Rules, int
         peak=peak,
         rank_cpu=np.array([pod.rank_cpu for pod in pods], dtype=np.float64),
         priority=np.array([pod.priority for pod in pods], dtype=np.int64),
-        has_history=has_history,
         fixed=np.fromiter((bool(pod.fixed) for pod in pods), bool, number),
         without_node=np.fromiter((pod.node is None for pod in pods), bool, number),
         happy=np.fromiter((pod.happy for pod in pods), bool, number),
@@ -122,20 +121,7 @@ def _updated(last: PodColumns, pods: Sequence[Pod], axes: tuple[str, ...]) -> Po
     order = np.insert(stayed, np.searchsorted(stayed, places), len(last.pods) + np.arange(len(new)))
     rule_class, all_rules = _present(_joined(last.rule_class, read.rule_class, order), read.all_rules)
     ordered = tuple(map((*last.pods, *new).__getitem__, order.tolist()))
-    columns = {
-        name: _joined(getattr(last, name), getattr(read, name), order)
-        for name in (
-            "request",
-            "usage",
-            "peak",
-            "rank_cpu",
-            "priority",
-            "has_history",
-            "fixed",
-            "without_node",
-            "happy",
-        )
-    }
+    columns = {name: _joined(getattr(last, name), getattr(read, name), order) for name in _TAKEN_OVER}
     has_history = last.usual is not last.usage or read.usual is not read.usage
     gone = {last.pods[at].uid for at in np.flatnonzero(~still).tolist()}
     return PodColumns(
@@ -182,7 +168,7 @@ def _present(rule_class: Ints, all_rules: Sequence[Rules]) -> tuple[Ints, tuple[
     return renumbered[rule_class], tuple(all_rules[number] for number in present.tolist())
 
 
-def amounts(owners: Sequence[object], what: str, rows: Sequence[Amounts], axes: tuple[str, ...]) -> Floats:
+def amounts(owners: Sequence[Pod | Node], what: str, rows: Sequence[Amounts], axes: tuple[str, ...]) -> Floats:
     """(axes, owners); raise ProblemError where they are not one finite number of at least 0 for each axis."""
     if set(map(len, rows)) - {len(axes)}:
         at = next(at for at, row in enumerate(rows) if len(row) != len(axes))
@@ -197,8 +183,8 @@ def amounts(owners: Sequence[object], what: str, rows: Sequence[Amounts], axes: 
     return values
 
 
-def _called(owner: object) -> str:
-    return f"pod {owner.key}" if isinstance(owner, Pod) else f"node {getattr(owner, 'name', owner)}"
+def _called(owner: Pod | Node) -> str:
+    return f"pod {owner.key}" if isinstance(owner, Pod) else f"node {owner.name}"
 
 
 def check_unique(what: str, names: Sequence[str]) -> None:

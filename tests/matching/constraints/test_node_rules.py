@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from matching.constraints import taints
-from matching.constraints.node_rules import VETOES, node_rules
+from matching.constraints.node_rules import VETOES, NodeRules, node_rules
 from matching.model.arrays import arrays_of
 from matching.model.ledger import Ledger
+from matching.model.pod_columns import pod_columns
 from matching.plan import Plan
 from matching.problem import Node, Pod, Problem, ProblemError, Requirement, Rules, Taint, Term, Toleration
 from matching.verify.node_rules import may_come, may_stay
@@ -17,6 +18,11 @@ from matching.verify.node_rules import may_come, may_stay
 Planning = Callable[[Problem], Plan]
 
 DEDICATED = Taint("dedicated", "NoSchedule", "db")
+
+
+def judged(pods: list[Pod], nodes: list[Node]) -> NodeRules:
+    columns = pod_columns(pods, ("cpu", "memory"))
+    return node_rules(columns.rule_class, columns.all_rules, columns.pods, nodes)
 
 
 def admits(rules: Rules, node: Node) -> bool:
@@ -171,19 +177,19 @@ def test_affinity_that_cannot_be_judged_names_the_pod(
 ) -> None:
     wrong = pod("web", rules=Rules(node_affinity=(Term((requirement,)),)))
     with pytest.raises(ProblemError, match=f"pod default/web: node affinity.*{message}"):
-        node_rules([wrong], [])
+        judged([wrong], [])
 
 
 def test_unknown_field_is_an_error(pod: Callable[..., Pod]) -> None:
     wrong = pod("web", rules=Rules(node_affinity=(Term(fields=(Requirement("spec.x", "In", ("a",)),)),)))
     with pytest.raises(ProblemError, match=r"unknown field 'spec\.x'"):
-        node_rules([wrong], [])
+        judged([wrong], [])
 
 
 def test_alike_pods_and_nodes_are_judged_once(pod: Callable[..., Pod], node: Callable[..., Node]) -> None:
     pods = [pod(f"p{at}", rules=Rules(node_selector=(("zone", "a"),))) for at in range(20)]
     nodes = [node(f"n{at:02}", labels={"zone": "ab"[at % 2], "name": str(at)}) for at in range(30)]
-    found = node_rules(pods, nodes)
+    found = judged(pods, nodes)
     assert len(found.all_rules) == 1
     assert len(found.row(0).reasons) == 2
     assert [node.name for node, ok in zip(nodes, found.admits(7), strict=True) if ok] == [

@@ -38,7 +38,6 @@ def same(one: PodColumns, other: PodColumns) -> bool:
         "peak",
         "rank_cpu",
         "priority",
-        "has_history",
         "fixed",
         "without_node",
         "happy",
