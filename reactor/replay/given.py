@@ -162,12 +162,17 @@ def given_by(recorded: Recorded, cluster: ClusterView, day: int = DAY) -> Given:
         recorded_node=recorded_node,
         observed=observed,
         placed=tuple(_placed(replicas, recorded, workloads, recorded_node, ready)),
-        measured=(~np.isnan(recorded.of_pods[Axis.CPU])).any(axis=0),
+        measured=_measured(recorded),
         notes=tuple(notes),
     )
 
 
 _AXES = (Axis.CPU, Axis.MEMORY)
+
+
+def _measured(recorded: Recorded) -> Flags:
+    measured: Flags = np.any(~np.isnan(recorded.of_pods[Axis.CPU]), axis=0)
+    return measured
 
 
 def _on_known(recorded: Recorded, names: Sequence[str]) -> Ints:
