@@ -51,6 +51,8 @@ class Given:
     day: int
     """Seconds of the blocks of time by which results are counted and drawn again."""
     nodes: tuple[Node, ...]
+    sizes: tuple[NodeSizes, NodeSizes]
+    """Cores and bytes."""
     cluster: ClusterView
     workloads: tuple[str, ...]
     templates: tuple[Pod, ...]
@@ -95,18 +97,26 @@ class Given:
 
     def loads(self, on: Ints, step: int) -> Floats:
         """Of the nodes, on their worst axis."""
-        pairs = zip(MEASURED, self.used(on, step), self.background, strict=True)
-        return np.maximum(*(node_loads(self.nodes, used, other[:, step], axis) for axis, used, other in pairs))
+        pairs = zip(self.sizes, self.used(on, step), self.background, strict=True)
+        return np.maximum(*(size.loads(used, other[:, step]) for size, used, other in pairs))
 
 
-def node_loads(nodes: Sequence[Node], used: Floats, background: Grid | Floats, axis: str) -> Floats:
-    """What pods use, and daemons beyond what is kept back for them, as shares of what pods can have. By node, or by
-    node and step."""
-    shape = (-1, *(1,) * (used.ndim - 1))
-    allocatable = np.array([max(node.allocatable.get(axis, 0.0), 1e-9) for node in nodes]).reshape(shape)
-    kept = np.array([node.kept_back(axis) for node in nodes]).reshape(shape)
-    loads: Floats = np.maximum(used, used + background - kept) / allocatable
-    return loads
+@dataclass(frozen=True, slots=True)
+class NodeSizes:
+    """On one axis."""
+
+    allocatable: Floats
+    kept_back: Floats
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node], axis: str) -> NodeSizes:
+        allocatable = [max(node.allocatable.get(axis, 0.0), 1e-9) for node in nodes]
+        return cls(np.array(allocatable), np.array([node.kept_back(axis) for node in nodes]))
+
+    def loads(self, used: Floats, background: Grid | Floats) -> Floats:
+        """What pods use, and daemons beyond what is kept back for them, as shares of what pods can have."""
+        loads: Floats = np.maximum(used, used + background - self.kept_back) / self.allocatable
+        return loads
 
 
 def given_by(recorded: Recorded, cluster: ClusterView, day: int = DAY) -> Given:
@@ -139,6 +149,7 @@ def given_by(recorded: Recorded, cluster: ClusterView, day: int = DAY) -> Given:
         begin=recorded.begin,
         day=day,
         nodes=tuple(nodes),
+        sizes=(NodeSizes.of(nodes, "cpu"), NodeSizes.of(nodes, "memory")),
         cluster=cluster,
         workloads=workloads,
         templates=tuple(templates[key] for key in workloads),
@@ -151,12 +162,17 @@ def given_by(recorded: Recorded, cluster: ClusterView, day: int = DAY) -> Given:
         recorded_node=recorded_node,
         observed=observed,
         placed=tuple(_placed(replicas, recorded, workloads, recorded_node, ready)),
-        measured=(~np.isnan(recorded.of_pods[Axis.CPU])).any(axis=0),
+        measured=_measured(recorded),
         notes=tuple(notes),
     )
 
 
 _AXES = (Axis.CPU, Axis.MEMORY)
+
+
+def _measured(recorded: Recorded) -> Flags:
+    measured: Flags = np.any(~np.isnan(recorded.of_pods[Axis.CPU]), axis=0)
+    return measured
 
 
 def _on_known(recorded: Recorded, names: Sequence[str]) -> Ints:
@@ -193,7 +209,7 @@ def _nodes_over_time(recorded: Recorded, nodes: Sequence[Node], of: Ints, on: In
         total = recorded.of_nodes[axis][rows].astype(np.float64)
         other = _held(np.maximum(total - used, 0.0))
         background.append(other.astype(np.float32))
-        loads.append(node_loads(nodes, used, other, name))
+        loads.append(NodeSizes.of(nodes, name).loads(used.T, other.T).T)
     return (background[0], background[1]), np.maximum(*loads)
 
 

@@ -45,8 +45,11 @@ _PAST_STEPS = 3
 _SETTLE = 5.0
 """Seconds of a move beside the start of the replacement."""
 _NEGLIGIBLE = 0.01
-_CLOSE = 0.02
+_SURE = 1.0 - 1e-9
+_CLOSE = 0.005
 """A pod that is as close to its threshold gets a cycle: the controller's own counts decide."""
+_MEASURED_EVERY = 2 * MINUTE
+"""What is measured changes with the steps only, and counts as fresh for as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,26 +250,29 @@ class Replay:
     # Time.
 
     def _step(self, step: int) -> Floats:
-        """Five minutes. Returns the loads of the nodes at their end."""
-        given, number = self._given, len(self._on)
-        again = self._random.random(number) >= self._response.lasting
-        self._whole = np.where(again, self._random.random(number), self._whole)
-        self._latent = np.where(again, self._random.random(number), self._latent)
-        rate = given.probes[given.workload]
-        probed, failed = np.zeros(number), np.zeros(number)
+        """Five minutes. Returns the loads of the nodes at their end.
+
+        As many random numbers are drawn whatever happened before: replays differ by their settings alone."""
+        given, shape = self._given, (STEP // MINUTE, len(self._on))
+        again, whole, latent = self._random.random((3, len(self._on)))
+        self._whole = np.where(again >= self._response.lasting, whole, self._whole)
+        self._latent = np.where(again >= self._response.lasting, latent, self._latent)
+        rates = np.floor(given.probes[given.workload] + self._random.random(shape))
+        drawn = self._random.random(shape)
         loads = given.loads(self._on, step)
-        changed = True
-        for minute in range(STEP // MINUTE):
+        chance = self._chance(loads)
+        probes, failures = rates * (self._on >= 0), np.zeros(shape)
+        if not self._may_fail(probes, drawn, chance).any() and self._at_rest():
+            self._pass_quietly(probes)
+            return loads
+        for minute in range(len(rates)):
             self._clock.time = given.begin + step * STEP + (minute + 1) * MINUTE
-            if changed:
+            probes[minute] = rates[minute] * (self._on >= 0)
+            failures[minute] = self._failures_of(probes[minute], drawn[minute], chance)
+            if self._live(step, probes[minute], failures[minute], loads):
                 loads = given.loads(self._on, step)
                 chance = self._chance(loads)
-            probes = np.where(self._on >= 0, np.floor(rate + self._random.random(number)), 0.0)
-            failures = self._fail(probes, chance)
-            probed += probes
-            failed += failures
-            changed = self._live(step, probes, failures, loads)
-        unhappy = failed > UNHAPPY * np.maximum(probed, 1e-9)
+        unhappy = failures.sum(axis=0) > UNHAPPY * np.maximum(probes.sum(axis=0), 1e-9)
         self._unhappy[given.day_of(step)] += float(unhappy.sum()) * STEP / MINUTE
         return loads
 
@@ -274,19 +280,33 @@ class Replay:
         here = self._on >= 0
         found = np.zeros(len(self._on))
         found[here] = self._response.probabilities(loads[self._on[here]], self._given.workload[here])
-        return found
+        return np.minimum(found, _SURE)
 
-    def _fail(self, probes: Floats, chance: Floats) -> Floats:
-        """One random number per replica and minute, whatever happened before: replays differ by their settings."""
-        drawn = self._random.random(len(probes))
-        failures = np.zeros(len(probes))
+    def _may_fail(self, probes: Floats, drawn: Floats, chance: Floats) -> NDArray[np.bool_]:
+        """By replica, or by minute and replica: whether a probe fails. Those of some fail together or not at all."""
         together = self._whole < self._response.together
-        failures[together & (self._latent < chance)] = 1.0
-        failures *= probes
-        none = (1.0 - chance) ** probes
-        for at in np.flatnonzero(~together & (drawn > none) & (chance < 1.0)).tolist():
+        fails: NDArray[np.bool_] = np.where(together, self._latent < chance, drawn > (1.0 - chance) ** probes)
+        return fails & (probes > 0)
+
+    def _failures_of(self, probes: Floats, drawn: Floats, chance: Floats) -> Floats:
+        failing = self._may_fail(probes, drawn, chance)
+        together = self._whole < self._response.together
+        failures = np.where(failing & together, probes, 0.0)
+        for at in np.flatnonzero(failing & ~together).tolist():
             failures[at] = _quantile(drawn[at], int(probes[at]), chance[at])
         return failures
+
+    def _at_rest(self) -> bool:
+        """Nothing is under way, and time alone makes nobody unhappy."""
+        trials = self._cooldowns.effects.trials
+        periodic = self._settings.triggers.rematch_interval > 0
+        return not (self._queue or trials or periodic or self._anybody_unhappy())
+
+    def _pass_quietly(self, probes: Floats) -> None:
+        for each in probes:
+            self._good = self._good * self._decay + each
+        self._bad = self._bad * self._decay ** len(probes)
+        self._successes += probes.sum(axis=0)
 
     def _live(self, step: int, probes: Floats, failures: Floats, loads: Floats) -> bool:
         """One minute of the controller. Whether a pod has another node after it."""
@@ -296,17 +316,21 @@ class Replay:
         self._failures += failures
         if self._settings.mode is not Mode.ACT:
             return False  # whatever it decided, nothing would change
-        failing = self._bad >= _NEGLIGIBLE
-        if not failing.any() and not self._queue and not self._settings.triggers.rematch_interval:
-            return False
-        self._report(np.flatnonzero(failing & (self._on >= 0)).tolist())
-        good = self._settings.happiness.goodwill + self._good
-        close = failing & (good / np.maximum(good + self._bad, 1e-9) < self._threshold + _CLOSE)
+        self._report(np.flatnonzero(failures).tolist())
         trigger = self._trigger()
-        if not close.any() and not self._queue and not self._judging() and trigger is Trigger.UNHAPPY:
+        if trigger is Trigger.UNHAPPY and not self._queue and not self._judging() and not self._anybody_unhappy():
             return False
+        self._report(np.flatnonzero((self._bad >= _NEGLIGIBLE) & (self._on >= 0)).tolist())
         self._feed(step, loads)
         return self._cycle(trigger)
+
+    def _anybody_unhappy(self) -> bool:
+        """Whether a decision could start a rematch: pods that back off do not count."""
+        good = self._settings.happiness.goodwill + self._good
+        low = (self._bad >= _NEGLIGIBLE) & (good < (self._threshold + _CLOSE) * (good + self._bad))
+        backoffs, now = self._cooldowns.backoffs, self._clock.time
+        found = (self._pods[replica] for replica in np.flatnonzero(low).tolist())
+        return any(pod.uid not in backoffs or backoffs[pod.uid].until <= now for pod in found if pod is not None)
 
     def _judging(self) -> bool:
         return any(each.judged_at <= self._clock.time for each in self._cooldowns.effects.trials.values())
@@ -335,6 +359,8 @@ class Replay:
     def _feed(self, step: int, loads: Floats) -> None:
         """Usage as it would be measured. After a quiet time, that of the last steps, too."""
         now = self._clock.time
+        if now - self._fed < min(_MEASURED_EVERY, self._settings.metrics.freshness):
+            return
         if now - self._fed > _PAST_STEPS * STEP:
             for back in range(min(_PAST_STEPS, step - self._first), 0, -1):
                 self._measure(step - back, self._given.loads(self._on, step - back), now - back * STEP)
@@ -411,6 +437,7 @@ class Replay:
         target = next(at for at, node in enumerate(given.nodes) if node.name == move.target)
         unhappy = pod.uid in snapshot.happiness and snapshot.happiness[pod.uid].unhappy
         new = self._put(replica, target)
+        self._fed = min(self._fed, now - _MEASURED_EVERY)
         seconds = USUAL_STARTUP_SECONDS + _SETTLE
         day = given.day_of(int((now - given.begin - 1) // STEP))
         self._moves[day] += 1

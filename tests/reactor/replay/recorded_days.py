@@ -24,7 +24,7 @@ NODES = {"n1": 4.0, "n2": 8.0}
 NOON = range(12 * 12, 14 * 12)
 """Steps of a day in which `a` wants more."""
 
-Values = Mapping[Axis, np.ndarray]  # type: ignore[type-arg]
+Values = Mapping[Axis, np.ndarray]
 
 
 def cluster() -> ClusterView:
@@ -73,7 +73,7 @@ async def fill(store: Store, *, failing: float = 0.4, spoiled: bool = False) -> 
     assert await store.flush()
 
 
-def _chunk(start: int, block: int, ids: list[int], on: np.ndarray, values: Values) -> ChunkRow:  # type: ignore[type-arg]
+def _chunk(start: int, block: int, ids: list[int], on: np.ndarray, values: Values) -> ChunkRow:
     axes = {
         axis: Columns(np.full(each.shape, 5, np.uint32), encode(each), encode(each)) for axis, each in values.items()
     }
