@@ -127,7 +127,7 @@ class PodPeaks:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        return np.isfinite(self.peaks).all(axis=1, keepdims=True)[:, 0]
+        return np.logical_and.reduce(np.isfinite(self.peaks), axis=1)
 
     @property
     def sure(self) -> NDArray[np.bool_]:

@@ -23,6 +23,8 @@ from reactor.web.external_metrics import ExternalMetricsOptions, serve_external_
 from tests.support.cluster import make_node, make_pod
 from tests.support.rig import Rig
 
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+
 API = "/apis/external.metrics.k8s.io/v1beta1"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 SHOP = "shop"
