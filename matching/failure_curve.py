@@ -21,9 +21,9 @@ class FailureCurve:
 
     floor: float = 0.0005
     ceiling: float = 0.6
-    midpoint: float = 1.0
+    midpoint: float = 1.02
     """The load at which half of the rise is done."""
-    width: float = 0.05
+    width: float = 0.03
     """The load over which the odds rise by a factor of e."""
 
     def __post_init__(self) -> None:

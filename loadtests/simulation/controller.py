@@ -112,13 +112,18 @@ class SimulatedController:
         self._state.mirror.remove(kind, key)
         self._wake()
 
+    @property
+    def may_be_due(self) -> bool:
+        """Without it a step does nothing."""
+        return self._woken or (not self._resting and self._clock.time >= self._due)
+
     async def step_if_due(self) -> None:
         """On a signal, or when the controller's loop is due."""
         keys: dict[str, float] = {}
         if self._woken:
             self._woken = False
             keys = await self._controller.work_queue.next(0.0)
-        if not keys and (self._resting or self._clock.time < self._due):
+        if not keys and not self.may_be_due:
             return
         if not keys and self._quiet():
             self._resting = True

@@ -24,8 +24,8 @@ TIMEOUT = 2.0
 """Of a request."""
 SAMPLE = 5.0
 """Seconds between two samples for the measures."""
-RECENT = 30.0
-"""Half-life of the probes by which a pod counts as unhappy in the measures."""
+RECENT_PROBES = 8
+"""Half-life of the probes by which a pod counts as unhappy in the measures, as for its happiness in the product."""
 UNHAPPY = 0.9
 TIGHT = 0.95
 """From this share of a node's memory on, it reports MemoryPressure, and its pods get slower."""
@@ -303,7 +303,7 @@ class FluidCluster:
 
     def _probe(self, seconds: float) -> None:
         slots, now = self.slots, self.clock.time
-        decay = 0.5 ** (seconds / RECENT)
+        decay = 0.5 ** (seconds / (RECENT_PROBES * self.instance.scenario.probes.period))
         slots.recent_successes *= decay
         slots.recent_failures *= decay
         probing = slots.listens & slots.probed

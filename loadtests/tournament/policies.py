@@ -73,6 +73,8 @@ class Controlled:
         self.cpu_seconds = 0.0
 
     async def act(self) -> None:
+        if not self._controller.may_be_due:
+            return
         began = time.process_time()
         await self._controller.step_if_due()
         self.cpu_seconds += time.process_time() - began

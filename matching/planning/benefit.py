@@ -33,9 +33,9 @@ class Benefits:
         return replace(move, benefit=found, reasons=(*move.reasons[:2], *why, *move.reasons[2:]))
 
 
-def benefits_of(prepared: PreparedProblem, at: Ints, required_ratio: float) -> Benefits:
+def benefits_of(prepared: PreparedProblem, at: Ints, required_ratio: float, expectation: Expectation) -> Benefits:
     """`required_ratio`: what the planner demands, or 0."""
-    arrays, expectation, prices = prepared.arrays, Expectation(prepared.arrays), MovePrices(prepared.arrays)
+    arrays, prices = prepared.arrays, MovePrices(prepared.arrays)
     now, then = expectation.placed(arrays.current), expectation.placed(at)
     moved = movers(arrays, at)
     moved = moved[at[moved] != NOWHERE]

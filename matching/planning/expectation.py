@@ -31,6 +31,11 @@ not (docs/decisions/0025)."""
 _MOST_UNSEEN = 1.5
 """So many times what was measured a starved pod may want."""
 
+_AMPLE = 1.3
+"""So many times what was measured a pod gets that starves for certain (docs/decisions/0025)."""
+_SATURATED = 0.97
+"""From this load on measurements do not show how much more the pods want."""
+
 _CPU = 0
 """The axis whose use cannot exceed the capacity."""
 
@@ -38,7 +43,8 @@ _CPU = 0
 class Expectation:
     """All arrays are by node. Failing is counted in pods: 0.5 is one pod that fails every second probe."""
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, *, ample: bool = False) -> None:
+        """`ample`: count more than what was measured for pods that starve."""
         self._arrays, self._curve = arrays, arrays.options.failure_curve
         self._nodes = len(arrays.nodes)
         self.minutes = arrays.options.horizon / 60
@@ -50,6 +56,8 @@ class Expectation:
         unseen = self._unseen(measured[_CPU])
         running = arrays.current != NOWHERE
         self.demand[_CPU, running] *= unseen[arrays.current[running]]
+        if ample:
+            self._starved(measured[_CPU])
         worst = share_of_room(self.load(arrays.current), arrays.allocatable).max(axis=0, initial=0.0)
         self.load_before = worst
         """As a share, on the worst axis: what can be explained by the pods there."""
@@ -63,6 +71,16 @@ class Expectation:
         """By which factor pods want more CPU than they get."""
         wanted = np.divide(self._curve.midpoint, cpu, out=np.ones_like(cpu), where=cpu > 0)
         return np.where(self.in_trouble, wanted.clip(1.0, _MOST_UNSEEN), 1.0)
+
+    def _starved(self, cpu: Floats) -> None:
+        """CPU is shared fairly, so on a saturated node it is the heaviest pods that want more than they get."""
+        arrays = self._arrays
+        unhappy = np.flatnonzero(arrays.unhappy & (arrays.current != NOWHERE))
+        lightest_first = unhappy[np.argsort(self.demand[_CPU, unhappy], kind="stable")]
+        heaviest = np.full(self._nodes, NOWHERE)
+        heaviest[arrays.current[lightest_first]] = lightest_first
+        starved = heaviest[(heaviest != NOWHERE) & (cpu >= _SATURATED)]
+        self.demand[_CPU, starved] *= _AMPLE
 
     def load(self, at: Ints) -> Floats:
         return self._arrays.background + sum_by_node(self.demand, at, self._nodes)

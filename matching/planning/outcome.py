@@ -10,6 +10,7 @@ from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.arrays import Arrays
 from matching.model.ledger import peak_loads
 from matching.plan import BlockingCause, Measures
+from matching.planning.expectation import Expectation
 from matching.problem import TOLERANCE
 
 
@@ -79,6 +80,8 @@ class Outcome:
     `matching.planning.executable`."""
     required_ratio: float | None = None
     """What every move had to save, as a multiple of its price; None: the planner does not weigh benefit."""
+    expectation: Expectation | None = None
+    """What benefit was weighed by; None: as for every planner."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from matching.plan import Plan
 from matching.planning.benefit import benefits_of
 from matching.planning.executable import executable
+from matching.planning.expectation import Expectation
 from matching.planning.missing import missing
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem
@@ -28,7 +29,8 @@ def write_plan(planner: str, prepared: PreparedProblem, outcome: Outcome) -> Pla
         explanations, without_node = explained_by_planner(prepared, outcome.choice, outcome.reasons)
     for pod, why in outcome.choice.redirected.items():
         explanations[pod] = replace(explanations[pod], reasons=(*explanations[pod].reasons, why))
-    benefits = benefits_of(prepared, at, outcome.required_ratio or 0.0)
+    expectation = outcome.expectation or Expectation(arrays)
+    benefits = benefits_of(prepared, at, outcome.required_ratio or 0.0, expectation)
     moves = tuple(benefits.on(pod, explanations[pod]) for pod in outcome.order or ())
     lacking = missing(prepared, at) if outcome.required_ratio is not None else None
     staying, held_back = stays(prepared, outcome), _held_back(prepared, outcome.choice)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from matching.failure_curve import FailureCurve
 from reactor.cluster.records import Pod
 from reactor.decision.causes import NodeCause
 from reactor.decision.corroboration import fails_for_certain
@@ -36,6 +35,11 @@ SATURATED = 0.97
 LEAST_BY_PAST = 0.05
 NODE_FAULT = 0.001
 """How often a probe fails by a hidden fault of the node: its network, its disk, its DNS."""
+LONGEST_BURST = 60.0
+"""Seconds in which the probes of a node may fail together by chance: a lost packet, a slow disk."""
+LATELY = 300.0
+FAILED_BEFORE = 2.0
+"""Probes that failed lately before such a burst; a single one is chance."""
 REPLICA_FAILS = (0.02, 0.5)
 """How likely a replica elsewhere fails: when the place is the cause, and when the app is."""
 REPLICAS_BOUNDS = (0.01, 4.0)
@@ -148,13 +152,14 @@ def evidence_of(pod: Pod, cause: NodeCause, counts: RecentCounts, eligibility: E
     curve = snapshot.failure_curve
     floor = min(max(curve.floor, FLOORS[0]), FLOORS[1])
     load = max(cause.load, snapshot.load_changes.get(pod.node or "", LoadChange()).highest(counts.since))
-    extra = curve.ceiling if cause.broken else max(0.0, curve.probability(load) - curve.floor)
-    fault = extra < NODE_FAULT and replicas.well > 0 and neighbours.failing > 0
+    wanted = load if load < SATURATED else max(load, curve.midpoint)
+    extra = curve.ceiling if cause.broken else max(0.0, curve.probability(wanted) - curve.floor)
+    fault = extra < NODE_FAULT and replicas.well > 0 and neighbours.failing > 0 and _lasts(pod, counts, snapshot)
     predicted = NODE_FAULT if fault else extra
     limit = _throttling(pod, snapshot)
     parts = [
         Part(PartName.PRIOR, PRIOR_ODDS, "a failing pod is mostly ill itself"),
-        _load(cause, load, predicted / floor, curve, fault=fault),
+        _load(cause, load, predicted / floor, extra, curve.floor, fault=fault),
         _record(pod, snapshot, floor),
         None if cause.broken or load >= SATURATED else _past(pod, counts, extra, snapshot),
         _probes(counts),
@@ -172,14 +177,23 @@ def evidence_of(pod: Pod, cause: NodeCause, counts: RecentCounts, eligibility: E
     )
 
 
-def _load(cause: NodeCause, load: float, ratio: float, curve: FailureCurve, *, fault: bool) -> Part:
+def _lasts(pod: Pod, counts: RecentCounts, snapshot: Snapshot) -> bool:
+    """It fails for longer than a burst, or again after the kubelet has killed it."""
+    lately, burst = max(counts.since, snapshot.at - LATELY), snapshot.at - LONGEST_BURST
+    groups = [group for each in _recent(pod, snapshot) for group in each.failures]
+    before = sum(group.count for group in groups if lately < group.last <= burst)
+    killed = any(each.terminated is not None and each.terminated > snapshot.at - LATELY for each in pod.containers)
+    return killed or before >= FAILED_BEFORE
+
+
+def _load(cause: NodeCause, load: float, ratio: float, extra: float, floor: float, *, fault: bool) -> Part:
     if fault:
         text = f"{cause.text}, but other workloads fail there and its replicas elsewhere are well: the node itself"
     elif cause.broken:
         text = cause.text
     else:
         lately = f" and used {load:.0%} lately" if load >= cause.load + 0.01 else ""
-        text = f"{cause.text}{lately}: {curve.probability(load):.2%} of probes fail then, {curve.floor:.2%} when idle"
+        text = f"{cause.text}{lately}: {extra + floor:.2%} of probes fail then, {floor:.2%} when idle"
     return Part(PartName.LOAD, ratio, text)
 
 
@@ -208,10 +222,10 @@ def _past(pod: Pod, counts: RecentCounts, extra: float, snapshot: Snapshot) -> P
 
 
 def _probes(counts: RecentCounts) -> Part:
-    """Against chance: failures at a rate that is not known, or one burst."""
+    """Against chance: failures at a rate that is not known, or one burst, which a passed probe ends."""
     failed, passed = counts.failed, counts.passed_in_a_row
     trouble = math.exp(math.lgamma(failed + 1) + math.lgamma(passed + 1) - math.lgamma(failed + passed + 2))
-    chance = BURST ** max(0.0, failed - 1)
+    chance = BURST ** max(0.0, failed - 1) * (1 - BURST if passed >= 1 else 1.0)
     in_a_row = f", then {passed:.0f} passed" if passed >= 1 else ""
     return Part(PartName.PROBES, trouble / (trouble + chance), f"{failed:.0f} failed{in_a_row}")
 

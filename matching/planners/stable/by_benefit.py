@@ -21,13 +21,13 @@ from matching.planners.stable.relief import relieve
 from matching.planners.stable.serial_choice import choice_for_all
 from matching.planners.stable.weighed_placement import WeighedPlacement
 from matching.planners.stable.worthwhile import worthwhile
-from matching.planning.budget import budget_text, within_budget
+from matching.planning.budget import budget_text, movers, within_budget
 from matching.planning.executable import executable
 from matching.planning.expectation import Expectation
-from matching.planning.objective import Score, score, unplaced
+from matching.planning.objective import unplaced
 from matching.planning.outcome import Choice, Outcome, measure, with_placement
 from matching.planning.prepared import PreparedProblem
-from matching.problem import TOLERANCE, Scope
+from matching.problem import Scope
 
 _MOST_SEARCHED = 64
 """Unhappy pods for which the search for chains is tried."""
@@ -36,13 +36,16 @@ _Worth = tuple[tuple[int, ...], float, int]
 
 
 def best_benefit(prepared: PreparedProblem, alone: Choice) -> Outcome:
-    """`alone` has the pending pods placed and all other pods on their current node."""
-    expectation = Expectation(prepared.arrays)
-    before = score(prepared.arrays, alone.at)
+    """`alone` has the pending pods placed and all other pods on their current node. Pods that starve get ample room
+    where there is room, else what they are known to need."""
+    outcome = _best(prepared, alone, Expectation(prepared.arrays, ample=True))
+    if len(movers(prepared.arrays, outcome.choice.at)):
+        return outcome
+    return _best(prepared, alone, Expectation(prepared.arrays))
+
+
+def _best(prepared: PreparedProblem, alone: Choice, expectation: Expectation) -> Outcome:
     best, order = _relieved(prepared, expectation, alone.at)
-    if _adds_overload(prepared, before, best.at):
-        best = WeighedPlacement(prepared, expectation, alone.at)
-        order = worthwhile(prepared, best)
     least = _worth(prepared, best)
     matching = alone
     if _left(prepared, best) or least[0]:
@@ -50,17 +53,24 @@ def best_benefit(prepared: PreparedProblem, alone: Choice) -> Outcome:
             placement = WeighedPlacement(prepared, expectation, choice.at)
             found = worthwhile(prepared, placement)
             worth = _worth(prepared, placement)
-            if worth < least and not _adds_overload(prepared, before, placement.at):
+            if worth < least:
                 best, order, least, matching = placement, found, worth, choice
     cause = BlockingCause.BUDGET if best.budget_is_spent() else BlockingCause.NARROWER
-    ratio = prepared.problem.options.required_ratio
     notes = (f"{budget_text(prepared.problem.options)}: it is used up",) if cause is BlockingCause.BUDGET else ()
-    if not best.moved():
-        wanted = replace(alone, chose=alone.chose | prepared.movable)
-        return Outcome(wanted, wanted, cause, notes=notes, order=order, required_ratio=ratio)
-    choice = _chosen(prepared, matching, best.at)
-    reasons = _reasons(prepared, choice, frozenset(_left(prepared, best)))
-    return Outcome(choice, choice, cause, notes=notes, reasons=reasons, order=order, required_ratio=ratio)
+    choice, reasons = replace(alone, chose=alone.chose | prepared.movable), None
+    if best.moved():
+        choice = _chosen(prepared, matching, best.at)
+        reasons = _reasons(prepared, choice, frozenset(_left(prepared, best)))
+    return Outcome(
+        choice,
+        choice,
+        cause,
+        notes=notes,
+        reasons=reasons,
+        order=order,
+        required_ratio=prepared.problem.options.required_ratio,
+        expectation=expectation,
+    )
 
 
 def _chosen(prepared: PreparedProblem, matching: Choice, at: Ints) -> Choice:
@@ -83,12 +93,6 @@ def _relieved(
     placement = WeighedPlacement(prepared, expectation, at)
     relieve(placement, _free(prepared), prepared.ranking)
     return placement, worthwhile(prepared, placement)
-
-
-def _adds_overload(prepared: PreparedProblem, before: Score, at: Ints) -> bool:
-    """By whole peaks, and without placing more pending pods."""
-    after = score(prepared.arrays, at)
-    return after.unplaced >= before.unplaced and after.overload > before.overload + TOLERANCE
 
 
 def _free(prepared: PreparedProblem) -> Mask:

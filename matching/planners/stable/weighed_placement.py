@@ -2,7 +2,7 @@
 
 The rules that hold whatever is saved: a pod only goes to a node where it is expected to be happy. An unhappy one must
 be clearly better off there: on a clearly less loaded node, where it fails half as often. A happy one needs the full
-headroom there. By whole peaks a target is within its room, or less loaded than the node that the pod leaves.
+headroom there by whole peaks.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from matching.problem import TOLERANCE, Preference
 
 AS_GOOD = 0.1
 """Moves whose benefits differ by less than this share of their price are equally good."""
+
+_AS_EMPTY = 0.1
+"""Nodes whose loads differ by less than this are equally empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,6 @@ class WeighedPlacement:
         self._prepared, self.arrays, self.expectation = prepared, prepared.arrays, expectation
         self.at = at.copy()
         self._ledger, self._budget = Ledger(prepared.arrays, at), Budget(prepared.arrays)
-        self._peaks_before: Floats = Ledger(prepared.arrays, prepared.arrays.current).shares().max(axis=0, initial=0.0)
         self.failures = expectation.placed(at)
         for pod in movers(self.arrays, at).tolist():
             self._budget.spend(pod, int(at[pod]))
@@ -88,6 +90,7 @@ class WeighedPlacement:
         else:
             best = float(saved[possible].max())
             good = possible & (saved >= best - AS_GOOD * price)
+            good &= loads <= loads[good].min() + _AS_EMPTY
         if self._matched is None:
             self._matched = MatchedLoads(self.arrays, self.at)
         costs = self._prepared.preferences.costs(pod, self._matched)
@@ -111,7 +114,6 @@ class WeighedPlacement:
         if not self.arrays.unhappy[pod]:
             may &= peaks <= 1 - options.headroom + TOLERANCE
             return may
-        may &= peaks < max(1.0, float(self._peaks_before[source])) - TOLERANCE
         may &= loads <= self.expectation.load_before[source] - options.relief + TOLERANCE
         may &= self.expectation.likely(loads) <= self.expectation.before[source] / 2
         return may

@@ -216,7 +216,7 @@ def test_a_node_that_is_half_used_is_no_cause_however_idle_another_one_is(failur
 
 
 def test_memory_crowds_a_node_as_cpu_does() -> None:
-    assert "memory" in cause_of(decided(make_pod(), node_usage={"n1": (0.1, 7.5 * GIB), "n2": (0.1, 7.5 * GIB)}))
+    assert "memory" in cause_of(decided(make_pod(), node_usage={"n1": (0.1, 7.8 * GIB), "n2": (0.1, 7.8 * GIB)}))
 
 
 def test_by_requests_a_node_uses_what_its_pods_request() -> None:

@@ -24,7 +24,7 @@ from tests.support.clock import NOW
 from tests.support.cluster import GIB, make_eligibility, make_node, make_owner, make_pod, make_snapshot
 
 PERIOD = 10.0
-SATURATED, CROWDED, IDLE = 4.0, 3.7, 0.3
+SATURATED, CROWDED, IDLE = 4.0, 3.86, 0.3
 """Cores of the four that are used."""
 
 
@@ -117,6 +117,18 @@ def test_probes_from_before_the_node_was_relieved_do_not_count() -> None:
 def test_a_pod_whose_last_probes_passed_is_left_to_recover() -> None:
     assert waiting(with_probes(alone(SATURATED, 10.0), 60.0, 50.0, 31.0)).reason is Reason.RECOVERING
     assert isinstance(decided(with_probes(alone(SATURATED, 10.0), 60.0, 50.0, 5.0)), Unhappy)
+
+
+def test_one_passed_probe_after_many_failed_ones_is_no_recovery() -> None:
+    many = with_probes(alone(SATURATED, 10.0), *(15.0 + 10 * at for at in range(7)))
+    found = decided(many)
+    assert isinstance(found, Unhappy)
+    assert found.evidence is not None
+    assert found.evidence.probability > 0.9
+
+
+def test_at_nine_tenths_of_the_load_a_pod_that_fails_alone_stays() -> None:
+    assert waiting(alone(3.6, 100.0)).reason is Reason.MOVE_CANNOT_HELP
 
 
 def test_what_passed_in_silence_is_no_recovery() -> None:
@@ -245,19 +257,31 @@ def test_replicas_that_fail_on_crowded_nodes_say_nothing_about_the_app() -> None
     assert isinstance(decided(snapshot_of(pods, SATURATED, failures, others={"n2": (3.9, GIB)})), Unhappy)
 
 
-def faulty_node(*, replicas_fail: bool = False, others_fail: bool = True, cores: float = IDLE) -> Snapshot:
-    pods = [make_pod(), replica("web-2", "n2"), other("db"), other("cache")]
+def faulty_node(
+    pod: Pod | None = None, *, replicas_fail: bool = False, others_fail: bool = True, cores: float = IDLE
+) -> Snapshot:
+    pods = [pod or make_pod(), replica("web-2", "n2"), other("db"), other("cache")]
     failing = ["web-1"] + ["web-2"] * replicas_fail + ["db", "cache"] * others_fail
     return snapshot_of(pods, cores, dict.fromkeys(failing, 5.0))
 
 
 def test_where_others_fail_too_and_replicas_elsewhere_do_not_the_node_is_the_cause() -> None:
-    found = decided(faulty_node())
+    found = decided(with_probes(faulty_node(), 95.0, 65.0, 35.0, 5.0))
 
     assert isinstance(found, Unhappy)
     assert found.evidence is not None
     assert found.evidence.node_suspected
     assert "other workloads fail there, too" in found.cause
+
+
+def test_a_burst_of_failures_on_an_idle_node_is_no_fault_of_the_node() -> None:
+    assert waiting(with_probes(faulty_node(), 100.0, 25.0, 15.0, 5.0)).reason is Reason.APP_FAILS
+
+
+def test_a_pod_that_fails_again_after_it_was_killed_is_in_no_burst() -> None:
+    killed = Container("srv", Probe(), 1, NOW - 40, terminated=NOW - 41)
+    found = decided(with_probes(faulty_node(make_pod(containers=(killed,))), 15.0, 5.0, since=NOW - 40))
+    assert isinstance(found, Unhappy)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +294,7 @@ def test_where_others_fail_too_and_replicas_elsewhere_do_not_the_node_is_the_cau
     ids=["replicas fail", "others are well", "no replicas"],
 )
 def test_one_of_both_is_not_enough_on_an_idle_node(snapshot: Snapshot) -> None:
-    assert waiting(snapshot).reason is Reason.APP_FAILS
+    assert waiting(with_probes(snapshot, 95.0, 65.0, 35.0, 5.0)).reason is Reason.APP_FAILS
 
 
 def test_a_loaded_node_is_not_suspected() -> None:

@@ -58,7 +58,7 @@ def test_a_few_moves_relieve_four_hot_nodes_and_make_no_new_one(scope: Scope) ->
     hot = [f"n{at:03}" for at in range(4)]
     assert all(plan.before.node_load[name] > 1 for name in hot)
     assert 4 <= len(plan.moves) <= 13
-    assert all(plan.after.node_load[name] < 0.9 for name in hot)
+    assert all(plan.after.node_load[name] < 0.95 for name in hot)
     targets = Counter(move.target for move in plan.moves)
     assert max(plan.after.node_load[name] for name in targets) < 0.65
     assert plan.certificate.feasible
@@ -85,6 +85,30 @@ def test_one_heavy_happy_pod_leaves_and_cures_the_unhappy_ones_that_stay() -> No
     (move,) = plan.moves
     assert move.benefit is not None
     assert move.benefit.ratio >= plan.benefit.required_ratio
+
+
+def test_a_pod_that_starves_gets_ample_room() -> None:
+    """It uses all that its neighbours leave; how much more it wants cannot be measured."""
+    nodes = [_node("hot"), _node("calm")]
+    neighbours = [_pod(f"neighbour-{at}", "hot", 0.8) for at in range(4)]
+    plan = _plan(_problem([_pod("hungry", "hot", 4.8, happy=False), *neighbours, _pod("big", "calm", 4.0)], nodes))
+    assert [move.pod for move in plan.moves] == [f"shop/neighbour-{at}" for at in range(3)]
+    assert all(move.benefit is not None and move.benefit.ratio >= 2 for move in plan.moves)
+
+
+def test_where_there_is_no_ample_room_it_gets_what_is_known_to_be_needed() -> None:
+    nodes = [_node("hot"), _node("calm")]
+    neighbours = [_pod(f"neighbour-{at}", "hot", 0.8) for at in range(4)]
+    plan = _plan(_problem([_pod("hungry", "hot", 4.8, happy=False), *neighbours, _pod("big", "calm", 5.8)], nodes))
+    assert [move.pod for move in plan.moves] == ["shop/neighbour-0"]
+
+
+def test_a_high_peak_in_the_past_does_not_keep_a_pod_where_it_fails() -> None:
+    """While a replica was down, the other one had twice its load."""
+    busy_once = replace(_pod("busy-once", "calm", 4.0), peak=(8.0, 0.3))
+    pods = [_pod("unhappy", "hot", 1.5, happy=False), replace(_pod("other", "hot", 6.5), fixed="DaemonSet"), busy_once]
+    (move,) = _plan(_problem(pods, [_node("hot"), _node("calm")])).moves
+    assert (move.pod, move.target) == ("shop/unhappy", "calm")
 
 
 def test_when_the_cluster_is_full_nobody_moves_and_the_plan_says_what_is_missing() -> None:
@@ -140,5 +164,6 @@ def test_the_rules_hold_for_random_problems(seed: int, scope: Scope) -> None:
             assert plan.after.node_load[move.target] <= limit + 1e-9
             assert not anyone_unhappy or move.source in staying_unhappy | entered
         else:
-            assert plan.after.node_load[move.target] < max(1.0, plan.before.node_load[move.source or ""])
+            assert move.benefit is not None
+            assert move.benefit.saved > 0
     assert plan.certificate.feasible
