@@ -68,7 +68,8 @@ def fit_failure_curve(loads: Numbers, probes: Numbers, failures: Numbers, prior:
 def failure_rates(parameters: CurveParameters, loads: Numbers) -> Floats:
     """The probability to fail at each load."""
     wanted = np.asarray(loads, dtype=np.float64)
-    return _rates(np.array([astuple(parameters)]), wanted.reshape(-1))[0].reshape(wanted.shape)
+    rates: Floats = _rates(np.array([astuple(parameters)]), wanted.reshape(-1))[0].reshape(wanted.shape)
+    return rates
 
 
 def _independent(loads: Floats, probes: Floats, failures: Floats) -> tuple[Floats, Floats, Floats]:

@@ -127,7 +127,8 @@ class PodPeaks:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        return np.logical_and.reduce(np.isfinite(self.peaks), axis=1)
+        known: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(self.peaks), axis=1)
+        return known
 
     @property
     def sure(self) -> NDArray[np.bool_]:

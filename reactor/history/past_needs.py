@@ -227,4 +227,5 @@ def _dense(
     rows, bins, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
     lowest = int(bins.min())
     width = int(bins.max()) - lowest + 1
-    return lowest, np.bincount(rows * width + (bins - lowest), counts, number * width).reshape(number, width)
+    cells = np.bincount(rows * width + (bins - lowest), counts, number * width)
+    return lowest, cells.astype(np.float64).reshape(number, width)
