@@ -266,7 +266,7 @@ class Executor:
             owner = await self._writer.surges.read_owner(reference(scaled), pod.namespace)
         except ClusterError as error:
             return None, f"its owner could not be read: {error}"
-        hindrance = why_no_surge(pod, view, owner)
+        hindrance = why_no_surge(pod, view, owner, self._journal.place)
         return (None, hindrance) if hindrance else (begun(move, view, now, scaled, owner), "")
 
     async def _proceed(

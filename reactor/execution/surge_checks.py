@@ -10,6 +10,7 @@ from matching.feasibility import removal_taint
 from reactor.cluster.records import Pod, Workload
 from reactor.cluster.surge_writes import OwnerNow
 from reactor.cluster.view import ClusterView
+from reactor.execution.surge_marks import is_marked
 from reactor.settings.model import Settings
 from reactor.state.steering import SteeringStatus, Way
 
@@ -22,11 +23,14 @@ def scaled_object(pod: Pod, view: ClusterView) -> Workload | None:
     return workload if workload is not None and workload.kind in ("Deployment", "ReplicaSet") else None
 
 
-def why_no_surge(pod: Pod, view: ClusterView, owner: OwnerNow | None) -> str:
+def why_no_surge(pod: Pod, view: ClusterView, owner: OwnerNow | None, journal: str) -> str:
     """Why a surge cannot start now; empty when it can. `owner` is the scaled object as the API server has it.
 
     A hint is meant for one pod, so nothing else may be making pods of this owner.
     """
+    scaled = scaled_object(pod, view)
+    if scaled is not None and is_marked(scaled, journal):
+        return "an earlier surge of its owner has not been taken back yet"
     replica_set = view.workloads.get(pod.owner.uid) if pod.owner is not None else None
     if replica_set is None or owner is None:
         return "its owner is gone"

@@ -55,6 +55,12 @@ def owner_mark(move: Move, journal: str) -> str:
     return f"{SURGE_MANAGER}{journal}/{move.id}/{move.pod.uid[-_UID_END:]}"
 
 
+def is_marked(owner: Workload, journal: str) -> bool:
+    """Whether a scale-up of this journal is in force: the one of a move in flight, or a forgotten one. Another scale-up
+    would replace its mark."""
+    return owner.surge.startswith(f"{journal}/")
+
+
 def labels_taken_off(move: Move, pod: Pod) -> dict[str, str]:
     """As the journal or the pod says: a late write may have come after the surge was found by its mark."""
     mark = _mark_of(pod)

@@ -20,11 +20,12 @@ WORKS = SteeringStatus(policy_works=True)
 def hindrance(owner: OwnerNow | None = SETTLED, **workload: Any) -> str:
     assert WEB.owner is not None
     view = make_view([WEB], [], workloads=[make_workload(WEB.owner, **workload)])
-    return why_no_surge(WEB, view, owner)
+    return why_no_surge(WEB, view, owner, "rematch")
 
 
 def test_a_settled_owner_can_be_surged() -> None:
     assert hindrance() == ""
+    assert hindrance(surge="another-journal/m1/0") == ""
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,7 @@ def test_a_settled_owner_can_be_surged() -> None:
         ({"owner": OwnerNow("1", 1, 1, settled=True, paused=True)}, "paused"),
         ({"owner": OwnerNow("1", 1, 2, settled=True)}, "scaled right now"),
         ({"replicas": 2}, "scaled right now"),
+        ({"surge": "rematch/m1/0"}, "an earlier surge"),
     ],
 )
 def test_a_surge_does_not_start_while_its_owner_changes(given: dict[str, Any], said: str) -> None:
