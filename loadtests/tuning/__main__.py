@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -16,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import structlog
 from tabulate import tabulate
 
 from loadtests.tuning.recording import RecordedRun, record_run
+from reactor.record.logs import configure_logs
 from reactor.replay.answer import Answer, Candidate, Gate
 from reactor.replay.given import Floats, given_by
 from reactor.replay.recorded import read_recorded
@@ -117,7 +116,7 @@ def _ranks(values: Floats) -> Floats:
 
 
 async def main(seeds: Sequence[int], jobs: int) -> int:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    configure_logs(level="critical")
     checked: list[Checked] = []
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
