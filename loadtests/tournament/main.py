@@ -23,7 +23,7 @@ from reactor.errors import InputError
 
 CHOOSE = range(1, 31)
 """Seeds by which settings are chosen."""
-REPORT = range(3001, 3031)
+REPORT = range(4001, 4031)
 """Seeds of which figures are reported. Nothing is chosen by them."""
 
 

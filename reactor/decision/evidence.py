@@ -182,7 +182,7 @@ def _lasts(pod: Pod, counts: RecentCounts, snapshot: Snapshot) -> bool:
     lately, burst = max(counts.since, snapshot.at - LATELY), snapshot.at - LONGEST_BURST
     groups = [group for each in _recent(pod, snapshot) for group in each.failures]
     before = sum(group.count for group in groups if lately < group.last <= burst)
-    killed = any(each.terminated is not None and each.terminated > snapshot.at - LATELY for each in pod.containers)
+    killed = any(snapshot.at - LATELY < (each.terminated or 0.0) < (each.started or 0.0) for each in pod.containers)
     return killed or before >= FAILED_BEFORE
 
 

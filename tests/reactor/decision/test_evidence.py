@@ -276,6 +276,8 @@ def test_where_others_fail_too_and_replicas_elsewhere_do_not_the_node_is_the_cau
 
 def test_a_burst_of_failures_on_an_idle_node_is_no_fault_of_the_node() -> None:
     assert waiting(with_probes(faulty_node(), 100.0, 25.0, 15.0, 5.0)).reason is Reason.APP_FAILS
+    just_killed = make_pod(containers=(Container("srv", Probe(), 1, NOW - 3600, terminated=NOW - 1),))
+    assert waiting(with_probes(faulty_node(just_killed), 25.0, 15.0, 5.0)).reason is Reason.APP_FAILS
 
 
 def test_a_pod_that_fails_again_after_it_was_killed_is_in_no_burst() -> None:
