@@ -39,6 +39,8 @@ class Evidence:
     """Everything that was seen in one round."""
 
     writes: Sequence[Write]
+    earlier: Sequence[Write] = field(default=(), kw_only=True)
+    """Since the round before: a move of them may be in flight when the round begins."""
     histories: Sequence[PodHistory]
     workloads: Mapping[str, Workload]
     wishes: Sequence[Wish]
@@ -244,7 +246,7 @@ def _collide(late: Write, own: Write) -> bool:
 
 
 def _announced(evidence: Evidence) -> Iterator[Violation]:
-    for write in unannounced(evidence.writes, entries(evidence.writes)):
+    for write in unannounced(evidence.writes, entries([*evidence.earlier, *evidence.writes])):
         yield Violation(NOT_ANNOUNCED, f"{write.verb} {write.resource} {write.name}", write.began)
 
 

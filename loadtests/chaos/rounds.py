@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
+from loadtests.chaos.audit import Write
 from loadtests.chaos.faults import KILLS, FaultKind, draw_faults
 from loadtests.chaos.injection import Injected, Injector
 from loadtests.chaos.invariants import Evidence, Stretch, Violation, check_all, terms
@@ -60,7 +61,7 @@ class RoundResult:
 
 async def run_round(world: World, plan: RoundPlan) -> RoundResult:
     await _reset(world)
-    world.audit.new_writes()
+    earlier = world.audit.new_writes()
     world.observer.forget_the_gone()
     began = world.clock.now()
     injector = Injector(world)
@@ -70,7 +71,7 @@ async def run_round(world: World, plan: RoundPlan) -> RoundResult:
     calm = world.clock.now()
     left = await settle(world)
     ended = world.clock.now()
-    evidence = _evidence(world, injector.injected, began)
+    evidence = _evidence(world, injector.injected, earlier, began)
     ours = [write for write in evidence.ours if write.accepted]
     if left:
         await repair(world)
@@ -99,9 +100,10 @@ async def _reset(world: World) -> None:
             await world.clock.sleep(0.2)
 
 
-def _evidence(world: World, injected: Collection[Injected], began: float) -> Evidence:
+def _evidence(world: World, injected: Collection[Injected], earlier: Sequence[Write], began: float) -> Evidence:
     return Evidence(
         writes=world.audit.new_writes(),
+        earlier=earlier,
         histories=list(world.observer.histories.values()),
         workloads={workload.name: workload for workload in WORKLOADS},
         wishes=world.wishes,

@@ -106,15 +106,15 @@ RULES: tuple[Rule, ...] = (
     Rule(Scope.OWN, "rematch.io", ("requests",), ("get", "list", "create", "delete"), "pause, resume, move and apply"),
     Rule(Scope.OWN, "rematch.io", ("requests/status",), ("patch",), "what became of a request"),
     Rule(Scope.OWN, "coordination.k8s.io", ("leases",), ("create",), "leader election"),
-    Rule(Scope.OWN, "coordination.k8s.io", ("leases",), ("get", "patch", "delete"), "leader election", ("rematch",)),
     Rule(
         Scope.OWN,
         "coordination.k8s.io",
         ("leases",),
         ("get", "patch"),
-        "steering: does kube-scheduler ask an extender",
-        ("rematch-extender",),
+        "leader election; steering: does kube-scheduler ask an extender",
+        ("rematch", "rematch-extender"),
     ),
+    Rule(Scope.OWN, "coordination.k8s.io", ("leases",), ("delete",), "leader election", ("rematch",)),
 )
 
 

@@ -189,7 +189,7 @@ async def test_install_upgrade_and_uninstall(shell: Shell) -> None:
     assert (await _settings(shell))["mode"] == "act"
 
     await shell.helm("upgrade", "rematch", str(CHART), keep, *EVERYTHING)
-    assert await shell.names("deployment", "-n", "rematch") == set()
+    assert await shell.names("deployment", "-n", "rematch") == {"rematch-scheduler"}
     assert await shell.names("statefulset", "-n", "rematch") == {"rematch"}
     assert await shell.names("role", "-n", "shop") == {"rematch-pods"}
     assert await _settings(shell) == {

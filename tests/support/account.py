@@ -123,8 +123,8 @@ def permissions() -> list[Permission]:
 
 
 def _where(permission: Permission) -> dict[str, str]:
-    """The namespace and name that a right is limited to."""
-    (right,) = [each for each in rights() if (each.group, each.resource, each.verb) == permission]
+    """The namespace and the first name that a right is limited to."""
+    right = next(each for each in rights() if (each.group, each.resource, each.verb) == permission)
     return {"namespace": NAMESPACE if right.scope is Scope.OWN else "", "name": right.name}
 
 

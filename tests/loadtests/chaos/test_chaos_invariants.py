@@ -134,6 +134,7 @@ def test_a_write_that_no_entry_announced_is_found() -> None:
     assert found(eviction("web-5"), pods=five) == ["not announced"]
     assert found(journaled("web-5"), eviction("web-5"), pods=five) == []
     assert found(eviction("web-5"), journaled("web-5", at=T + 1), pods=five) == ["not announced"]
+    assert found(eviction("web-5"), pods=five, earlier=[journaled("web-5", at=T - 90)]) == []
     body = {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 4}}
     other = write(Step.OWNER, "db", request=body, response=body, resource="deployments")
     assert found(other) == ["not announced"]
