@@ -244,7 +244,8 @@ class Missing:
 class Plan:
     planner: str
     moves: tuple[PlannedMove, ...]
-    stays: Stays | tuple[Stay, ...]
+    stays: tuple[Stay, ...] | Stays
+    """A tuple where the plan was read from JSON."""
     unplaced: tuple[Unplaced, ...]
     certificate: Certificate
     before: Measures
