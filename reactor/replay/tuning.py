@@ -57,7 +57,9 @@ def tune(
     """The settings in force are the first of `wanted`. If their replay does not reproduce the record, the others are
     not replayed."""
     if given.days < LEAST_DAYS:
-        raise InputError(f"the record has {given.days} days, and {LEAST_DAYS} are the least: some to fit, one to check")
+        days = "1 day" if given.days == 1 else f"{given.days} days"
+        least = f"at least {LEAST_DAYS} are needed, to fit the model and to check it"
+        raise InputError(f"the history covers {days}, and {least}; run the controller longer (docs/tune.md)")
     of = GATE_REPLAYS + REPLAYS * len(wanted)
     with _Pool(given, [settings for _, settings in wanted], jobs) as pool:
         gate = pool.gate(recorded, lambda done: show(done, of))
