@@ -76,11 +76,10 @@ class Expectation:
         """CPU is shared fairly, so on a saturated node it is the heaviest pods that want more than they get."""
         arrays = self._arrays
         unhappy = np.flatnonzero(arrays.unhappy & (arrays.current != NOWHERE))
-        lightest_first = unhappy[np.argsort(self.demand[_CPU, unhappy], kind="stable")]
-        heaviest = np.full(self._nodes, NOWHERE)
-        heaviest[arrays.current[lightest_first]] = lightest_first
-        starved = heaviest[(heaviest != NOWHERE) & (cpu >= _SATURATED)]
-        self.demand[_CPU, starved] *= _AMPLE
+        demand, nodes = self.demand[_CPU, unhappy], arrays.current[unhappy]
+        heaviest = np.zeros(self._nodes)
+        np.maximum.at(heaviest, nodes, demand)
+        self.demand[_CPU, unhappy[(demand >= heaviest[nodes]) & (cpu[nodes] >= _SATURATED)]] *= _AMPLE
 
     def load(self, at: Ints) -> Floats:
         return self._arrays.background + sum_by_node(self.demand, at, self._nodes)

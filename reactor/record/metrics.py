@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib.metadata import version
 from math import nan
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from reactor.cluster.kinds import Kind
 from reactor.cluster.watch import WatchState
@@ -59,8 +62,7 @@ class Instruments:
         """Read when they are scraped."""
         self.workloads = WorkloadMetrics(state, settings)
         self.registry.register(self.workloads)
-        for result in state.foresight.counted:
-            self.node_forecasts.labels(result).set_function(partial(_counted, state, result))
+        self.registry.register(_NodeForecasts(state))
         self.forecast_trust.set_function(lambda: state.foresight.trust)
 
     def _cluster(self) -> None:
@@ -116,13 +118,9 @@ class Instruments:
         self.move_failures = self._gauge(
             "rematch_moved_pod_failure_ratio", "The same of pods on the nodes that they were moved to.", "share"
         )
-        self.node_forecasts = self._gauge(
-            "rematch_node_forecasts",
-            "Forecasts that a node will be full, since the start, by how they ended.",
-            "result",
-        )
         self.forecast_trust = self._gauge(
-            "rematch_node_forecast_trust", "The share of them that is expected to be right; below 0.5 nobody moves."
+            "rematch_node_forecast_trust",
+            "The share of the forecasts of full nodes that is expected to be right; below 0.5 nobody moves.",
         )
         self.missing_capacity = self._gauge(
             "rematch_missing_capacity",
@@ -214,8 +212,18 @@ class Instruments:
         return counter
 
 
-def _counted(state: State, result: str) -> float:
-    return float(state.foresight.counted[result])
+class _NodeForecasts(Collector):
+    """Counted by the state, read when they are scraped."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        text = "Forecasts that a node will be full, since the start, by how they ended."
+        family = CounterMetricFamily("rematch_node_forecasts", text, labels=["result"])
+        for result, number in self._state.foresight.counted.items():
+            family.add_metric([result], float(number))
+        yield family
 
 
 def _curve_parameter(calibration: Calibration, name: str) -> float:

@@ -130,7 +130,7 @@ def shop() -> list[Json]:
         node("n1"),
         node("n2"),
         pod("web-1"),
-        pod("db-1", requests={"cpu": "3", "memory": "2Gi"}),
+        pod("db-1", requests={"cpu": "3400m", "memory": "2Gi"}),
         replica_set("web"),
         replica_set("db"),
         deployment("web"),

@@ -58,7 +58,7 @@ def _best(prepared: PreparedProblem, alone: Choice, expectation: Expectation) ->
     cause = BlockingCause.BUDGET if best.budget_is_spent() else BlockingCause.NARROWER
     notes = (f"{budget_text(prepared.problem.options)}: it is used up",) if cause is BlockingCause.BUDGET else ()
     choice, reasons = replace(alone, chose=alone.chose | prepared.movable), None
-    if best.moved():
+    if (best.at != alone.at).any():
         choice = _chosen(prepared, matching, best.at)
         reasons = _reasons(prepared, choice, frozenset(_left(prepared, best)))
     return Outcome(

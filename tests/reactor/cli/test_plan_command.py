@@ -123,7 +123,7 @@ def test_parameters_on_the_command_line(rematch: Rematch, tmp_path: Path) -> Non
         (["--planner", "refine", "--set", "weights.=2"], "--set: 'weights.=2' names no value"),
         (["--planner", "refine", "--set", "overload={"], "--set: 'overload={' cannot be read"),
         (["--planner", "refine", "--set", "overload=1", "--set", "overload.x=1"], "--set: overload.x is inside of"),
-        (["--planner", "greedy", "--set", "weights.disk=1"], "planner greedy: parameter weights: the problem has no"),
+        (["--planner", "greedy", "--set", "weights.gpu=1"], "planner greedy: parameter weights: the problem has no"),
         (["--planner", "function"], "planner.parameters.path: is ''"),
         (
             ["--planner", "function", "--set", "path=nowhere:x"],

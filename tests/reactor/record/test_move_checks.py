@@ -54,7 +54,7 @@ def test_a_move_is_expected_to_fail_as_the_curve_says_for_its_new_node(
 ) -> None:
     checks.expect(moved(), seen(load=1.0))
     assert rows == [MoveCheckRow("move-web-1", "plan-1", "uid-new-1", "n2", NOW, rows[0].expected)]
-    assert rows[0].expected == pytest.approx(0.3, abs=0.01)
+    assert rows[0].expected == pytest.approx(0.2, abs=0.01)
     assert checks.summary() is None
 
 
@@ -69,7 +69,7 @@ def test_a_verdict_adds_what_was_observed(checks: MoveChecks, rows: list[MoveChe
     summary = checks.summary()
     assert summary is not None
     assert (summary.moves, summary.helped, summary.observed) == (2, 1, 0.5)
-    assert summary.expected == pytest.approx(0.3, abs=0.01)
+    assert summary.expected == pytest.approx(0.2, abs=0.01)
 
 
 def test_a_move_is_open_until_its_verdict(checks: MoveChecks, rows: list[MoveCheckRow]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from matching.failure_curve import FailureCurve
 from reactor.errors import InputError, SettingsError
 from reactor.replay import tuning
 from reactor.replay.answer import Candidate, recommended
@@ -55,7 +56,7 @@ def test_the_response_is_that_of_the_record(given: Given) -> None:
     response = fitted_responses(given, 1)[0]
     chances = response.probabilities(np.array([0.5, 1.0]), np.zeros(2, np.int64))
     assert chances[0] < 0.001
-    assert chances[1] == pytest.approx(0.4, abs=0.1)
+    assert FailureCurve().probability(1.0) + 0.03 < chances[1] < 0.42, "from the prior towards the recorded 40 %"
 
 
 def test_a_replay_moves_pods_where_the_settings_act_and_is_repeatable(given: Given) -> None:
