@@ -388,8 +388,10 @@ async def test_a_surge_whose_entry_somebody_deleted_is_found_by_its_marks(
     if detached:
         await lab.until(lambda pods: sum(pod.ready and pod.node == lab.nodes[1] for pod in pods) == 1)
         lab.settings = surging("20s", drain="20s")
-        await lab.cycle()
-        assert sum("app" in pod.labels for pod in await lab.pods()) == 2
+        async with asyncio.timeout(30):  # the endpoints of the Service follow a moment later
+            while sum("app" in pod.labels for pod in await lab.pods()) != 2:
+                await lab.cycle()
+                await asyncio.sleep(0.05)
     lab.journal.moves.clear()
     lab.restart()
     for _ in range(2):
