@@ -80,6 +80,9 @@ def demo_settings(spec: ArmSpec, prometheus: str) -> Settings:
         "podCpuPressure": "",
         "podNetwork": "",
         "podDisk": "",
+        "nodeDisk": "",
+        "nodeNetwork": "",
+        "nodeBandwidth": "",
         "availability": "lab_availability",
         "latencyP95": "lab_latency_p95_seconds",
     }
