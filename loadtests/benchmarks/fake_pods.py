@@ -6,6 +6,7 @@ Half of the nodes are crowded to just above the pressure at which a move can hel
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from loadtests.embedded import Change, ChangeType, ClusterOptions, EmbeddedClust
 from loadtests.embedded.deletion import DeleteOptions, delete
 from loadtests.embedded.objects import is_deleting, name_of, namespace_of, timestamp, uid_of
 from loadtests.embedded.resources import EVENTS, NODES, PODS, REPLICASETS, Json
+from reactor.background.start_up import freeze_heap
 from reactor.clock import Clock
 
 CORES = 10
@@ -110,6 +112,9 @@ class FakePodCluster:
             },
             namespace="default",
         )
+        counts = dict.fromkeys(("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"), 1)
+        status = {**counts, "observedGeneration": owner["metadata"]["generation"]}  # else its controller writes them all
+        self.cluster.store.replace(REPLICASETS, changed(owner, status=status))
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": uid_of(owner)}
         pod = {
             "metadata": {
@@ -145,7 +150,12 @@ class FakePodCluster:
 @asynccontextmanager
 async def fake_pod_cluster(size: Size, clock: Clock) -> AsyncIterator[FakePodCluster]:
     paper = FakePodCluster(size, clock)
-    paper.fill()
+    gc.disable()  # a pass over millions of objects that stay takes seconds
+    try:
+        paper.fill()
+    finally:
+        gc.enable()
+    freeze_heap()
     async with paper.cluster:
         yield paper
 

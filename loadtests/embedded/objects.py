@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from loadtests.embedded.resources import Json
@@ -14,7 +15,12 @@ NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def timestamp(now: float) -> str:
-    return datetime.fromtimestamp(int(now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _timestamp(int(now))
+
+
+@lru_cache(maxsize=64)  # very many objects are created and measured in the same second
+def _timestamp(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(now: float) -> str:

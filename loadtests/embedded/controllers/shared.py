@@ -71,30 +71,36 @@ class WorkQueue(Generic[K]):
 class OwnerIndex:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._dependents: dict[str, dict[Dependent, None]] = defaultdict(dict)
+        self._dependents: dict[str, dict[Resource, dict[Key, None]]] = defaultdict(dict)
+        """By kind, because most objects of a large cluster have no owner, and every reconcile asks for such pods."""
         store.observe(self._notice)
 
     def unowned(self, resource: Resource) -> list[Json]:
         return self.objects(_NOBODY, resource)
 
     def dependents(self, uid: str) -> list[Dependent]:
-        return list(self._dependents.get(uid, ()))
+        return [(kind, key) for kind, keys in self._dependents.get(uid, {}).items() for key in keys]
 
     def objects(self, uid: str, resource: Resource) -> list[Json]:
         """The dependents of one kind."""
-        found = (self._store.find(kind, *key) for kind, key in self.dependents(uid) if kind is resource)
+        found = (self._store.find(resource, *key) for key in self._dependents.get(uid, {}).get(resource, ()))
         return [stored.obj for stored in found if stored is not None]
 
     def _notice(self, change: Change) -> None:
-        dependent = (change.resource, change.new.key)
         before = set(_owners(change.old))
         after = set() if change.type is ChangeType.DELETED else set(_owners(change.new))
         for uid in before - after:
-            self._dependents[uid].pop(dependent, None)
-            if not self._dependents[uid]:
-                del self._dependents[uid]
+            self._remove(uid, change.resource, change.new.key)
         for uid in after - before:
-            self._dependents[uid][dependent] = None
+            self._dependents[uid].setdefault(change.resource, {})[change.new.key] = None
+
+    def _remove(self, uid: str, resource: Resource, key: Key) -> None:
+        kinds = self._dependents[uid]
+        kinds.get(resource, {}).pop(key, None)
+        if not kinds.get(resource):
+            kinds.pop(resource, None)
+        if not kinds:
+            del self._dependents[uid]
 
 
 def _owners(stored: Stored | None) -> Iterable[str]:

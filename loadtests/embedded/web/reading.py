@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 from aiohttp import web
@@ -100,22 +102,31 @@ def list_page(store: ObjectStore, resource: Resource, namespace: str, options: L
         snapshot = store.snapshot(resource, version)
     except ApiError as error:
         raise expired(_TOKEN_TOO_OLD if options.token else _VERSION_TOO_OLD) from error
-    candidates = [
+    begin = 0 if after is None else bisect_right(snapshot, after, key=lambda stored: stored.key)
+    matching = (
         stored
-        for stored in snapshot
-        if (not namespace or stored.key[0] == namespace)
-        and (after is None or stored.key > after)
-        and (options.test is None or options.test(stored.obj))
-    ]
+        for stored in islice(snapshot, begin, None)
+        if (not namespace or stored.key[0] == namespace) and (options.test is None or options.test(stored.obj))
+    )
     shown_version = store.version if version is None else version
     metadata: Json = {"resourceVersion": str(shown_version)}
-    if not options.limit or len(candidates) <= options.limit:
-        return ListPage(candidates, metadata)
-    page = candidates[: options.limit]
+    if not options.limit:
+        return ListPage(list(matching), metadata)
+    page = list(islice(matching, options.limit))
+    if next(matching, None) is None:
+        return ListPage(page, metadata)
     metadata["continue"] = _token(shown_version, page[-1].key)
     if options.test is None:
-        metadata["remainingItemCount"] = len(candidates) - len(page)
+        metadata["remainingItemCount"] = _number_after(snapshot, page[-1].key, namespace)
     return ListPage(page, metadata)
+
+
+def _number_after(snapshot: list[Stored], last: Key, namespace: str) -> int:
+    """The objects after `last`, of one namespace if one is given. The snapshot is ordered."""
+    begin = bisect_right(snapshot, last, key=lambda stored: stored.key)
+    if not namespace:
+        return len(snapshot) - begin
+    return bisect_right(snapshot, namespace, lo=begin, key=lambda stored: stored.key[0]) - begin
 
 
 def _where_to_start(store: ObjectStore, options: ListOptions) -> tuple[int | None, Key | None]:
