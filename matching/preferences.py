@@ -199,8 +199,16 @@ class Preferences:
     def costs(self, pod: int, matched: MatchedLoads | None = None) -> Floats:
         """Distances, less the inertia for a happy pod's current node, and with the replicas of a pod that is spread;
         smaller is better."""
+        return self._costs(pod, self.distances(pod, matched), matched)
+
+    def costs_each(self, pods: Ints, matched: MatchedLoads) -> Floats:
+        """`costs` of several pods that are anywhere in the ranking, one row each."""
+        distances = self.distances_of(pods, matched if self._after else None)
+        rows = [self._costs(pod, row, matched) for pod, row in zip(pods.tolist(), distances, strict=True)]
+        return np.array(rows)
+
+    def _costs(self, pod: int, distances: Floats, matched: MatchedLoads | None) -> Floats:
         current, spread = self._arrays.current[pod], self._arrays.default_spread
-        distances = self.distances(pod, matched)
         if spread is not None and spread.applies[pod] and matched is not None:
             spread_out: Floats = (distances + spread.cost(pod, matched.where[None])[0]).round(DECIMALS)
             return spread_out

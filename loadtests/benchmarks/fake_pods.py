@@ -113,7 +113,10 @@ class FakePodCluster:
             namespace="default",
         )
         counts = dict.fromkeys(("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"), 1)
-        status = {**counts, "observedGeneration": owner["metadata"]["generation"]}  # else its controller writes them all
+        status = {
+            **counts,
+            "observedGeneration": owner["metadata"]["generation"],
+        }  # else its controller writes them all
         self.cluster.store.replace(REPLICASETS, changed(owner, status=status))
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": uid_of(owner)}
         pod = {

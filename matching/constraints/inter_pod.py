@@ -111,6 +111,11 @@ class InterPodState:
         if constraints is not None:
             self._at = np.where(at == NOWHERE, current, at)
 
+    @property
+    def constrains(self) -> bool:
+        """Whether any pod has such a constraint."""
+        return self._constraints is not None
+
     def allows(self, pod: int) -> Mask:
         """The nodes that the constraints of all pods allow now. Read-only."""
         if self._constraints is None:

@@ -72,6 +72,16 @@ class Ledger:
     def fits_requests(self, pod: int) -> Mask:
         return resources.fits_requests(self.free, self._least_free[:, pod])
 
+    def fits_each(self, pods: Ints) -> Mask:
+        """`fits` for several pods, one row each."""
+        fitting: Mask = np.repeat(resources.fits_pod_count(self.slots)[None], len(pods), axis=0)
+        for free, least in zip(self.free, self._least_free[:, pods], strict=True):
+            fitting &= free >= least[:, None]
+        if self.inter_pod.constrains:
+            for row, pod in enumerate(pods.tolist()):
+                fitting[row] &= self.inter_pod.allows(pod)
+        return fitting
+
     def fits_on(self, pod: int, node: int) -> bool:
         """The same for one node, which is faster without arrays."""
         return self.has_room_on(pod, node) and self.inter_pod.allows_on(pod, node)
@@ -125,6 +135,12 @@ class Ledger:
     def shares_with(self, pod: int) -> Floats:
         """Peak load of every node and axis as a share of its room, if the pod came."""
         return share_of_room(self.load + self._arrays.peak[:, pod, None], self._arrays.allocatable)
+
+    def highest_shares_with(self, pods: Ints) -> Floats:
+        """The same on the fullest axis, for several pods, one row each."""
+        load = self.load[:, None, :] + self._arrays.peak[:, pods, None]
+        highest: Floats = share_of_room(load, self._arrays.allocatable[:, None, :]).max(axis=0, initial=0.0)
+        return highest
 
     def shares(self) -> Floats:
         """Peak load of every node and axis as a share of its room."""

@@ -93,6 +93,12 @@ class Expectation:
         loads: Floats = worst + self._unexplained[nodes]
         return loads
 
+    def loads_of_each(self, load: Floats) -> Floats:
+        """The same for all nodes, one row per pod. `load` is by axis, pod and node."""
+        worst = share_of_room(load, self._arrays.allocatable[:, None, :]).max(axis=0, initial=0.0)
+        loads: Floats = worst + self._unexplained
+        return loads
+
     def failing(self, loads: Floats, nodes: Ints, residents: Floats, arrivals: Floats) -> Floats:
         """Of pods that were there before, and of pods that came."""
         likely = self._curve.probabilities(loads)
@@ -144,13 +150,19 @@ class ExpectedFailures:
         """Of every node, if the pod came."""
         return self._expectation.loads_of(self.load + self._expectation.demand[:, pod, None], self._every)
 
-    def saved_by(self, pod: int, loads_with: Floats) -> Floats:
-        """For every node, in pods: what is saved if the pod moves there from its current node, where it is."""
-        expectation, source, now = self._expectation, np.array([self._arrays.current[pod]]), self._by_node()
+    def loads_with_each(self, pods: Ints) -> Floats:
+        """The same for several pods, one row each."""
+        demand = self._expectation.demand[:, pods]
+        return self._expectation.loads_of_each(self.load[:, None, :] + demand[:, :, None])
+
+    def saved_by_each(self, pods: Ints, loads_with: Floats) -> Floats:
+        """For every node, in pods, one row per pod: what is saved if it alone moves there from its current node, where
+        it is."""
+        expectation, sources, now = self._expectation, self._arrays.current[pods], self._by_node()
         there = expectation.failing(loads_with, self._every, self.residents, self.arrivals + 1)
-        left = expectation.loads_of(self.load[:, source] - expectation.demand[:, [pod]], source)
-        here = expectation.failing(left, source, self.residents[source] - 1, self.arrivals[source])
-        saved: Floats = now[source[0]] - here[0] + now - there
+        left = expectation.loads_of(self.load[:, sources] - expectation.demand[:, pods], sources)
+        here = expectation.failing(left, sources, self.residents[sources] - 1, self.arrivals[sources])
+        saved: Floats = (now[sources] - here)[:, None] + now - there
         return saved
 
     def saved_by_moves(self, pods: Ints, targets: Ints) -> Floats:

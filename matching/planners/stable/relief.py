@@ -10,6 +10,8 @@ The loops end: each step moves a pod that has not moved yet.
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
 from matching.array_types import Ints, Mask
@@ -99,14 +101,19 @@ class _Leaving:
 
     def _possible(self, gone: set[int], pods: list[int]) -> list[Weighed]:
         """The moves of the heaviest pods that can leave; of each kind some."""
-        unhappy, happy = list[Weighed](), list[Weighed]()
-        for pod in pods:
-            kind = unhappy if self._placement.arrays.unhappy[pod] else happy
-            if pod not in gone and len(kind) < _MOST_TRIED // 2:
-                move = self._placement.best_move(pod)
-                if move is not None:
-                    kind.append(move)
-        return [*unhappy, *happy]
+        unhappy = self._placement.arrays.unhappy
+        left = [pod for pod in pods if pod not in gone]
+        kinds = ([pod for pod in left if unhappy[pod]], [pod for pod in left if not unhappy[pod]])
+        found: tuple[list[Weighed], list[Weighed]] = ([], [])
+        while True:
+            asked = [kind[: _MOST_TRIED // 2 - len(moves)] for kind, moves in zip(kinds, found, strict=True)]
+            if not any(asked):
+                break
+            weighed = iter(self._placement.best_moves([pod for some in asked for pod in some]))
+            for kind, moves, some in zip(kinds, found, asked, strict=True):
+                del kind[: len(some)]
+                moves += [move for move in islice(weighed, len(some)) if move is not None]
+        return [*found[0], *found[1]]
 
     def _relieves(self, move: Weighed) -> bool:
         self._placement.put(move.pod, move.target)
