@@ -7,7 +7,7 @@ import contextlib
 
 from reactor.clock import Clock
 
-BATCH = 1_000
+BATCH = 250
 """Objects that bulk work handles at once; between two batches it yields to a cycle."""
 MAX_YIELD = 1.0
 """Seconds that bulk work waits for a cycle before it goes on."""

@@ -506,6 +506,18 @@ def _settling(pod: Pod, context: Eligibility) -> Ineligible | None:
     return Ineligible(Reason.SETTLING, text, until)
 
 
+def _maybe_recently_moved(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    """Lineages are kept for longer than they cool down."""
+    cooldown, now = context.settings.decision.cooldown, context.snapshot.at
+    lineage = context.cooldowns.lineage
+    return _among({uid for uid, each in lineage.items() if now < each.cools_until(cooldown)}, pods)
+
+
+def _maybe_settling(pods: Sequence[Pod], context: Eligibility) -> Iterable[int]:
+    settle, now = context.settings.decision.settle, context.snapshot.at
+    return _on_nodes({node for node, at in context.cooldowns.relieved.items() if now < at + settle}, pods)
+
+
 def _backed_off(pod: Pod, context: Eligibility) -> Ineligible | None:
     """What another mode did not carry out does not hold back mode act. Without restraint only a refusal by the API
     server counts."""
@@ -569,8 +581,8 @@ STEERABLE = (
 )
 MOVABLE_NOW = (Check("strategy", _no_strategy, by_cluster=_maybe_no_strategy),)
 COOLED_DOWN = (
-    Check("cooldown", _recently_moved, by_cluster=lambda pods, context: _among(context.cooldowns.lineage, pods)),
-    Check("settling", _settling, by_cluster=lambda pods, context: _on_nodes(context.cooldowns.relieved, pods)),
+    Check("cooldown", _recently_moved, by_cluster=_maybe_recently_moved),
+    Check("settling", _settling, by_cluster=_maybe_settling),
     Check("backoff", _backed_off, by_cluster=lambda pods, context: _among(context.cooldowns.backoffs, pods)),
 )
 IN_WINDOW = (Check("window", _outside_window, by_record=_maybe_own_window, by_cluster=_maybe_outside_window),)
