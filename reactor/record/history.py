@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Generic, TypeVar, cast
 
 import msgspec
 
@@ -32,6 +32,19 @@ NOT_COUNTED = "the blocking pairs are not counted yet"
 """In the stored plan until they are, a few seconds after its first move."""
 FLUSH_DEADLINE = 5.0
 """Seconds that a cycle waits for the disk."""
+MOST_WAITING_PODS = 40_000
+"""Of the problems that wait to be written, all together. One of 20,000 pods takes tens of MiB, and on a busy machine
+plans come faster than they are written."""
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unwritten(Generic[Row]):
+    """What is still to be worked out about a plan. Keeps its whole problem alive."""
+
+    rematch: Rematch
+    row: Callable[[], Row]
 
 
 class History:
@@ -42,8 +55,8 @@ class History:
         self._last_wait: dict[str, Reason] = {}
         self._last_placement: dict[str, str] = {}
         self._unplanned: dict[str, str] = {}
-        self._problems: list[Callable[[], ProblemRow]] = []
-        self._uncounted: list[Callable[[], PlanRow]] = []
+        self._problems: list[_Unwritten[ProblemRow]] = []
+        self._uncounted: list[_Unwritten[PlanRow]] = []
         self._flushing: asyncio.Task[bool] | None = None
         self._numbers = itertools.count(1)
 
@@ -88,21 +101,25 @@ class History:
             notes=(*rematch.plan.notes, NOT_COUNTED),
         )
         seq = self._store.add_plan(_plan_row(cycle, decision, replace(rematch, plan=plan), mode))
-        self._uncounted.append(partial(_plan_row, cycle, decision, rematch, mode, seq))
+        self._uncounted.append(_Unwritten(rematch, partial(_plan_row, cycle, decision, rematch, mode, seq)))
+        _take_oldest(self._uncounted)
 
     def problem(self, rematch: Rematch, planner: Planner) -> None:
         """Kept until `complete_plans`: to compress the problem of a large cluster takes longer than its plan."""
-        self._problems.append(partial(problem_row, rematch.plan_id, rematch.problem, rematch.plan, planner))
+        row = partial(problem_row, rematch.plan_id, rematch.problem, rematch.plan, planner)
+        self._problems.append(_Unwritten(rematch, row))
+        for oldest in _take_oldest(self._problems):
+            self._store.add_problem(ProblemRow(oldest.rematch.plan_id, None, "not stored: newer plans came too fast"))
 
     async def complete_plans(self) -> int | None:
         """Returns how many blocking pairs the newest plan leaves; None when there is no plan since the last call."""
         newest = None
         while self._uncounted:
-            row = await asyncio.to_thread(self._uncounted.pop(0))
+            row = await asyncio.to_thread(self._uncounted.pop(0).row)
             self._store.add_plan(row)
             newest = row.blocking_pairs
         while self._problems:
-            self._store.add_problem(await asyncio.to_thread(self._problems.pop(0)))
+            self._store.add_problem(await asyncio.to_thread(self._problems.pop(0).row))
         return newest
 
     def moves(self, cycle: str, moves: Sequence[Move], at: float) -> None:
@@ -140,6 +157,14 @@ class History:
         until = about.until if isinstance(about, Wait) else None
         row_id = f"{cycle}-{next(self._numbers)}"
         self._store.add_decisions(DecisionRow(row_id, cycle, at, kind, about.uid, about.pod, reason, text, until))
+
+
+def _take_oldest(waiting: list[_Unwritten[Row]]) -> list[_Unwritten[Row]]:
+    """Those for which there is no room. The newest one always has room."""
+    taken = []
+    while len(waiting) > 1 and sum(len(each.rematch.problem.pods) for each in waiting) > MOST_WAITING_PODS:
+        taken.append(waiting.pop(0))
+    return taken
 
 
 def _plan_row(cycle: str, decision: Decision, rematch: Rematch, mode: Mode, seq: int = 0) -> PlanRow:

@@ -95,7 +95,7 @@ class WeighedPlacement:
         options = self.arrays.options
         if options.preference is Preference.NEAREST:
             roomy = possible & (loads <= 1 - options.headroom + TOLERANCE)
-            good = np.where(roomy.any(axis=1)[:, None], roomy, possible)
+            good = np.where(roomy.any(axis=1, keepdims=True), roomy, possible)
         else:
             best: Floats = np.where(possible, saved, -np.inf).max(axis=1)
             enough: Floats = best - AS_GOOD * prices

@@ -191,3 +191,23 @@ def test_a_damaged_problem_is_one_clear_line(rematch: Command, tmp_path: Path, e
 
     assert (result.code, result.out) == (2, "")
     assert result.err.count("\n") == 1
+
+
+async def test_problems_that_cannot_be_written_in_time_do_not_pile_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = random_problem(4, pods=20, nodes=5)
+    monkeypatch.setattr("reactor.record.history.MOST_WAITING_PODS", 2 * len(problem.pods))
+    plan = load_planner("stable", {}).plan(problem)
+    async with await Store.open(tmp_path / "rematch.db") as store:
+        history = History(store)
+        for number in range(4):
+            rematch = Rematch(f"p{number}", plan, problem)
+            history.plan(f"c{number}", Decision(NOW, Trigger.INTERVAL), rematch, Mode.OBSERVE)
+            history.problem(rematch, Planner())
+        await history.complete_plans()
+        await store.flush()
+        notes = [found.note for number in range(4) if (found := await store.problem(f"p{number}")) is not None]
+        counted = {row.id: NOT_COUNTED not in row.document for row in await store.plans(10)}
+    assert notes == [*["not stored: newer plans came too fast"] * 2, "", ""]
+    assert counted == {"p0": False, "p1": False, "p2": True, "p3": True}
