@@ -17,6 +17,7 @@ RAW_UNITS = {"cpu": 0.05, "memory": 128.0 * _MIB}
 """What stands for a core and for a GB of the paper here: its 12 cores and 12 GB are 600 millicores and 1536 MiB."""
 PAPER_RATES = tuple(range(50, 151, 10))
 """Requests per second and app in the paper; here they are the names of the eleven steps."""
+THRESHOLDS = (0.7, 0.8, 0.9)
 FROZEN_AT = 120
 """The step whose placements are tested again at all rates (phase B)."""
 CAPACITY_AT = 125.0
@@ -131,7 +132,7 @@ class Design:
     frozen_planners: tuple[str, ...] = (OURS, PAPER)
     """Whose placements phase B tests."""
     planners: tuple[str, ...] = (OURS, PAPER)
-    thresholds: tuple[float, ...] = (0.7, 0.8, 0.9)
+    thresholds: tuple[float, ...] = THRESHOLDS
     nodes: tuple[NodeSpec, ...] = (
         NodeSpec("node1", 0.6, 1536 * _MIB, 30),
         NodeSpec("node2", 0.25, 1024 * _MIB, 30),

@@ -156,6 +156,7 @@ async def _about(
         versions={**own_versions(), **driver.versions},
         settings=settings,
         notes=notes,
+        memory={node.name: float(node.memory_bytes) for node in design.nodes},
     )
 
 

@@ -87,6 +87,8 @@ class About(Struct, frozen=True, rename="camel"):
     settings: Mapping[str, object]
     """Of our default arm."""
     notes: tuple[str, ...] = ()
+    memory: Mapping[str, float] = {}
+    """Bytes of the nodes."""
 
 
 class DataFolder:
