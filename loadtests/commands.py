@@ -130,7 +130,20 @@ def experiment() -> None:
 @click.option("--real/--no-real", default=None, help="On real nodes; by default when this is root.")
 @click.option("--simulated/--no-simulated", default=True, show_default=True, help="In simulated time: a minute.")
 @click.option(
-    "--full", is_flag=True, help="Steps of 5 minutes as in the paper: a day and a half; simulated half an hour."
+    "--steps",
+    type=click.Choice(["short", "minute", "full"]),
+    help="1.5 to 11 s; 60 s; 5 minutes as in the paper. Default: minute in simulated time, short on real nodes.",
+)
+@click.option(
+    "--full",
+    "steps",
+    flag_value="full",
+    help="The same as --steps full: a day and a half on real nodes, simulated an hour.",
+)
+@click.option(
+    "--raw-units",
+    is_flag=True,
+    help="Also run stable-paper with distances in the paper's cores and GB, not in shares of capacity.",
 )
 @click.option("--tool", type=click.Choice(["vegeta", "k6"]), default="vegeta", show_default=True)
 @click.option("--seeds", type=int, default=3, show_default=True, callback=_enough_seeds,

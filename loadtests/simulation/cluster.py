@@ -59,6 +59,7 @@ class SimulatedCluster:
         self._around = Surroundings(clock, parameters, spec.probe_period)
         self._routes: dict[str, SimulatedPod] = {}
         self._numbers: dict[str, int] = {}
+        self._used_by_gone = dict.fromkeys((app.name for app in spec.apps), 0.0)
         for app in spec.apps:
             self.bind(self._create(app).uid, spec.placement[app.name])
 
@@ -84,6 +85,26 @@ class SimulatedCluster:
         """CPU-seconds by node."""
         return {name: cpu.used_by_all() for name, cpu in self._cpus.items()}
 
+    def used_by_apps(self) -> dict[str, float]:
+        """CPU-seconds by app, those of its earlier pods included."""
+        used = dict(self._used_by_gone)
+        for pod in self.pods.values():
+            used[pod.app.name] += pod.used()
+        return used
+
+    def memory_by_apps(self) -> dict[str, float]:
+        """Bytes; a pod of the model holds the same amount under any load."""
+        held = dict.fromkeys((app.name for app in self.spec.apps), 0.0)
+        for pod in self._running():
+            held[pod.app.name] += self.memory_bytes
+        return held
+
+    def memory_by_nodes(self) -> dict[str, float]:
+        held = dict.fromkeys(self._cpus, 0.0)
+        for pod in self._running():
+            held[pod.node or ""] += self.memory_bytes
+        return held
+
     def request(self, app: str, sample: RequestSample, timeout: float, samples: list[RequestSample]) -> None:
         """Sent where the routes point; the sample is completed when it has ended."""
         began = self.clock.time
@@ -99,8 +120,8 @@ class SimulatedCluster:
             target.ask("/", timeout, ended)
 
     def changed(self, pod: SimulatedPod) -> None:
-        if pod.deleting and pod.node is None:
-            self.pods.pop(pod.uid, None)
+        if pod.deleting and pod.node is None and self.pods.pop(pod.uid, None) is not None:
+            self._used_by_gone[pod.app.name] += pod.used()
         self.clock.after(self._around.parameters.route_seconds, lambda: self._route(pod))
         self.reporter.pod_changed(pod)
 
@@ -124,6 +145,9 @@ class SimulatedCluster:
             self._routes.pop(pod.app.name, None)
         else:
             self._routes[pod.app.name] = ready
+
+    def _running(self) -> Iterator[SimulatedPod]:
+        return (pod for pod in self.pods.values() if pod.node is not None)
 
     def _ready_pods(self, app: str) -> Iterator[SimulatedPod]:
         return (pod for pod in self.pods.values() if pod.app.name == app and pod.ready and not pod.deleting)

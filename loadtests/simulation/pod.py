@@ -83,6 +83,7 @@ class SimulatedPod:
         self._around = around
         self._listener = listener
         self._cpu: SimulatedCpu | None = None
+        self._used = 0.0
         self._web: WebApp | None = None
         self._life = 0
         """Which container this is: what belongs to an earlier one is void."""
@@ -94,7 +95,8 @@ class SimulatedPod:
         self._around.clock.after(self._around.parameters.start_seconds, self._boot)
 
     def used(self) -> float:
-        return self._cpu.used(self.uid) if self._cpu is not None else 0.0
+        """CPU-seconds so far, also of a pod that is gone."""
+        return self._cpu.used(self.uid) if self._cpu is not None else self._used
 
     def ask(self, path: str, timeout: float, ended: Ended) -> None:
         """One request; `ended` is called exactly once."""
@@ -130,6 +132,7 @@ class SimulatedPod:
     def _gone(self) -> None:
         self._stop_container()
         if self._cpu is not None:
+            self._used = self._cpu.used(self.uid)
             self._cpu.remove_pod(self.uid)
             self._cpu = None
         self.node = None

@@ -6,8 +6,8 @@ maximum usage. `propose` is the matching. All managed pods take part, whatever t
 running pod moves). Happiness only triggers: there is no inertia, no headroom, no budget and no comparison with doing
 nothing. A pod whose list ends loses its node.
 
-Different from the paper: axes are shares of capacity, usage is the newest sample instead of the history, and a pod
-displaces others only where that makes room. docs/planners/stable-paper.md has the whole list.
+Different from the paper: axes are shares of capacity (`units` changes that), usage is the newest sample instead of the
+history, and a pod displaces others only where that makes room. docs/planners/stable-paper.md has the whole list.
 
 Still kept: node rules (taints, selectors, volumes) shorten the lists; a running pod goes to no node without fresh
 metrics; and a pod without a node has no history and ranks after those that have one. Requests only shorten the lists,
@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ import numpy as np
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.arrays import Arrays
 from matching.model.ledger import Ledger
+from matching.parameters import ParameterError
 from matching.plan import BlockingCause, Plan, PlannedMove, Promise, Unplaced
 from matching.planning.outcome import Choice, Outcome, measure
 from matching.planning.prepared import PreparedProblem, prepare
@@ -49,22 +50,36 @@ class StablePaperPlanner:
         }
     )
 
+    units: Mapping[str, float] = field(default_factory=dict)
+    """What counts as 1 in a distance, by axis, such as `{cpu: 1, memory: 1e9}` for the paper's cores and GB; axes that
+    are not named do not count. Empty: shares of the largest node's capacity, all axes."""
+    places_pending: bool = True
+    """Place pending pods as they come. False: they wait for the next rematch of all pods, as dumped pods do in the
+    paper."""
+
+    def __post_init__(self) -> None:
+        for axis, unit in self.units.items():
+            if not unit > 0:
+                raise ParameterError("units", f"{axis} is {unit:g}; a unit must be above 0")
+
     def match(self, problem: Problem) -> dict[str, str | None]:
         """The matching alone: the node of each pod, whether its move can be carried out or not."""
         prepared = prepare(_paper_options(problem))
-        arrays, at = prepared.arrays, propose(prepared, _PreferenceLists(prepared).of)
+        arrays, at = prepared.arrays, propose(prepared, _PreferenceLists(prepared, self.units).of)
         nodes = [None if node == NOWHERE else arrays.nodes[node].name for node in at.tolist()]
         return {pod.key: node for pod, node in zip(arrays.pods, nodes, strict=True)}
 
     def plan(self, problem: Problem) -> Plan:
         prepared = prepare(_paper_options(problem))
-        lists = _PreferenceLists(prepared)
-        at = propose(prepared, lists.of)
+        lists = _PreferenceLists(prepared, self.units)
+        waiting = problem.options.scope is Scope.PENDING and not self.places_pending
+        nobody = np.where(prepared.movable, NOWHERE, prepared.arrays.current)
+        at = nobody if waiting else propose(prepared, lists.of)
         choice = Choice(at, prepared.movable, {})
         outcome = Outcome(choice, choice, BlockingCause.DISPLACEMENT, reasons=_PaperReasons(prepared, lists, at))
         plan = write_plan(self.name, prepared, outcome)
         moves = tuple(_explained_moves(plan, prepared, lists))
-        unplaced = tuple(_explained_unplaced(plan, prepared, lists))
+        unplaced = plan.unplaced if waiting else tuple(_explained_unplaced(plan, prepared, lists))
         return _measured(problem, prepared.arrays, replace(plan, moves=moves, unplaced=unplaced))
 
 
@@ -87,8 +102,9 @@ def _measured(problem: Problem, arrays: Arrays, plan: Plan) -> Plan:
 class _PreferenceLists:
     """A list does not change during the matching, so it is computed again instead of stored."""
 
-    def __init__(self, prepared: PreparedProblem) -> None:
+    def __init__(self, prepared: PreparedProblem, units: Mapping[str, float]) -> None:
         self._prepared = prepared
+        self._scale = _in_units(prepared.arrays, units) if units else None
         self._unmoved = Ledger(prepared.arrays, np.where(prepared.movable, NOWHERE, prepared.arrays.current))
 
     def of(self, pod: int) -> Ints:
@@ -97,11 +113,23 @@ class _PreferenceLists:
         return nearest
 
     def distances(self, pod: int) -> Floats:
-        row: Floats = self._prepared.preferences.distances_of(np.array([pod]))[0]
+        preferences = self._prepared.preferences
+        row: Floats
+        if self._scale is None:
+            row = preferences.distances_of(np.array([pod]))[0]
+        else:
+            away = preferences.room_at(None) - self._prepared.arrays.usual[:, [pod]]
+            row = np.sqrt(np.square(away * self._scale[:, None]).sum(axis=0))
         return row
 
     def _admitted(self, pod: int) -> Mask:
         return self._prepared.candidates.of(pod) & self._unmoved.fits_requests(pod)
+
+
+def _in_units(arrays: Arrays, units: Mapping[str, float]) -> Floats:
+    """By axis: what a share of it is in these units; an axis that is not named counts nothing."""
+    named = zip(arrays.axes, arrays.unit.tolist(), strict=True)
+    return np.array([share / units[axis] if axis in units else 0.0 for axis, share in named])
 
 
 def _explained_moves(plan: Plan, prepared: PreparedProblem, lists: _PreferenceLists) -> Iterator[PlannedMove]:

@@ -11,8 +11,13 @@ from reactor.settings.model import Settings
 
 _MIB = 1024 * 1024
 OURS, PAPER = "stable", "stable-paper"
+PAPER_RAW = f"{PAPER}+raw"
+"""The paper's planner with distances in the paper's own units, cores and GB, instead of shares of capacity."""
+RAW_UNITS = {"cpu": 0.05, "memory": 128.0 * _MIB}
+"""What stands for a core and for a GB of the paper here: its 12 cores and 12 GB are 600 millicores and 1536 MiB."""
 PAPER_RATES = tuple(range(50, 151, 10))
 """Requests per second and app in the paper; here they are the names of the eleven steps."""
+THRESHOLDS = (0.7, 0.8, 0.9)
 FROZEN_AT = 120
 """The step whose placements are tested again at all rates (phase B)."""
 CAPACITY_AT = 125.0
@@ -30,7 +35,7 @@ class Phase(StrEnum):
     LIVE = "live"
     """Phase A: the rate rises, the controller acts."""
     FROZEN = "frozen"
-    """Phase B: the placement that the live run had at the step FROZEN_AT, left alone."""
+    """Phase B: the last settled placement that the live run had up to the step FROZEN_AT, left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,11 @@ class Arm:
     @property
     def name(self) -> str:
         return "kube-scheduler" if self.phase is Phase.DEFAULT else f"{self.phase} {self.planner} {self.threshold:g}"
+
+    @property
+    def planner_name(self) -> str:
+        """As the settings know it."""
+        return self.planner.partition("@")[0].partition("+")[0]
 
     @property
     def revision(self) -> str:
@@ -100,7 +110,11 @@ class Pace:
 
 
 SHORT = Pace(seconds=11.0, probe_period=1, quiet_seconds=1.5, beyond_seconds=3.0)
+"""For real nodes. Too short for the paper's planner: the next step begins in the middle of its rematches."""
+MINUTE = Pace(seconds=60.0, probe_period=2)
+"""All steps alike, and long enough for a plan to be finished before the next step."""
 FULL = Pace(seconds=PAPER_STEP_SECONDS, probe_period=10)
+PACES = {"short": SHORT, "minute": MINUTE, "full": FULL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +132,13 @@ class Design:
     frozen_planners: tuple[str, ...] = (OURS, PAPER)
     """Whose placements phase B tests."""
     planners: tuple[str, ...] = (OURS, PAPER)
-    thresholds: tuple[float, ...] = (0.7, 0.8, 0.9)
+    thresholds: tuple[float, ...] = THRESHOLDS
     nodes: tuple[NodeSpec, ...] = (
-        NodeSpec("node1", 0.6, 2560 * _MIB, 30),
-        NodeSpec("node2", 0.25, 1536 * _MIB, 30),
-        NodeSpec("node3", 0.4, 1536 * _MIB, 30),
+        NodeSpec("node1", 0.6, 1536 * _MIB, 30),
+        NodeSpec("node2", 0.25, 1024 * _MIB, 30),
+        NodeSpec("node3", 0.4, 2048 * _MIB, 30),
     )
+    """The paper's 12:5:8 cores and 12:8:16 GB."""
     apps: int = 15
     against: str = ""
     """A revision whose controller is run live beside ours, with the seeds of the goal."""
@@ -164,12 +179,13 @@ def short_design(planners: tuple[str, ...], seeds: int = 3) -> Design:
     return Design(SHORT, tuple(range(1, seeds + 1)), (1,), (OURS,), planners)
 
 
-def full_design(planners: tuple[str, ...], seeds: int = 3) -> Design:
+def long_design(pace: Pace, planners: tuple[str, ...], seeds: int = 3) -> Design:
+    """Hours on real nodes: every arm with every seed."""
     every = tuple(range(1, seeds + 1))
-    return Design(FULL, every, every, planners=planners)
+    return Design(pace, every, every, planners, planners)
 
 
 def simulated_design(pace: Pace, planners: tuple[str, ...], seeds: int = 3) -> Design:
     """Simulated time costs little: every arm with every seed."""
     every = tuple(range(1, seeds + 1))
-    return Design(pace, every, every, planners=planners)
+    return Design(pace, every, every, planners, planners)

@@ -52,13 +52,20 @@ class Observation:
     """That ended in this step."""
     spans: Sequence[MoveSpan] = ()
     """Of the run's moves so far: one that began or ended in another step costs requests of this one, too."""
-    dumped: int = 0
-    """Pods that a plan left without a node."""
+    left_out: Sequence[str] = ()
+    """The apps that a plan of this step left without a node, each once."""
     without_node: int = 0
     """Pods that had no node when the step was over."""
     restarts: int = 0
     cpu: Mapping[str, float] = field(default_factory=dict)
     """Cores used by the pods of each node, on average."""
+    memory: Mapping[str, float] = field(default_factory=dict)
+    """Bytes held by the pods of each node at the end."""
+    app_cpu: Mapping[str, float] = field(default_factory=dict)
+    """Cores used by each app, on average; empty: not measured."""
+    app_memory: Mapping[str, float] = field(default_factory=dict)
+    settled: Placement = field(default_factory=dict)
+    """The last placement of the run so far in which nothing was being moved and every app had a node."""
     machine: Machine | None = None
 
 

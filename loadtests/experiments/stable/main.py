@@ -19,14 +19,14 @@ import click
 
 from loadtests.experiments.stable.apps import draw_apps
 from loadtests.experiments.stable.design import (
-    FULL,
     OUR_LIVE,
     OURS,
+    PACES,
     PAPER,
-    SHORT,
+    PAPER_RAW,
     Arm,
     Design,
-    full_design,
+    long_design,
     short_design,
     simulated_design,
 )
@@ -49,6 +49,8 @@ from storage.store import Store
 
 SET_UP_SECONDS = 10.0
 """Of one run on real nodes: fifteen pods away, fifteen new ones Ready."""
+_SIMULATED_SPEED = 0.012
+"""Seconds that a simulated second takes; only the first estimate of the time left is made with it."""
 _NEVER = 24 * 3600.0
 
 
@@ -66,7 +68,9 @@ class ExperimentOptions:
 
     real: bool
     simulated: bool
-    full: bool
+    steps: str | None
+    """A name of PACES; None: a minute in simulated time, the short ones on real nodes."""
+    raw_units: bool
     tool: str
     seeds: int
     resume: bool
@@ -74,15 +78,18 @@ class ExperimentOptions:
     state: Path
     copy_to: Path | None
 
-    @property
-    def form(self) -> str:
-        return "full" if self.full else "short"
+    def form(self, world: str) -> str:
+        return self.steps or ("minute" if world == "simulated" else "short")
 
     def design(self, world: str) -> Design:
         planners = tuple(name for name in (OURS, PAPER) if name in known_planners())
+        planners += (PAPER_RAW,) if self.raw_units and PAPER in planners else ()
+        form = self.form(world)
         if world == "simulated":
-            return simulated_design(FULL if self.full else SHORT, planners, self.seeds)
-        design = full_design(planners, self.seeds) if self.full else short_design(planners, self.seeds)
+            return simulated_design(PACES[form], planners, self.seeds)
+        design = (
+            short_design(planners, self.seeds) if form == "short" else long_design(PACES[form], planners, self.seeds)
+        )
         return replace(design, against=self.against)
 
 
@@ -116,7 +123,7 @@ async def _world(options: ExperimentOptions, data: DataFolder, world: str) -> No
             data.forget(world)
             known = await _about(options, design, driver, data, prometheus)
             data.begin(known)
-        elif (known.form, known.tool) != (options.form, _tool(options, world)):
+        elif (known.form, known.tool) != (options.form(world), _tool(options, world)):
             raise InputError(f"--resume: the data in {data.folder} are of another form or tool")
         data.repair(world)
 
@@ -124,7 +131,7 @@ async def _world(options: ExperimentOptions, data: DataFolder, world: str) -> No
             return settings_for(arm, design.pace, prometheus)
 
         expected = design.seconds() + (SET_UP_SECONDS * len(design.runs()) if world == "real" else 0.0)
-        bar = ProgressBar(world, expected if world == "real" else 40.0, time.monotonic)
+        bar = ProgressBar(world, expected if world == "real" else expected * _SIMULATED_SPEED, time.monotonic)
         await Runner(Plan(design, known.tool, known.capacity, settings), driver, data, bar.show).run()
 
 
@@ -142,13 +149,14 @@ async def _about(
         world=driver.world,
         tool=_tool(options, driver.world),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        form=options.form,
+        form=options.form(driver.world),
         capacity=capacity,
         cores=design.cores,
         nodes={node.name: node.cores for node in design.nodes},
         versions={**own_versions(), **driver.versions},
         settings=settings,
         notes=notes,
+        memory={node.name: float(node.memory_bytes) for node in design.nodes},
     )
 
 

@@ -61,11 +61,16 @@ def record_of(setting: Setting, seen: Observation, placement: Placement) -> Step
         rematches=seen.rematches,
         moves=seen.moves,
         lost_in_moves=lost_in_moves(seen),
-        dumped=seen.dumped,
+        dumped=len(seen.left_out),
+        left_out=tuple(seen.left_out),
         without_node=seen.without_node,
         restarts=seen.restarts,
         cores_used=sum(seen.cpu.values()),
         cpu=seen.cpu,
+        memory=seen.memory,
+        app_cpu=seen.app_cpu,
+        app_memory=seen.app_memory,
+        settled=seen.settled,
         outside_idle=seen.machine.outside_idle if seen.machine is not None else None,
         delay_ms=seen.machine.delay_ms if seen.machine is not None else None,
         late_ms=seen.machine.late_ms if seen.machine is not None else None,
@@ -103,8 +108,9 @@ class MoveCounts:
     """Of one step."""
 
     rematches: int = 0
-    """Plans with at least one move."""
-    dumped: int = 0
+    """Plans that move or dump somebody."""
+    left_out: frozenset[str] = frozenset()
+    """Apps that a plan left without a node."""
     moves: int = 0
     """That were completed."""
 
@@ -115,12 +121,16 @@ class ControllerCounter:
     def __init__(self) -> None:
         self._counts = MoveCounts()
         self._spans: dict[str, MoveSpan] = {}
+        self.settled: Placement = {}
+        """The last placement in which nothing was being moved and every app had a node; whoever sees the pods sets
+        it."""
 
     def count(self, outcome: Outcome) -> None:
         counts = self._counts
-        if outcome.rematch is not None and outcome.rematch.plan.moves:
-            dumped = counts.dumped + len(outcome.rematch.plan.unplaced)
-            counts = replace(counts, rematches=counts.rematches + 1, dumped=dumped)
+        plan = outcome.rematch.plan if outcome.rematch is not None else None
+        if plan is not None and (plan.moves or plan.dumped):
+            left_out = counts.left_out | {app_of_pod(left.pod) for left in plan.unplaced}
+            counts = replace(counts, rematches=counts.rematches + 1, left_out=left_out)
         done = sum(move.state is MoveState.DONE for move in outcome.moves)
         self._counts = replace(counts, moves=counts.moves + done)
         for move in outcome.moves:
@@ -144,3 +154,8 @@ class ControllerCounter:
             self._spans[move.id] = MoveSpan(app, began, ended)
         else:
             self._spans.pop(move.id, None)
+
+
+def app_of_pod(pod: str) -> str:
+    """`shop/app-07-...`: the apps are named `app-NN`."""
+    return "-".join(pod.rpartition("/")[2].split("-")[:2])

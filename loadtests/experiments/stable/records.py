@@ -44,10 +44,15 @@ class StepRecord(Struct, frozen=True, rename="camel"):
     moves: int = 0
     lost_in_moves: int = 0
     dumped: int = 0
+    """Apps that plans of the step left without a node, each once."""
+    left_out: tuple[str, ...] = ()
     without_node: int = 0
     restarts: int = 0
     cores_used: float = 0.0
     cpu: Mapping[str, float] = {}
+    memory: Mapping[str, float] = {}
+    app_cpu: Mapping[str, float] = {}
+    app_memory: Mapping[str, float] = {}
     outside_idle: float | None = None
     delay_ms: float | None = None
     late_ms: float | None = None
@@ -55,6 +60,8 @@ class StepRecord(Struct, frozen=True, rename="camel"):
     valid: bool = True
     placement: Mapping[str, str] = {}
     """After the step."""
+    settled: Mapping[str, str] = {}
+    """The last placement up to then in which nothing was being moved and every app had a node."""
 
     @property
     def arm(self) -> Arm:
@@ -80,6 +87,8 @@ class About(Struct, frozen=True, rename="camel"):
     settings: Mapping[str, object]
     """Of our default arm."""
     notes: tuple[str, ...] = ()
+    memory: Mapping[str, float] = {}
+    """Bytes of the nodes."""
 
 
 class DataFolder:

@@ -88,11 +88,12 @@ class Runner:
         return self._default[seed]
 
     def _start(self, run: Run) -> Placement:
-        """Frozen runs start where their live run was; an app that was without a node then goes where it first was."""
+        """Frozen runs start at the last settled placement of their live run: one in mid-rematch is nobody's choice. A
+        live run that was never settled up to then had not left the default placement for another one."""
         if run.arm.phase is not Phase.FROZEN:
             return self._default[run.seed]
         live = self._done[Run(Arm(Phase.LIVE, run.arm.planner, run.arm.threshold), run.seed)]
-        return {**self._default[run.seed], **_at(live, FROZEN_AT).placement}
+        return {**self._default[run.seed], **_at(live, FROZEN_AT).settled}
 
 
 async def _record(setting: Setting, collect: Collect, placement: Placement) -> StepRecord:

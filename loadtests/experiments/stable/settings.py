@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loadtests.experiments.stable.apps import NAMESPACE
-from loadtests.experiments.stable.design import PAPER, PAPER_STEP_SECONDS, Arm, Pace
+from loadtests.experiments.stable.design import PAPER, PAPER_RAW, PAPER_STEP_SECONDS, RAW_UNITS, Arm, Pace
 from loadtests.nodes.prometheus import queries_over
 from reactor.settings.model import Settings
 
@@ -32,6 +32,10 @@ UNLIMITED: dict[str, Any] = {
 }
 """The paper has neither limits nor brakes."""
 
+_EVERYBODY = 1_000_000
+AT_ONCE: dict[str, Any] = {"maxMovesInFlight": _EVERYBODY, "maxMovesInFlightPerNamespace": _EVERYBODY}
+"""The paper makes all pods of a rematch pending, then binds them."""
+
 _WINDOW_SECONDS = 10
 """Usage window of the short form: a kubelet that samples every two seconds reports a container about every four."""
 
@@ -51,11 +55,12 @@ def settings_tree(arm: Arm, pace: Pace, defaults: Mapping[str, Any], prometheus:
         usual = float(defaults[section][name])
         tree.setdefault(section, {})[name] = usual if factor >= 1 else max(floor, usual * factor)
     tree["happiness"]["threshold"] = arm.threshold
-    tree["planner"] = {"name": arm.planner.partition("@")[0]}
-    if arm.planner == PAPER:
-        tree["planner"]["allowUnsafe"] = True
+    tree["planner"] = {"name": arm.planner_name}
+    if arm.planner_name == PAPER:
+        units = dict(RAW_UNITS) if arm.planner == PAPER_RAW else {}
+        tree["planner"] |= {"allowUnsafe": True, "parameters": {"units": units, "placesPending": False}}
         tree["decision"]["minimumFailures"] = 0.0
-        tree["execution"] |= UNLIMITED
+        tree["execution"] |= UNLIMITED | AT_ONCE
     interval = 15.0 if factor >= 1 else 2.0
     tree["metrics"]["metricsApi"] = {"interval": interval}
     if prometheus:

@@ -64,6 +64,7 @@ class SimulatedSession:
             watched = WatchedCluster(self._cluster)
             self._controller = SimulatedController(watched, evicting(spec.settings), driver.store, window)
             self._controller.listen(self._counter.count)
+        self._settled = spec.placement
 
     async def placement(self) -> Placement:
         return self._cluster.placement()
@@ -71,20 +72,25 @@ class SimulatedSession:
     async def step(self, rate: float, seconds: float) -> Collect:
         """As Vegeta: the targets in turn, evenly spaced."""
         began, used, restarts = self._clock.now(), self._cluster.used(), self._cluster.restarts
+        by_app = self._cluster.used_by_apps()
         samples: list[RequestSample] = []
         number = self._schedule(rate, seconds, samples)
         await self.run_for(seconds)
-        after = self._cluster.used()
+        after, by_app_after = self._cluster.used(), self._cluster.used_by_apps()
         counts = self._counter.take()
         observation = Observation(
             samples=samples,
             began=began,
             rematches=counts.rematches,
             moves=counts.moves,
-            dumped=counts.dumped,
+            left_out=sorted(counts.left_out),
             without_node=self._cluster.without_node(),
             restarts=self._cluster.restarts - restarts,
             cpu={name: (after[name] - used[name]) / seconds for name in after},
+            memory=self._cluster.memory_by_nodes(),
+            app_cpu={name: (by_app_after[name] - by_app[name]) / seconds for name in by_app},
+            app_memory=self._cluster.memory_by_apps(),
+            settled=self._settled,
         )
 
         async def collect() -> Observation:
@@ -97,8 +103,10 @@ class SimulatedSession:
     async def run_for(self, seconds: float) -> None:
         until = self._clock.time + seconds
         while self._clock.step(until):
-            if self._controller is not None:
+            if self._controller is not None and self._controller.may_be_due:
                 await self._controller.step_if_due()
+                if not self._controller.busy and self._cluster.without_node() == 0:
+                    self._settled = self._cluster.placement()
 
     def _schedule(self, rate: float, seconds: float, samples: list[RequestSample]) -> int:
         apps = [app.name for app in self._spec.apps]

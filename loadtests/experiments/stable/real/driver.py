@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from loadtests.experiments.stable.apps import app_names
+from loadtests.experiments.stable.apps import NAMESPACE, app_names
 from loadtests.experiments.stable.design import Design, Pace, Phase
 from loadtests.experiments.stable.driver import Collect, Observation, SessionSpec
-from loadtests.experiments.stable.measurement import ControllerCounter
+from loadtests.experiments.stable.measurement import ControllerCounter, app_of_pod
 from loadtests.experiments.stable.real.client import client_network
 from loadtests.experiments.stable.real.cpu_delay import CpuDelayMonitor
 from loadtests.experiments.stable.real.earlier_version import EarlierVersion
@@ -195,7 +195,7 @@ class RealDriver:
         written.write_text(dump_settings(settings))
         options = Options(folder / "rematch.db", str(self.lab.plane.kubeconfig), settings_file=written)
         async with open_controller(options) as live:
-            live.controller.recorder.listen(_counting(counter))
+            live.controller.recorder.listen(_counting(counter, live))
             job = asyncio.create_task(live.run())
             try:
                 await _measured(live)
@@ -230,7 +230,7 @@ class RealSession:
         self._tasks.append(attack)
         await asyncio.sleep(seconds)
         after, delay_ms = read_machine(driver.lab.nodes), driver.cpu_delay.take()
-        now, counts = await workload.restarts(), self._counter.take()
+        now, counts, settled = await workload.restarts(), self._counter.take(), self._counter.settled
         without_node = asyncio.create_task(self._without_node())
         self._tasks.append(without_node)
 
@@ -242,7 +242,8 @@ class RealSession:
                 rematches=counts.rematches,
                 moves=counts.moves,
                 spans=self._counter.spans(),
-                dumped=counts.dumped,
+                settled=settled,
+                left_out=sorted(counts.left_out),
                 without_node=await without_node,
                 restarts=sum(max(0, count - restarts.get(uid, 0)) for uid, count in now.items()),
                 cpu=cores_used(before, after),
@@ -261,10 +262,13 @@ class RealSession:
         return left
 
 
-def _counting(counter: ControllerCounter) -> Listener:
+def _counting(counter: ControllerCounter, live: LiveController) -> Listener:
     def listen(cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
-        del cycle, snapshot
+        del cycle
         counter.count(outcome)
+        pods = [pod for pod in snapshot.cluster.pods.values() if pod.namespace == NAMESPACE and pod.deleting is None]
+        if not live.controller.executor.busy and all(pod.node is not None for pod in pods):
+            counter.settled = {app_of_pod(pod.name): pod.node or "" for pod in pods}
 
     return listen
 

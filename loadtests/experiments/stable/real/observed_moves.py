@@ -9,6 +9,7 @@ from loadtests.experiments.stable.driver import MoveSpan
 from loadtests.experiments.stable.measurement import MoveCounts
 from loadtests.experiments.stable.real.workload import app_of
 from loadtests.workloads.api import Changed, Listed, has_condition
+from loadtests.workloads.placement import Placement
 from reactor.clock import Clock
 
 Json = dict[str, Any]
@@ -24,6 +25,8 @@ class ObservedMoves:
         self._spans: dict[str, MoveSpan] = {}
         self._listed = False
         self._ended = 0
+        self.settled: Placement = {}
+        """Not known: placements of an earlier version are not frozen."""
 
     def see(self, change: Listed | Changed) -> None:
         match change:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
@@ -21,6 +21,7 @@ from loadtests.experiments.stable.design import (
     STEPS,
     Arm,
     Phase,
+    Step,
 )
 from loadtests.experiments.stable.records import StepRecord
 from loadtests.experiments.stable.results import NEAR_CAPACITY, Results, World, interval_of
@@ -103,17 +104,51 @@ def node_cpu(worlds: Sequence[World]) -> Figure:
     """Which nodes work and which idle, as shares of their quotas; the wide pale lines are the default placement's."""
     figure = _grid(worlds)
     for column, world in enumerate(worlds, start=1):
-        for (node, cores), colour in zip(world.about.nodes.items(), _NODE_COLOURS, strict=False):
-            for arm, width, opacity in ((KUBE_SCHEDULER, 7, 0.35), (OUR_LIVE, 2, 1.0)):
-                shares = curve(world.results, arm, partial(_share_of, node, cores))
-                name, line = f"{node} ({cores * 1000:g}m), {arm.name}", {"color": colour, "width": width}
-                trace = _trace(shares, name, line, opacity=opacity, legendgroup=name, showlegend=column == 1)
-                figure.add_trace(trace, row=1, col=column)
+        nodes = {f"{node} ({cores * 1000:g}m)": partial(_share, "cpu", node, cores)
+                 for node, cores in world.about.nodes.items()}  # fmt: skip
+        _add_nodes(figure, world, column, nodes)
     return figure.update_yaxes(title_text="share of the node's CPU", col=1)
 
 
-def _share_of(node: str, cores: float, record: StepRecord) -> float:
-    return record.cpu.get(node, 0.0) / cores
+def node_memory(worlds: Sequence[World]) -> Figure:
+    """As `node_cpu`, for the memory that pods hold."""
+    figure = _grid(worlds)
+    for column, world in enumerate(worlds, start=1):
+        nodes = {f"{node} ({held / 2**20:g} MiB)": partial(_share, "memory", node, held)
+                 for node, held in world.about.memory.items()}  # fmt: skip
+        _add_nodes(figure, world, column, nodes)
+    return figure.update_yaxes(title_text="share of the node's memory", col=1)
+
+
+def app_usage(world: World, step: Step) -> Figure:
+    """CPU and memory of every app at one step, in the default placement and live."""
+    titles = (f"CPU at {step.paper_rate}, millicores", f"memory at {step.paper_rate}, MB")
+    figure = make_subplots(rows=1, cols=2, subplot_titles=titles)
+    figure.update_layout(height=_HEIGHT, template="plotly_white", legend={"orientation": "h", "y": -0.2})
+    for arm in (KUBE_SCHEDULER, OUR_LIVE, Arm(Phase.LIVE, PAPER, OUR_LIVE.threshold)):
+        found = world.results.at(arm, step)
+        apps = sorted({app for record in found for app in record.app_cpu})
+        for column, (name, unit) in enumerate((("app_cpu", 1e-3), ("app_memory", 1e6)), start=1):
+            means = [fmean(getattr(record, name).get(app, 0.0) for record in found) / unit for app in apps]
+            colour = str(_line(arm)["color"])
+            bar = go.Bar(x=apps, y=means, name=arm.name, marker_color=colour, legendgroup=arm.name,
+                         showlegend=column == 1)  # fmt: skip
+            figure.add_trace(bar, row=1, col=column)
+    return figure
+
+
+def _add_nodes(figure: Figure, world: World, column: int, nodes: Mapping[str, Callable[[StepRecord], float]]) -> None:
+    for (node, value), colour in zip(nodes.items(), _NODE_COLOURS, strict=False):
+        for arm, width, opacity in ((KUBE_SCHEDULER, 7, 0.35), (OUR_LIVE, 2, 1.0)):
+            name, line = f"{node}, {arm.name}", {"color": colour, "width": width}
+            shares = curve(world.results, arm, value)
+            trace = _trace(shares, name, line, opacity=opacity, legendgroup=name, showlegend=column == 1)
+            figure.add_trace(trace, row=1, col=column)
+
+
+def _share(what: str, node: str, of: float, record: StepRecord) -> float:
+    used: Mapping[str, float] = getattr(record, what)
+    return used.get(node, 0.0) / of
 
 
 def differences(worlds: Sequence[World]) -> Figure:

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import NamedTuple
 
-from loadtests.experiments.stable.design import KUBE_SCHEDULER, OURS, PAPER, PAPER_RATES, STEPS, Arm, Phase, Step
+from loadtests.experiments.stable.design import (
+    KUBE_SCHEDULER,
+    OURS,
+    PAPER,
+    PAPER_RATES,
+    PAPER_RAW,
+    STEPS,
+    THRESHOLDS,
+    Arm,
+    Phase,
+    Step,
+)
+from loadtests.experiments.stable.findings import judge_findings
 from loadtests.experiments.stable.goal import compare, judge
+from loadtests.experiments.stable.paper_table import PAPER_TABLE
 from loadtests.experiments.stable.results import Results, World, rates_of, window
 from loadtests.report_page import Table
 
-THRESHOLDS = (0.7, 0.8, 0.9)
 _NOTHING = "–"
-
-
-class Published(NamedTuple):
-    rematches: int
-    dumped: int = 0
-
-
-_NONE = Published(0)
-PAPER_TABLE: dict[int, dict[float, Published]] = {
-    50: {0.7: _NONE, 0.8: _NONE, 0.9: _NONE},
-    60: {0.7: _NONE, 0.8: _NONE, 0.9: _NONE},
-    70: {0.7: _NONE, 0.8: _NONE, 0.9: _NONE},
-    80: {0.7: _NONE, 0.8: _NONE, 0.9: Published(1)},
-    90: {0.7: _NONE, 0.8: Published(1), 0.9: Published(1)},
-    100: {0.7: _NONE, 0.8: _NONE, 0.9: _NONE},
-    110: {0.7: Published(1), 0.8: Published(2), 0.9: Published(1)},
-    120: {0.7: Published(1), 0.8: _NONE, 0.9: _NONE},
-    130: {0.7: Published(1), 0.8: Published(9, 4), 0.9: Published(8, 5)},
-    140: {0.7: _NONE, 0.8: Published(1, 6), 0.9: Published(2, 5)},
-    150: {0.7: _NONE, 0.8: _NONE, 0.9: _NONE},
-}
 
 
 def goal_table(worlds: Sequence[World]) -> Table:
@@ -41,9 +31,20 @@ def goal_table(worlds: Sequence[World]) -> Table:
     return Table(("where", "goal", "verdict", "figures"), rows)
 
 
+def findings_table(worlds: Sequence[World]) -> Table:
+    rows = [
+        (world.title, item.what, item.verdict.value, item.why)
+        for world in worlds
+        for item in judge_findings(world.results)
+    ]
+    return Table(("where", "finding of the paper", "verdict", "figures"), rows)
+
+
 def paper_table(world: World) -> Table:
     """Rematches (pods left out) as the paper tells them, and pods moved: mean over the valid seeds."""
-    arms = [Arm(Phase.LIVE, planner, threshold) for planner in (PAPER, OURS) for threshold in THRESHOLDS]
+    known = world.results.arms()
+    every = [Arm(Phase.LIVE, planner, each) for planner in (PAPER, PAPER_RAW, OURS) for each in THRESHOLDS]
+    arms = [arm for arm in every if arm in known]
     rows = []
     for step in STEPS:
         published = [PAPER_TABLE[step.paper_rate][threshold] for threshold in THRESHOLDS]
@@ -87,7 +88,7 @@ def agreement_table(worlds: Sequence[World]) -> Table:
     """Real less simulated, by arm: where the model is wrong, and by how much."""
     rows: list[tuple[str, ...]] = []
     by_name = {world.about.world: world.results for world in worlds}
-    if len(by_name) == 2:
+    if len(by_name) == 2 and len({world.about.form for world in worlds}) == 1:
         real, model = by_name["real"], by_name["simulated"]
         for arm in [KUBE_SCHEDULER, *(arm for arm in real.arms() if arm != KUBE_SCHEDULER)]:
             gaps = _gaps(real, model, arm)

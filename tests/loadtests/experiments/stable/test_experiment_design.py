@@ -14,7 +14,7 @@ from loadtests.experiments.stable.design import (
     Arm,
     Phase,
     Run,
-    full_design,
+    long_design,
     short_design,
 )
 from loadtests.experiments.stable.settings import settings_for
@@ -45,7 +45,7 @@ def test_every_threshold_and_planner_is_run_live_and_the_goal_with_three_seeds()
         assert {Run(KUBE_SCHEDULER, seed), Run(OUR_LIVE, seed)} <= set(runs)
 
 
-@pytest.mark.parametrize("design", [short_design(BOTH), full_design(BOTH)])
+@pytest.mark.parametrize("design", [short_design(BOTH), long_design(FULL, BOTH)])
 def test_a_frozen_run_comes_after_its_live_one(design: object) -> None:
     from loadtests.experiments.stable.design import Design
 
