@@ -47,8 +47,8 @@ _TIMEOUT = (
     " the figure."
 )
 _USAGE = (
-    "In the figures of the nodes, the wide pale lines are the default placement's. In simulated time a pod holds 12 MB"
-    " under any load, as measured on real nodes, so memory follows the number of pods; on real nodes memory is not"
+    "In the figures of the nodes, the wide pale lines are the default placement's. In simulated time a pod is assumed"
+    " to hold 12 MB under any load, so memory follows the number of pods; on real nodes memory is not"
     " measured."
 )
 _SHOWN = STEPS[6]
