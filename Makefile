@@ -109,7 +109,7 @@ manifests: $(READY) ## deploy/rematch.yaml from the chart and the list of rights
 lock: $(READY) ## resolve the dependencies into the lock files; versions stay: make lock [UPGRADE=1]
 	$(PIP) --quiet uv
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra dev --extra fast --no-emit-package rematch pyproject.toml loadtests/pyproject.toml -o requirements.lock
-	$(LOCK) --extra fast --constraints requirements.lock pyproject.toml -o requirements-runtime.lock
+	$(LOCK) --extra fast --extra postgresql --constraints requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCK) --group build --constraints requirements.lock -o requirements-build.lock
 
 clean: ## remove the environment and the caches

@@ -67,6 +67,7 @@ from reactor.state.live_state import State
 from reactor.work_queue import WorkQueue
 from storage import StorageError
 from storage.lock import locked
+from storage.place import Place
 from storage.store import Store
 
 log = structlog.get_logger(__name__)
@@ -80,7 +81,7 @@ _SYNC_POLL = 0.05
 class Options:
     """How the process was started; everything else is in the settings."""
 
-    store: Path
+    store: Place
     kubeconfig: str | None = None
     context: str | None = None
     settings_file: Path | None = None
@@ -88,10 +89,12 @@ class Options:
     dry_run: bool = False
     mode: Mode | None = None
     """Overrides the settings, for --dry-run and `plan --apply`."""
-    history: Path | None = None
+    history: Place | None = None
     """Read happiness and past moves from this store instead, and leave it as it is."""
     share_store: bool = False
     """Use the store even if another process holds its lock."""
+    models: Path | None = None
+    """Where trained models are, less the end of their names. Default: beside the file of the store."""
     prometheus: PrometheusAccess = field(default_factory=PrometheusAccess)
     planner_function: str = ""
     """`package.module:function` of the planner `function`."""
@@ -341,10 +344,21 @@ async def _open_store(options: Options, stack: AsyncExitStack) -> Store:
         raise StorageError(
             f"{options.store} is used by another Rematch process; stop it, or give this one another --store"
         )
-    store = await Store.open(options.store, patient=options.own_process, replace_damaged=options.own_process and alone)
+    store = await Store.open(
+        options.store,
+        patient=options.own_process,
+        replace_damaged=options.own_process and alone,
+        shared=options.share_store and not alone,
+    )
     if store.damaged is not None:
         log.error("the store was damaged; it is set aside, and a new one begins", set_aside=str(store.damaged))
     return store
+
+
+def _models(options: Options) -> Path:
+    if options.models is not None:
+        return options.models
+    return options.store if isinstance(options.store, Path) else Path(".rematch", "rematch")
 
 
 async def _readable(rows: Awaitable[list[T]]) -> list[T]:
@@ -451,7 +465,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
                 state, store, controller.recorder, settings.get, clock, instruments, settings.announce
             ),
             calibrating=calibrating,
-            forecasting=ForecastUpdates(state, store, settings.get, clock),
+            forecasting=ForecastUpdates(state, store, settings.get, clock, models=_models(options)),
             compilation=KernelCompilation(state, clock, settings.get),
             steering_check=steering_check,
             election=election,

@@ -9,23 +9,24 @@ from contextlib import closing
 from pathlib import Path
 
 from storage import StorageError
-from storage.database import check_file, locate
 from storage.lock import locked
+from storage.place import Place, file_of
+from storage.sqlite import check_file
 
 _BUSY_SECONDS = 30.0
 
 
-def backup(store: str | Path, target: Path, *, force: bool = False) -> int:
+def backup(store: str | Place, target: Path, *, force: bool = False) -> int:
     """Copies the store to a file by SQLite's online backup, while a controller may write to it. Returns the rows."""
-    source = locate(store)
+    source = file_of(store)
     check_file(source)
     _refuse_existing(target, force=force)
     return _copied(source, target)
 
 
-def restore(source: Path, store: str | Path, *, force: bool = False) -> int:
+def restore(source: Path, store: str | Place, *, force: bool = False) -> int:
     """Makes a store from a backup. A store that is there is replaced only by force, and never while it is in use."""
-    target = locate(store)
+    target = file_of(store)
     check_file(source)
     _refuse_existing(target, force=force)
     with locked(target) as alone:

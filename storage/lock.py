@@ -9,14 +9,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from storage import StorageError
-from storage.database import locate
+from storage.limits import Limits
+from storage.place import Place, PostgresqlSchema, locate
+from storage.postgresql import PostgresqlDatabase
 
 
 @contextmanager
-def locked(store: Path) -> Iterator[bool]:
+def locked(store: str | Place) -> Iterator[bool]:
     """Hold the lock of a store, by whatever path it is named; False if another process holds it. The lock ends with
-    the process, however it ends."""
-    database = locate(store).resolve()
+    the process, however it ends. In PostgreSQL the writer of an open store holds it, not this."""
+    place = locate(store)
+    if isinstance(place, PostgresqlSchema):
+        yield PostgresqlDatabase(place, Limits()).is_free()
+        return
+    database = place.resolve()
     path = database.with_name(f"{database.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

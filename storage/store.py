@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from math import ceil, floor, isfinite
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Select, Table, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from storage import DamagedError, StorageError, retention, tables, writer
-from storage.database import Limits, check_file, connect, locate, make_file, migrate, require_schema, set_aside
+from storage.database import Database, database_at, migrate, require_schema
+from storage.errors import UNAVAILABLE, describe
+from storage.limits import Limits
+from storage.place import Place, locate
 from storage.retention import Retention
 from storage.rows import (
     ChunkRow,
@@ -35,7 +38,7 @@ from storage.rows import (
     StartupRow,
     UsageEventRow,
 )
-from storage.writer import UNAVAILABLE, Health, Unprepared, Writer, describe
+from storage.writer import Health, Unprepared, Writer
 
 _RowType = TypeVar("_RowType")
 _HistoryRow = TypeVar("_HistoryRow", DecisionRow, PlanRow, MoveRow, RevisionRow)
@@ -49,13 +52,13 @@ class Store:
 
     def __init__(
         self,
-        path: Path,
+        database: Database,
         engine: AsyncEngine,
         readers: AsyncEngine,
         limits: Limits,
         unprepared: Unprepared | None = None,
     ) -> None:
-        self.path = path
+        self._database = database
         self.damaged: Path | None = None
         """Where the damaged store is that was set aside."""
         self._engine = engine
@@ -67,53 +70,58 @@ class Store:
     @classmethod
     async def open(
         cls,
-        where: str | Path,
+        where: str | Place,
         limits: Limits | None = None,
         *,
         read_only: bool = False,
         patient: bool = False,
         replace_damaged: bool = False,
+        shared: bool = False,
     ) -> Self:
-        """A file or an SQLite URL; the folder is made, the schema brought up to date.
+        """A file or a URL; folder or schema are made, the tables brought up to date.
 
         With `read_only` it must be there and up to date, and nothing is ever written to it. With `patient` a store that
-        cannot be used is opened, too: `health` says why, the file stays as it is, rows wait, and the next write tries
-        again. With `replace_damaged` a damaged store is set aside, and a new one begins: `damaged` is its name then.
-        Nobody else may be using it.
+        cannot be used is opened, too: `health` says why, the store stays as it is, rows wait, and the next write tries
+        again. With `replace_damaged` a damaged file is set aside, and a new one begins: `damaged` is its name then.
+        Nobody else may be using it. With `shared` another process may record in the same PostgreSQL schema.
         """
         limits = limits or Limits()
-        path = locate(where)
-        prepare, set_up = (check_file, require_schema) if read_only else (make_file, migrate)
-        engine = connect(path, limits, read_only=read_only)
-        readers = engine if read_only else connect(path, limits, readers=True)
+        database = database_at(locate(where), limits)
+        readers = database.readers(read_only=read_only)
+        engine = readers if read_only else database.writer(shared=shared)
 
-        async def set_up_now() -> None:
+        async def set_up() -> None:
             try:
                 async with asyncio.timeout(limits.call_seconds):
-                    await asyncio.to_thread(prepare, path)
-                    await set_up(engine, path)
+                    await asyncio.to_thread(lambda: database.prepare(read_only=read_only))
+                    await (require_schema if read_only else migrate)(database, engine)
             except BaseException as error:
                 await engine.dispose()
                 if isinstance(error, UNAVAILABLE):
-                    raise _unusable(path, error) from error
+                    raise database.unusable(describe(error)) from error
                 raise
 
         damaged = None
         try:
             try:
-                await set_up_now()
+                await set_up()
             except DamagedError:
-                damaged = await asyncio.to_thread(set_aside, path) if replace_damaged else None
+                damaged = await asyncio.to_thread(database.set_aside) if replace_damaged else None
                 if damaged is None:
                     raise
-                await set_up_now()
+                await set_up()
         except StorageError as error:
             if not patient:
                 raise
-            return cls(path, engine, readers, limits, Unprepared(set_up_now, str(error)))
-        store = cls(path, engine, readers, limits)
+            return cls(database, engine, readers, limits, Unprepared(set_up, str(error)))
+        store = cls(database, engine, readers, limits)
         store.damaged = damaged
         return store
+
+    @property
+    def place(self) -> Place:
+        """Printed, it shows no password."""
+        return self._database.place
 
     async def __aenter__(self) -> Self:
         return self
@@ -213,6 +221,13 @@ class Store:
         table = tables.usage_series
         return await self._all(SeriesRow, select(table).where(table.c.kind.in_(kinds)) if kinds else select(table))
 
+    async def series_seen_since(self, at: float, *kinds: SeriesKind) -> list[tuple[int, SeriesKind, str, int]]:
+        """Id, kind, name and block. Plain tuples: there can be hundreds of thousands."""
+        columns = tables.usage_series.c
+        query = select(columns.id, columns.kind, columns.name, columns.block)
+        rows = await self._read(query.where(columns.kind.in_(kinds), columns.seen >= at))
+        return [tuple(row) for row in rows]
+
     async def series_named(self, kind: SeriesKind, name: str) -> SeriesRow | None:
         table = tables.usage_series
         return await self._first(SeriesRow, select(table).where(table.c.kind == kind, table.c.name == name))
@@ -257,7 +272,7 @@ class Store:
     async def plans(self, limit: int = 100, *, before: int | None = None, pod: str | None = None) -> list[PlanRow]:
         """Newest first; with `pod` (`namespace/name`) only plans whose document names it."""
         table = tables.plans
-        named = or_(table.c.pod_key == pod, func.instr(table.c.document, f'"{pod}"') > 0)
+        named = or_(table.c.pod_key == pod, tables.position_in(table.c.document, f'"{pod}"') > 0)
         return await self._all(PlanRow, _page(table, limit, before, named if pod else None))
 
     async def plan(self, plan_id: str) -> PlanRow | None:
@@ -318,6 +333,8 @@ class Store:
         """If the rows take nearly `max_bytes`, delete the oldest ones; return their number. The file keeps its size,
         and new rows take the free pages: called often enough, it does not grow beyond `max_bytes`."""
         total = 0
+        if await self._bytes(self._database.most_bytes) <= _FULL * max_bytes:
+            return total
         if await self.used_bytes() <= _FULL * max_bytes:
             return total
         for statement in retention.oldest():
@@ -326,17 +343,18 @@ class Store:
                 async with self._mapped(), self._writer.transaction() as connection:
                     deleted = (await connection.execute(statement)).rowcount
                 total += deleted
+        async with self._mapped():
+            await self._database.reclaim()
         return total
 
     async def used_bytes(self) -> int:
-        """Of all rows and indexes, without free pages."""
+        """Of all rows and indexes, without free space."""
+        return await self._bytes(self._database.used_bytes)
+
+    async def _bytes(self, measure: Callable[[AsyncConnection], Awaitable[int]]) -> int:
         self._writer.require_prepared()
-        async with self._mapped(), asyncio.timeout(self._limits.call_seconds), self._engine.connect() as connection:
-            sizes = [
-                int((await connection.exec_driver_sql(f"PRAGMA {name}")).scalar_one())
-                for name in ("page_count", "freelist_count", "page_size")
-            ]
-        return (sizes[0] - sizes[1]) * sizes[2]
+        async with self._mapped(), asyncio.timeout(self._limits.call_seconds), self._readers.connect() as connection:
+            return await measure(connection)
 
     def _numbered(self, row: _HistoryRow) -> _HistoryRow:
         """Microseconds of the row's time, or one more than the last number: no two rows of a process are equal."""
@@ -365,7 +383,7 @@ class Store:
         try:
             yield
         except UNAVAILABLE as error:
-            raise _unusable(self.path, error) from error
+            raise self._database.unusable(describe(error)) from error
 
 
 def _page(table: Table, limit: int, before: int | None, condition: ColumnElement[bool] | None = None) -> Select[Any]:
@@ -373,14 +391,3 @@ def _page(table: Table, limit: int, before: int | None, condition: ColumnElement
     if before is not None:
         conditions.append(table.c.seq < before)
     return select(table).where(*conditions).order_by(table.c.seq.desc()).limit(limit)
-
-
-def _unusable(path: Path, error: BaseException) -> StorageError:
-    reason = describe(error)
-    if "not a database" in reason or "malformed" in reason:
-        return DamagedError(
-            f"{path} is damaged or no SQLite database ({reason}); nothing was changed: "
-            "move it (with its -wal and -shm files) out of the way to start with an empty one, or restore a copy"
-        )
-    advice = "check the folder's permissions, the free space and other users of it"
-    return StorageError(f"{path} cannot be used: {reason}; {advice}")

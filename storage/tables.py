@@ -5,10 +5,55 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Dialect, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+import sqlalchemy
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
 
 metadata = MetaData()
+
+Seq = BigInteger().with_variant(Integer, "sqlite")
+"""Microseconds since the epoch. An integer of SQLite has as many bits as it needs."""
+
+
+class Float(TypeDecorator[float]):
+    """NaN is no value. SQLite stores NULL for it, and so does this: PostgreSQL would keep it, above all numbers."""
+
+    impl = sqlalchemy.Float
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: Dialect) -> float | None:  # noqa: ARG002
+        return None if value != value else value
+
+
+class position_in(FunctionElement[int]):  # noqa: N801 - it is used as a function
+    """Where a text is in another one, from 1 on; 0 if it is not."""
+
+    inherit_cache = True
+
+
+@compiles(position_in, "sqlite")
+def _instr(element: position_in, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"instr({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(position_in, "postgresql")
+def _strpos(element: position_in, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"strpos({compiler.process(element.clauses, **kw)})"
 
 
 class JsonTuple(TypeDecorator[tuple[Any, ...]]):
@@ -80,7 +125,7 @@ decisions = Table(
     Column("reason", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("until", Float),
-    Column("seq", Integer, nullable=False),
+    Column("seq", Seq, nullable=False),
     Index("decisions_at", "at"),
     Index("decisions_seq", "seq"),
     Index("decisions_pod_key", "pod_key", "seq"),
@@ -101,7 +146,7 @@ plans = Table(
     Column("document", Text, nullable=False),
     Column("pod_key", Text),
     Column("text", Text, nullable=False),
-    Column("seq", Integer, nullable=False),
+    Column("seq", Seq, nullable=False),
     Index("plans_at", "at"),
     Index("plans_seq", "seq"),
 )
@@ -137,7 +182,7 @@ moves = Table(
     Column("cycle", Text, nullable=False),
     Column("at", Float, nullable=False),
     Column("reasons", JsonTuple, nullable=False),
-    Column("seq", Integer, nullable=False),
+    Column("seq", Seq, nullable=False),
     Index("moves_plan_id", "plan_id"),
     Index("moves_seq", "seq"),
     Index("moves_pod_key", "pod_key", "seq"),
@@ -197,7 +242,7 @@ settings_revisions = Table(
     Column("accepted", Boolean, nullable=False),
     Column("errors", JsonTuple, nullable=False),
     Column("text", Text, nullable=False),
-    Column("seq", Integer, nullable=False),
+    Column("seq", Seq, nullable=False),
     Index("settings_revisions_at", "at"),
     Index("settings_revisions_seq", "seq"),
 )

@@ -7,28 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any
 
 from sqlalchemy import Executable, Table, bindparam, select
-from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from storage import StorageError, tables
-from storage.database import Limits, writing
+from storage.database import writing
+from storage.errors import UNAVAILABLE, WRONG_ROW, WRONG_ROW_OF_SQLITE, describe
+from storage.limits import Limits
 from storage.rows import Row
-
-UNWRITABLE = (IntegrityError, DataError, InterfaceError, ProgrammingError, UnicodeError, OverflowError)
-"""The row is wrong: do not retry."""
-
-UNAVAILABLE = (SQLAlchemyError, sqlite3.Error, OSError)
-"""The disk is full, the file locked, or the deadline over (TimeoutError is an OSError): retry."""
 
 _QUEUED_CHUNKS = 5_000
 """Some 10 kB each."""
@@ -38,7 +32,8 @@ _QUEUED_CHUNKS = 5_000
 class TableWriter:
     """A table: the key of its rows, and the statement that writes them."""
 
-    statement: Executable
+    statements: Mapping[str, Executable]
+    """By dialect."""
     names: tuple[str, ...]
     key: Callable[[Row], Hashable]
     values: Callable[[Row], tuple[Any, ...]]
@@ -47,7 +42,7 @@ class TableWriter:
 
     async def write(self, connection: AsyncConnection, rows: Iterable[Row]) -> None:
         parameters = [dict(zip(self.names, self.values(row), strict=True)) for row in rows]
-        await connection.execute(self.statement, parameters)
+        await connection.execute(self.statements[connection.dialect.name], parameters)
 
 
 def _target(table: Table) -> TableWriter:
@@ -58,12 +53,14 @@ def _target(table: Table) -> TableWriter:
         # A move outlives its plan. It is also written if the plan is not there, or not there any more.
         plan = tables.plans.c.id
         values["plan_id"] = select(plan).where(plan == values["plan_id"]).scalar_subquery()
-    statement = insert(table).values(values)
-    replaced = {name: statement.excluded[name] for name in columns if name not in keys}
-    upsert = statement.on_conflict_do_update(index_elements=keys, set_=replaced)
+    statements = {}
+    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert)):
+        statement = insert(table).values(values)
+        replaced = {name: statement.excluded[name] for name in columns if name not in keys}
+        statements[dialect] = statement.on_conflict_do_update(index_elements=keys, set_=replaced)
     names = tuple(f"new_{name}" for name in columns)
     queue_rows = _QUEUED_CHUNKS if table is tables.usage_chunks else None
-    return TableWriter(upsert, names, attrgetter(*keys), attrgetter(*columns), queue_rows)
+    return TableWriter(statements, names, attrgetter(*keys), attrgetter(*columns), queue_rows)
 
 
 HAPPINESS = _target(tables.happiness)
@@ -165,6 +162,7 @@ class Writer:
 
     def __init__(self, engine: AsyncEngine, limits: Limits, unprepared: Unprepared | None = None) -> None:
         self._unprepared = unprepared
+        self._wrong_row = WRONG_ROW + (WRONG_ROW_OF_SQLITE if engine.dialect.name == "sqlite" else ())
         self._engine = writing(engine)
         self._limits = limits
         self._pending = Pending(limits.queue_rows)
@@ -271,7 +269,7 @@ class Writer:
             async with asyncio.timeout(self._limits.call_seconds), self._engine.begin() as connection:
                 for target, rows in groupby(batch, key=itemgetter(0)):
                     await target.write(connection, (row for _, row in rows))
-        except UNWRITABLE as error:
+        except self._wrong_row as error:
             if len(batch) == 1:
                 self._refused += 1
                 self._refusal = describe(error)
@@ -279,8 +277,3 @@ class Writer:
             middle = len(batch) // 2
             await self._write(batch[:middle])
             await self._write(batch[middle:])
-
-
-def describe(error: BaseException) -> str:
-    """The database's message. SQLAlchemy adds the statement and its parameters, which must not be logged."""
-    return str(getattr(error, "orig", None) or error) or type(error).__name__

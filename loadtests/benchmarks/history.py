@@ -26,7 +26,7 @@ from reactor.history.rollup import hour_of, merged, with_step
 from reactor.history.series import BLOCK_SERIES, SeriesIndex
 from reactor.history.usage_series import read_series
 from reactor.settings.model import HistoryPeak
-from storage.database import Limits
+from storage.limits import Limits
 from storage.rows import ChunkRow, SeriesRow
 from storage.store import Store
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reactor.record.logs import configure_logs
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 
 T = TypeVar("T")

@@ -20,6 +20,8 @@ class Group(StrEnum):
     """A real control plane, and what is tried on it without nodes."""
     NODES = "nodes"
     LOAD = "load"
+    STORE = "store"
+    """A real PostgreSQL, which the tests of the store start themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,7 @@ CATALOGUE: tuple[Program, ...] = (
     Program("openssl", "3 or newer", DebianPackage("openssl"), frozenset({Group.CLUSTER, Group.NODES}), ("3", "5"),
             ("version",)),
     Program("setpriv", "any", DebianPackage("util-linux"), frozenset({Group.CLUSTER, Group.NODES}), ask=()),
+    Program("pg_ctlcluster", "any", DebianPackage("postgresql"), frozenset({Group.STORE}), ask=()),
     _debian("prometheus", ("2.40", "4")),
     _debian("containerd", ("1.6", "3")),
     _debian("ctr", ("1.6", "3"), "containerd"),

@@ -16,7 +16,7 @@ from reactor.cluster.view import ClusterView
 from reactor.replay.recorded import STEP
 from reactor.replay.replaying import UNHAPPY
 from reactor.settings.model import Settings
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 
 SCENARIO = Path(__file__).parent / "scenario.yaml"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import cast
 
 import structlog
@@ -34,8 +35,17 @@ _PREFIX = "forecasts/"
 
 class ForecastUpdates:
     def __init__(
-        self, state: State, store: Store, settings: Callable[[], Settings], clock: Clock, trainer: Trainer = train
+        self,
+        state: State,
+        store: Store,
+        settings: Callable[[], Settings],
+        clock: Clock,
+        trainer: Trainer = train,
+        *,
+        models: Path,
     ) -> None:
+        """`models`: the beginning of the names of the files of trained models."""
+        self._models = models
         self._trainer = trainer
         self._state = state
         self._store = store
@@ -91,7 +101,7 @@ class ForecastUpdates:
         engine = self._engine
         if engine is not None and engine.estimator == settings.estimator:
             return engine
-        models = {axis: load(model_file(self._store.path, axis)) for axis in TRAINED_AXES}
+        models = {axis: load(model_file(self._models, axis)) for axis in TRAINED_AXES}
         samples = UsageSamples(self._store, self._capacities) if engine is None else engine.samples
         made = ForecastEngine(samples, models, settings.estimator)
         made.restore({row.name.removeprefix(_PREFIX): row.document for row in await self._documents()})
@@ -144,7 +154,7 @@ class ForecastUpdates:
             self._training = asyncio.create_task(self._train(engine, due[0], settings), name="forecast training")
 
     async def _train(self, engine: ForecastEngine, axis: Axis, settings: Forecasting) -> None:
-        path = model_file(self._store.path, axis)
+        path = model_file(self._models, axis)
         try:
             trained = await self._trainer(engine.samples.pods, axis, engine.samples.until, path, settings.training)
         except OSError as error:

@@ -86,11 +86,11 @@ class StoreMaintenance:
         error, now = self._store.health.error, self._clock.monotonic()
         if error is None:
             if self._said is not None:
-                log.info("the store takes records again", store=str(self._store.path))
+                log.info("the store takes records again", store=str(self._store.place))
             self._said = None
             return
         if self._said is None or now - self._said_at >= SAY_AGAIN_AFTER:
-            log.error("nothing is evicted: the store takes no records", store=str(self._store.path), error=error)
+            log.error("nothing is evicted: the store takes no records", store=str(self._store.place), error=error)
             self._announce("StoreUnusable", f"nothing is evicted: the store takes no records: {error}")
             self._said_at = now
         self._said = error

@@ -5,6 +5,7 @@ These modules are imported when a command runs, so that `--help` is fast.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,52 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_STORE = Path(".rematch/rematch.db")
+_STORE_VARIABLE = "REMATCH_STORE"
+_SCHEMA_VARIABLE = "REMATCH_STORE_SCHEMA"
+
+
+class StoreType(click.ParamType):
+    """A file, a URL, or the file that a URL is in. What everybody on the machine can see in the list of processes is
+    no place for a password."""
+
+    name = "FILE|URL|@FILE"
+
+    def __init__(self, *, exists: bool = False) -> None:
+        self._exists = exists
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from storage import StorageError
+        from storage.place import DEFAULT_SCHEMA, PostgresqlSchema, locate
+
+        source = ctx.get_parameter_source(param.name) if ctx and param and param.name else None
+        in_file = isinstance(value, str) and value.startswith("@")
+        try:
+            where = Path(value[1:]).read_text().strip() if in_file else value
+            place = locate(where, os.environ.get(_SCHEMA_VARIABLE) or DEFAULT_SCHEMA)
+        except OSError as error:
+            self.fail(f"the file with the URL, {value[1:]}, cannot be read: {error.strerror}", param, ctx)
+        except StorageError as error:
+            self.fail(str(error), param, ctx)
+        if isinstance(place, PostgresqlSchema):
+            if place.url.password and not in_file and source is click.core.ParameterSource.COMMANDLINE:
+                self.fail(
+                    f"a URL with a password is given by {_STORE_VARIABLE} or by @FILE, not as an argument", param, ctx
+                )
+        elif self._exists and not place.exists():
+            self.fail(f"File '{place}' does not exist.", param, ctx)
+        return place
+
+
+def _store_option_of(text: str, default: Path | None = None, *, exists: bool = False) -> Callable[[F], F]:
+    return click.option(
+        "--store",
+        type=StoreType(exists=exists),
+        default=default,
+        show_default=default is not None,
+        envvar=_STORE_VARIABLE,
+        show_envvar=True,
+        help=text,
+    )
 
 
 def _object_name(_context: click.Context, _parameter: click.Parameter, text: str | None) -> object:
@@ -82,12 +129,16 @@ _configmap_option = click.option(
 @click.command(short_help="Run the controller: in-cluster by service account, else by kubeconfig.")
 @_settings_option
 @_configmap_option
+@_store_option_of(
+    "Where happiness, plans, moves and usage are recorded: a file of SQLite, postgresql://USER@HOST/DATABASE, or @FILE"
+    f" with such a URL in it. With PostgreSQL, the variable {_SCHEMA_VARIABLE} names the schema, by default rematch.",
+    DEFAULT_STORE,
+)
 @click.option(
-    "--store",
+    "--models",
     type=click.Path(path_type=Path),
-    default=DEFAULT_STORE,
-    show_default=True,
-    help="SQLite file for happiness, plans and moves.",
+    help="Where trained models are kept: FOLDER/NAME, the beginning of their names. Default: beside the file of the"
+    " store; with PostgreSQL .rematch/rematch.",
 )
 @click.option(
     "--namespace",
@@ -226,10 +277,8 @@ def extender(**options: Any) -> None:
 )
 @click.option("--yes", is_flag=True, help="With --apply: do not ask.")
 @click.option("--force", is_flag=True, help="With --apply: also beside a controller in mode act that does not lead.")
-@click.option(
-    "--store",
-    type=click.Path(path_type=Path),
-    help="A controller's store: happiness and past moves are read from it. With --apply the plan and its moves are"
+@_store_option_of(
+    "A controller's store: happiness and past moves are read from it. With --apply the plan and its moves are"
     f" recorded in it, by default in {DEFAULT_STORE}.",
 )
 @_process_options
@@ -306,9 +355,7 @@ def status(output: str, server: str) -> None:
 @click.group(
     invoke_without_command=True, short_help="Show what happened: decisions, plans, moves, settings; and what was used."
 )
-@click.option(
-    "--store", type=click.Path(path_type=Path, exists=True), help="Read this SQLite file, not a running controller."
-)
+@_store_option_of("Read this store, not a running controller.", exists=True)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @click.option("--waits/--no-waits", default=False, help="Show decisions to wait, too.")
 @click.option("--plan", "plan_id", metavar="ID", help="With --store: show this plan.")
@@ -329,9 +376,7 @@ def history(context: click.Context, /, **options: Any) -> None:
 @click.argument("name", metavar="POD|WORKLOAD|NODE")
 @click.option("-n", "--namespace", default="", help="Of a pod or workload; default is default.")
 @click.option("--hours", type=click.IntRange(1, 90 * 24), default=24, show_default=True, help="How far back.")
-@click.option(
-    "--store", type=click.Path(path_type=Path, exists=True), help="Read this SQLite file, not a running controller."
-)
+@_store_option_of("Read this store, not a running controller.", exists=True)
 @_output_option("plot", "csv", "json")
 @_server_option
 def usage(**options: Any) -> None:
@@ -350,13 +395,7 @@ def usage(**options: Any) -> None:
 
 @click.command(short_help="Show what other settings would have done with the recorded history.")
 @click.option("-f", "--filename", "files", multiple=True, help="The cluster from a dump (`kubectl get ... -o json`).")
-@click.option(
-    "--store",
-    type=click.Path(path_type=Path, exists=True),
-    default=DEFAULT_STORE,
-    show_default=True,
-    help="SQLite file with the history; a copy by `rematch backup` does, too.",
-)
+@_store_option_of("The store with the history; a copy by `rematch backup` does, too.", DEFAULT_STORE, exists=True)
 @_settings_option
 @click.option("--configmap", callback=_object_name, help="NAMESPACE/NAME of the controller's settings, for --apply.")
 @click.option(
@@ -474,9 +513,7 @@ def apply(plan_file: Path, dry_run: bool, reason: str, namespace: str, **connect
     requests.apply(requests.Target(**connection, namespace=namespace), plan_file, reason, dry_run=dry_run)
 
 
-_store_option = click.option(
-    "--store", type=click.Path(path_type=Path), default=DEFAULT_STORE, show_default=True, help="The controller's store."
-)
+_store_option = _store_option_of("The controller's store, a file.", DEFAULT_STORE)
 _force_option = click.option("--force", is_flag=True, help="Replace a file that exists.")
 
 

@@ -24,6 +24,7 @@ from reactor.record.move_checks import MoveChecks
 from reactor.record.stored_problem import decompress
 from reactor.state.calibration import Calibration
 from reactor.web.view import CalibrationView, Decisions
+from storage.place import Place
 from storage.rows import PlanRow, ProblemRow
 from storage.store import Store
 
@@ -34,7 +35,7 @@ PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class HistoryRequest:
-    store: Path | None
+    store: Place | None
     limit: int
     waits: bool
     plan_id: str | None
@@ -68,7 +69,7 @@ def show_history(request: HistoryRequest) -> str:
     return render_history(rows) + (f"\n\n{learned}" if learned.probes else "")
 
 
-def _store(request: HistoryRequest) -> Path:
+def _store(request: HistoryRequest) -> Place:
     if request.store is None:
         raise click.UsageError("--plan and --problem need the store of the controller; add --store FILE")
     return request.store
@@ -127,7 +128,7 @@ def _from_server(server: str, limit: int, *, waits: bool) -> Iterable[HistoryEnt
     return found
 
 
-def _stored_plan(path: Path, plan_id: str, output: str) -> str:
+def _stored_plan(path: Place, plan_id: str, output: str) -> str:
     row: PlanRow | None = _read(path, lambda store: store.plan(plan_id))
     if row is None:
         raise InputError(f"{path}: there is no plan {plan_id}; `rematch history --store {path}` lists plans")
@@ -138,7 +139,7 @@ def _stored_plan(path: Path, plan_id: str, output: str) -> str:
     return f"{header}\n\n{render(ShownPlan(plan_from_json(document), document.get('staying')), output)}"
 
 
-def _stored_problem(path: Path, plan_id: str) -> str:
+def _stored_problem(path: Place, plan_id: str) -> str:
     row: ProblemRow | None = _read(path, lambda store: store.problem(plan_id))
     if row is None:
         raise InputError(

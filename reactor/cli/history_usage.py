@@ -7,7 +7,6 @@ import csv
 import io
 import shutil
 import time
-from pathlib import Path
 
 from reactor.cli.client import fetch
 from reactor.cli.output import to_json
@@ -15,12 +14,13 @@ from reactor.cli.usage_plot import plot
 from reactor.clock import rfc3339
 from reactor.errors import InputError
 from reactor.record.usage_reader import UsageDocument, read_usage, subjects_of
+from storage.place import Place
 from storage.store import Store
 
 HOUR = 3600.0
 
 
-def show_usage(name: str, namespace: str, hours: int, output: str, store: Path | None, server: str) -> str:
+def show_usage(name: str, namespace: str, hours: int, output: str, store: Place | None, server: str) -> str:
     found = _stored(store, name, namespace, hours) if store is not None else _served(server, name, namespace, hours)
     if found is None:
         raise InputError(
@@ -38,7 +38,7 @@ def _served(server: str, name: str, namespace: str, hours: int) -> UsageDocument
     return fetch(server, "usage", UsageDocument, name=name, namespace=namespace, hours=str(hours))
 
 
-def _stored(path: Path, name: str, namespace: str, hours: int) -> UsageDocument | None:
+def _stored(path: Place, name: str, namespace: str, hours: int) -> UsageDocument | None:
     async def read() -> UsageDocument | None:
         async with await Store.open(path, read_only=True) as store:
             now = max((start + 60.0 for start, _ in (await store.chunk_keys(60))[-1:]), default=time.time())

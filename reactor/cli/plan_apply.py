@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum, auto
-from pathlib import Path
 
 import click
 
@@ -27,6 +26,7 @@ from reactor.settings.model import Mode, Settings
 from reactor.state.moves import MoveState
 from storage import StorageError
 from storage.lock import locked
+from storage.place import Place
 from storage.store import Store
 
 CONTROLLER_LABEL = ("app.kubernetes.io/name", "rematch")
@@ -47,7 +47,7 @@ class StoreUse(Enum):
     """In mode act or bind: it binds the replacements of other processes' moves, too."""
 
 
-async def use_of_store(path: Path) -> StoreUse:
+async def use_of_store(path: Place) -> StoreUse:
     """What another process does with the store. Raises StorageError if it runs a version with another schema."""
     with locked(path) as alone:
         if alone:
@@ -60,7 +60,7 @@ async def use_of_store(path: Path) -> StoreUse:
 
 async def refuse_beside_controller(live: LiveController, config_map: ObjectName, use: StoreUse, *, force: bool) -> None:
     """Two that act at the same time would not see each other's reservations, limits and cooldowns."""
-    found = f"a controller that binds pods uses {live.controller.store.path}" if use is StoreUse.ACTING else ""
+    found = f"a controller that binds pods uses {live.controller.store.place}" if use is StoreUse.ACTING else ""
     pod = _controller_pod(live)
     if pod is not None and not found:
         mode = await _mode_of(live, config_map)
@@ -130,7 +130,7 @@ async def apply_plan(
     `to_stderr`: print the progress to standard error, because a program reads the plan from standard output.
     """
     plan_id = secrets.token_hex(6)
-    click.echo(f"plan {plan_id} is recorded in {controller.store.path}", err=True)
+    click.echo(f"plan {plan_id} is recorded in {controller.store.place}", err=True)
     rematch: Rematch | None = Rematch(plan_id, planned.plan, planned.problem)
     parts, executor = replace(controller.parts, settings=settings), controller.executor
     binding_parts = replace(controller.binding_parts, settings=settings)
@@ -159,7 +159,7 @@ def _refuse_to_go_on(controller: Controller, outcome: Outcome) -> None:
         raise ClusterError("; ".join(map(str, brakes)))
     if controller.store.health.error:
         store = controller.store
-        raise StorageError(f"{store.path} cannot be written, so no more pods are evicted: {store.health.error}")
+        raise StorageError(f"{store.place} cannot be written, so no more pods are evicted: {store.health.error}")
 
 
 async def _leave(controller: Controller) -> None:

@@ -32,6 +32,7 @@ from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode, Settings
 from reactor.signals.prometheus import PrometheusAccess
 from reactor.state.snapshot import Needs
+from storage.place import Place
 
 CONFIG_MAP = ObjectName("rematch", "rematch")
 """The settings of the controller, as `deploy/rematch.yaml` installs it."""
@@ -51,7 +52,7 @@ async def plan_live(request: PlanRequest) -> None:
         await _plan_on(_options(request, Path(folder, "plan.db")), request, StoreUse.FREE)
 
 
-def _options(request: PlanRequest, store: Path, *, share_store: bool = False) -> Options:
+def _options(request: PlanRequest, store: Place, *, share_store: bool = False) -> Options:
     return Options(
         store=store,
         history=None if request.apply else request.store,

@@ -24,6 +24,7 @@ from reactor.settings.model import Mode, Settings
 from reactor.settings.model import Planner as PlannerSettings
 from reactor.settings.planner import FUNCTION, make_planner, planner_errors
 from reactor.state.snapshot import Snapshot
+from storage.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class PlanRequest:
     apply: bool
     yes: bool
     force: bool
-    store: Path | None
-    default_store: Path
+    store: Place | None
+    default_store: Place
     """Where --apply records without --store."""
     kubeconfig: str | None
     context: str | None

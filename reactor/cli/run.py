@@ -21,6 +21,7 @@ from reactor.settings.model import Mode
 from reactor.signals.prometheus import PrometheusAccess
 from reactor.web.external_metrics import ExternalMetricsOptions, serve_external_metrics
 from reactor.web.server import Auth, Exposure, serve
+from storage.place import Place
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +33,8 @@ STOPS_WITHIN = 20.0
 class RunOptions:
     settings_file: Path | None
     configmap: ObjectName | None
-    store: Path
+    store: Place
+    models: Path | None
     dry_run: bool
     bind: str
     port: int
@@ -70,6 +72,7 @@ def run_controller(options: RunOptions) -> None:
 async def _run(options: RunOptions) -> None:
     start = Options(
         store=options.store,
+        models=options.models,
         kubeconfig=options.kubeconfig,
         context=options.context,
         settings_file=options.settings_file,

@@ -36,6 +36,7 @@ from reactor.settings.document import Writer, read_document, read_file
 from reactor.settings.load import CONFIG_MAP_KEY, parse_settings
 from reactor.settings.model import Settings
 from reactor.state.from_dump import snapshot_from_dump
+from storage.place import Place
 from storage.store import Store
 
 _QUIET = 20.0
@@ -49,7 +50,7 @@ class TuneRequest:
     """The command line."""
 
     files: tuple[str, ...]
-    store: Path
+    store: Place
     settings_file: Path | None
     configmap: ObjectName | None
     changes: tuple[str, ...]

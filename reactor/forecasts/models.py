@@ -42,9 +42,8 @@ class Models:
         return self.trained.get(name) or load_predictor(name)
 
 
-def model_file(store: Path, axis: Axis) -> Path:
-    """Beside the store."""
-    return store.with_name(f"{store.name}.models-{axis.label}")
+def model_file(beginning: Path, axis: Axis) -> Path:
+    return beginning.with_name(f"{beginning.name}.models-{axis.label}")
 
 
 def load(path: Path) -> Models:

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from reactor.history.chunk import Chunk, ChunkError, Columns
 from reactor.history.codes import Floats, amounts, decode, highest_of, middle_of
 from reactor.history.levels import HOURS, NEEDED, Axis
 from reactor.settings.model import History, HistoryPeak
-from storage.rows import ChunkRow, SeriesRow
+from storage.rows import ChunkRow, SeriesKind
 from storage.store import Store
 
 HOUR = 3600.0
@@ -84,13 +84,18 @@ async def read_past_needs(store: Store, now: float, window: float, peak: History
     """Of the complete hours of the window."""
     until = now // HOUR * HOUR
     since = until - window
-    series = [row for row in await store.series("pod", "workload") if row.seen >= since - HOURS.chunk]
+    series = await store.series_seen_since(since - HOURS.chunk, "pod", "workload")
+    blocks = sorted({block for _, _, _, block in series})
+    batches = [blocks[begin : begin + _BLOCKS_READ] for begin in range(0, len(blocks), _BLOCKS_READ)]
     found: list[_Block] = []
-    blocks = sorted({row.block for row in series})
-    for begin in range(0, len(blocks), _BLOCKS_READ):
-        wanted = blocks[begin : begin + _BLOCKS_READ]
-        rows = await store.chunks(HOURS.step, since - HOURS.chunk + 1, until, wanted)
-        found += await _in_thread(rows, since, until, peak)
+    rows: Sequence[ChunkRow] = ()
+    for batch in (*batches, None):  # what was read is decoded while the next is read
+        async with asyncio.TaskGroup() as together:
+            decoding = together.create_task(_in_thread(rows, since, until, peak))
+            if batch is not None:
+                reading = together.create_task(store.chunks(HOURS.step, since - HOURS.chunk + 1, until, batch))
+        found += decoding.result()
+        rows = reading.result() if batch is not None else ()
     return _needs(series, found, until)
 
 
@@ -107,15 +112,15 @@ class _Block:
     idle: Floats
 
 
-def _needs(series: Sequence[SeriesRow], blocks: Sequence[_Block], until: float) -> PastNeeds:
+def _needs(series: Sequence[tuple[int, SeriesKind, str, int]], blocks: Sequence[_Block], until: float) -> PastNeeds:
     if not blocks:
         return PastNeeds(until=until)
     ids = np.concatenate([block.ids for block in blocks])
     row_of = dict(zip(ids.tolist(), range(len(ids)), strict=True))
-    named = {
-        kind: {row.name: row_of[row.id] for row in series if row.kind == kind and row.id in row_of}
-        for kind in ("pod", "workload")
-    }
+    named: dict[str, dict[str, int]] = {"pod": {}, "workload": {}}
+    for number, kind, name, _ in series:
+        if number in row_of:
+            named[kind][name] = row_of[number]
     return PastNeeds(
         named["pod"],
         named["workload"],
@@ -186,23 +191,25 @@ class _Sums:
 def _sums(
     chunks: Sequence[tuple[int, Chunk]], axis: Axis, ids: NDArray[np.uint32], window: tuple[float, float]
 ) -> _Sums:
-    hours = np.zeros(len(ids), np.int64)
-    counts, totals = np.zeros((2, len(ids)))
-    maxima = np.zeros(len(ids), np.uint16)
+    """The days side by side, so that each sum is one pass over all of them."""
+    days = [(chunk, chunk.axes[axis], _inside(start, window)) for start, chunk in chunks if axis in chunk.axes]
+    widths = [max(inside.stop - inside.start, 0) for _, _, inside in days]
+    shape = (len(ids), sum(widths))
+    measured = np.zeros(shape, np.uint32)
+    means, most = np.zeros(shape, np.uint16), np.zeros(shape, np.uint16)
     parts: list[tuple[NDArray[np.intp], NDArray[np.uint16], NDArray[np.uint16]]] = []
-    for start, chunk in chunks:
-        columns = chunk.axes.get(axis)
-        if columns is None:
-            continue
-        inside = _inside(start, window)
+    for (chunk, columns, inside), end, width in zip(days, accumulate(widths), widths, strict=True):
+        everybody = len(chunk.ids) == len(ids)
         rows = np.searchsorted(ids, chunk.ids)
-        measured = columns.counts[:, inside]
-        hours[rows] += (measured > 0).sum(axis=1)
-        counts[rows] += measured.sum(axis=1)
-        totals[rows] += np.einsum("ij,ij->i", amounts(columns.means[:, inside]), measured)
-        maxima[rows] = np.maximum(maxima[rows], columns.maxima[:, inside].max(axis=1, initial=0))
+        at = (slice(None) if everybody else rows, slice(end - width, end))
+        measured[at] = columns.counts[:, inside]
+        means[at] = columns.means[:, inside]
+        most[at] = columns.maxima[:, inside]
         parts += _entries(columns, rows, inside)
-    return _Sums(hours, counts, totals, maxima, *_dense(parts, len(ids)))
+    counts = measured.sum(axis=1, dtype=np.float64)
+    totals = np.einsum("ij,ij->i", amounts(means), measured)
+    maxima = most.max(axis=1, initial=0)
+    return _Sums(np.count_nonzero(measured, axis=1), counts, totals, maxima, *_dense(parts, len(ids)))
 
 
 def _inside(start: int, window: tuple[float, float]) -> slice:

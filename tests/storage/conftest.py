@@ -1,11 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from storage.database import Limits
+from loadtests.postgresql import PostgresqlServer, find_server, postgresql_server
+from loadtests.tools.catalogue import ToolMissing
+from storage.limits import Limits
+from storage.place import Place, PostgresqlSchema, locate
 from storage.rows import ChunkRow, DecisionRow, HappinessRow, MoveRow, PlanRow
 from storage.store import Store
 
@@ -18,9 +23,39 @@ def database(tmp_path: Path) -> Path:
     return tmp_path / "state" / "rematch.db"
 
 
+@pytest.fixture(scope="session")
+def server() -> Iterator[PostgresqlServer]:
+    """A real one. Where it has to be there (.ci/run), its absence is a failure."""
+    try:
+        find_server()
+    except ToolMissing as missing:
+        if os.environ.get("REMATCH_POSTGRESQL") == "required":
+            raise
+        pytest.skip(str(missing))
+    with postgresql_server() as started:
+        yield started
+
+
+_SCHEMAS = count(1)
+
+
 @pytest.fixture
-async def store(database: Path) -> AsyncIterator[Store]:
-    async with await Store.open(database, PATIENT) as opened:
+def schema(server: PostgresqlServer) -> PostgresqlSchema:
+    found = locate(server.url(), f"test-{next(_SCHEMAS)}")
+    assert isinstance(found, PostgresqlSchema)
+    return found
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest) -> Place:
+    """A new place for a store: what is promised of a store holds for both."""
+    found: Place = request.getfixturevalue("database" if request.param == "sqlite" else "schema")
+    return found
+
+
+@pytest.fixture
+async def store(place: Place) -> AsyncIterator[Store]:
+    async with await Store.open(place, PATIENT) as opened:
         yield opened
 
 

@@ -226,7 +226,7 @@ async def test_a_folder_is_no_database(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("postgresql://me:secret@db/rematch", r"^postgresql is not supported yet"),
+        ("mysql://me:secret@db/rematch", r"^mysql is not supported"),
         ("sqlite://", "would be forgotten"),
         (":memory:", "would be forgotten"),
         ("://", "cannot be read"),

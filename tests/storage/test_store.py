@@ -7,7 +7,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from storage.database import Limits
+from sqlalchemy import delete
+
+from storage import tables
+from storage.limits import Limits
+from storage.place import Place
 from storage.rows import (
     ChunkRow,
     DecisionRow,
@@ -31,14 +35,14 @@ JUDGED = MoveCheckRow("m1", "p1", "uid-2", "n2", 9.0, 0.01, 0.02, True)
 
 
 async def test_a_restart_keeps_every_kind_of_row(
-    database: Path,
+    place: Place,
     happiness_row: Callable[..., HappinessRow],
     chunk_row: Callable[..., ChunkRow],
     decision_row: Callable[..., DecisionRow],
     plan_row: Callable[..., PlanRow],
     move_row: Callable[..., MoveRow],
 ) -> None:
-    async with await Store.open(database) as store:
+    async with await Store.open(place) as store:
         store.add_move(move_row(plan_id="p1"))
         store.add_plan(plan_row("p1"))
         store.add_happiness(happiness_row())
@@ -51,7 +55,7 @@ async def test_a_restart_keeps_every_kind_of_row(
         store.add_load_bins(LoadBinRow(19, 100.0, 3.0, 97.5, 2.5, 9.0))
         store.add_startups(StartupRow("shop/ReplicaSet/web", 9.0, (3.5, 4.0)))
         store.add_move_checks(JUDGED)
-    async with await Store.open(f"sqlite:///{database}") as store:
+    async with await Store.open(place) as store:
         assert await store.moves() == [move_row(plan_id="p1")]
         assert await store.plan("p1") == plan_row("p1")
         assert await store.happiness() == [happiness_row()]
@@ -68,9 +72,9 @@ async def test_a_restart_keeps_every_kind_of_row(
 
 
 async def test_rows_are_written_within_a_second_without_a_flush(
-    database: Path, happiness_row: Callable[..., HappinessRow]
+    place: Place, happiness_row: Callable[..., HappinessRow]
 ) -> None:
-    async with await Store.open(database, Limits(flush_seconds=0.01)) as store:
+    async with await Store.open(place, Limits(flush_seconds=0.01)) as store:
         store.add_happiness(happiness_row())
         deadline = time.monotonic() + 5
         while store.health.pending and time.monotonic() < deadline:
@@ -99,17 +103,17 @@ async def test_decisions_are_found_newest_first_by_pod(store: Store, decision_ro
 
 
 async def test_pages_of_history_are_cut_by_a_number_that_grows_with_time(
-    database: Path,
+    place: Place,
     decision_row: Callable[..., DecisionRow],
     plan_row: Callable[..., PlanRow],
     move_row: Callable[..., MoveRow],
 ) -> None:
-    async with await Store.open(database) as store:
+    async with await Store.open(place) as store:
         store.add_revision(dataclasses.replace(REFUSED, at=1.0))
         store.add_decisions(*(decision_row(number, at=1.0) for number in range(5)))
         store.add_plan(plan_row("p1", at=1.0))
         store.add_move(move_row("m1", at=1.0))
-    async with await Store.open(database) as store:
+    async with await Store.open(place) as store:
         store.add_decisions(decision_row(9, at=2.0))
         store.add_move(move_row("m1", at=2.0))
         await store.flush()
@@ -174,9 +178,9 @@ async def test_a_move_is_kept_even_when_its_plan_is_not_there(store: Store, move
 
 
 async def test_the_history_need_not_wait_for_the_usage(
-    database: Path, move_row: Callable[..., MoveRow], chunk_row: Callable[..., ChunkRow]
+    place: Place, move_row: Callable[..., MoveRow], chunk_row: Callable[..., ChunkRow]
 ) -> None:
-    async with await Store.open(database, Limits(flush_seconds=3600.0)) as store:
+    async with await Store.open(place, Limits(flush_seconds=3600.0)) as store:
         store.add_chunks(chunk_row(1.0))
         store.add_move(move_row(plan_id=None))
         assert await store.flush_history()
@@ -195,25 +199,21 @@ async def test_open_moves_can_be_abandoned(store: Store, move_row: Callable[...,
     }
 
 
-async def test_write_ahead_log_and_foreign_keys_are_on(database: Path, store: Store) -> None:
-    async with store._engine.connect() as connection:
-        assert (await connection.exec_driver_sql("PRAGMA foreign_keys")).scalar_one() == 1
-    with sqlite3.connect(database) as other:
-        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    other.close()
+async def test_write_ahead_log_and_foreign_keys_are_on(database: Path) -> None:
+    async with await Store.open(f"sqlite:///{database}") as store:
+        async with store._engine.connect() as connection:
+            assert (await connection.exec_driver_sql("PRAGMA foreign_keys")).scalar_one() == 1
+        with sqlite3.connect(database) as other:
+            assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        other.close()
 
 
-async def test_a_reader_is_not_stopped_by_a_writer(
-    database: Path, store: Store, decision_row: Callable[..., DecisionRow]
-) -> None:
+async def test_a_reader_is_not_stopped_by_a_writer(store: Store, decision_row: Callable[..., DecisionRow]) -> None:
     store.add_decisions(decision_row(1))
     await store.flush()
-    writer = sqlite3.connect(database, isolation_level=None)
-    writer.execute("BEGIN IMMEDIATE")
-    writer.execute("DELETE FROM decisions")
-    assert await store.decisions() == [decision_row(1)]
-    writer.execute("COMMIT")
-    writer.close()
+    async with store._writer.transaction() as connection:
+        await connection.execute(delete(tables.decisions))
+        assert await store.decisions() == [decision_row(1)]
     assert await store.decisions() == []
 
 
@@ -232,8 +232,6 @@ async def test_ten_thousand_rows_are_written_quickly(
 
 
 def test_the_fields_of_a_row_are_the_columns_of_its_table() -> None:
-    from storage import tables
-
     pairs: list[tuple[type[Row], object]] = [
         (HappinessRow, tables.happiness),
         (SeriesRow, tables.usage_series),
@@ -253,10 +251,10 @@ def test_the_fields_of_a_row_are_the_columns_of_its_table() -> None:
         assert [field.name for field in dataclasses.fields(row_type)] == columns
 
 
-async def test_look_ups_do_not_delay_a_record(database: Path, plan_row: Callable[..., PlanRow]) -> None:
+async def test_look_ups_do_not_delay_a_record(place: Place, plan_row: Callable[..., PlanRow]) -> None:
     """Each look-up searches long documents. While 60 of them run and wait, a row is written at once."""
     document = '{"moves": [' + ",".join(['{"pod": "shop/other"}'] * 20_000) + "]}"
-    async with await Store.open(database) as store:
+    async with await Store.open(place) as store:
         for number in range(20):
             store.add_plan(dataclasses.replace(plan_row(f"p{number}"), document=document))
         assert await store.flush()

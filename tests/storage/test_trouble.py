@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from storage import StorageError
-from storage.database import Limits
+from storage.limits import Limits
 from storage.rows import ChunkRow, DecisionRow, HappinessRow
 from storage.store import Store
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storage import StorageError
-from storage.database import Limits
+from storage.limits import Limits
 from storage.rows import DecisionRow
 from storage.store import Store
 

@@ -44,7 +44,12 @@ spec:
       args:
         - run
         - --configmap={{ .Release.Namespace }}/rematch
+        {{- if .Values.store.postgresql.secretName }}
+        - --store=@/etc/rematch/store/url
+        - --models=/var/lib/rematch/rematch
+        {{- else }}
         - --store=/var/lib/rematch/rematch.db
+        {{- end }}
         - --probe-bind=0.0.0.0
         - --probe-port=8081
         - --log-format=json
@@ -62,6 +67,15 @@ spec:
         {{- range .Values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
+      {{- if .Values.store.postgresql.secretName }}
+      env:
+        {{- if eq (int .Values.replicas) 1 }}
+        - {name: REMATCH_STORE_SCHEMA, value: rematch}
+        {{- else }}
+        - name: REMATCH_STORE_SCHEMA
+          valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        {{- end }}
+      {{- end }}
       ports:
         - {name: probes, containerPort: 8081}
         {{- if .Values.externalMetrics.enabled }}
@@ -73,6 +87,9 @@ spec:
       volumeMounts:
         - {name: store, mountPath: /var/lib/rematch}
         - {name: tmp, mountPath: /tmp}
+        {{- if .Values.store.postgresql.secretName }}
+        - {name: store-url, mountPath: /etc/rematch/store, readOnly: true}
+        {{- end }}
         {{- if .Values.externalMetrics.enabled }}
         - {name: external-metrics, mountPath: /etc/rematch/external-metrics, readOnly: true}
         {{- end }}
@@ -83,7 +100,14 @@ spec:
     {{- end }}
     - name: tmp
       emptyDir: {}
-    {{- if eq (int .Values.replicas) 1 }}
+    {{- if .Values.store.postgresql.secretName }}
+    - name: store-url
+      secret:
+        secretName: {{ .Values.store.postgresql.secretName | quote }}
+        items: [{key: {{ .Values.store.postgresql.key | quote }}, path: url}]
+    - name: store # trained models: when they are lost, the next training makes them again
+      emptyDir: {}
+    {{- else if eq (int .Values.replicas) 1 }}
     - name: store
       persistentVolumeClaim: {claimName: rematch}
     {{- end }}

@@ -19,7 +19,7 @@ from loadtests.experiments.evidence.healthy import BUSY, LOADS, Needless, needle
 from loadtests.experiments.evidence.starved import Starvation, starve
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Settings
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 
 PERIODS = (1, 2, 5, 10)

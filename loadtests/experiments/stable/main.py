@@ -44,7 +44,7 @@ from reactor.cli.stopping import until_stopped
 from reactor.errors import InputError
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Settings
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 
 SET_UP_SECONDS = 10.0

@@ -176,10 +176,35 @@ class _Claims(msgspec.Struct):
     items: list[_Claim] = []
 
 
+class _PodVolume(msgspec.Struct):
+    name: str
+
+
+class _PodVolumes(msgspec.Struct):
+    volumes: list[_PodVolume] = []
+
+
+class _ControllerPod(msgspec.Struct):
+    spec: _PodVolumes = msgspec.field(default_factory=_PodVolumes)
+
+
+class _ControllerPods(msgspec.Struct):
+    items: list[_ControllerPod] = []
+
+
+async def _uses_postgresql(examined: Examined) -> bool:
+    """By the volume with the URL, as the chart names it."""
+    path = f"/api/v1/namespaces/{examined.namespace}/pods"
+    pods = (await examined.api.get(path, _ControllerPods, {"labelSelector": "app.kubernetes.io/name=rematch"})).items
+    return any(volume.name == "store-url" for pod in pods for volume in pod.spec.volumes)
+
+
 async def check_volumes(examined: Examined) -> list[Finding]:
     path = f"/api/v1/namespaces/{examined.namespace}/persistentvolumeclaims"
     claims = (await examined.api.get(path, _Claims)).items
     ours = [claim for claim in claims if claim.metadata.name in ("rematch", "store-rematch-0", "store-rematch-1")]
+    if not ours and await _uses_postgresql(examined):
+        return [Finding("volume", State.OK, "none is needed: the store is in PostgreSQL")]
     if not ours:
         return [Finding("volume", State.WARNING, "there is no PVC for the store", examined.installation.mend())]
     waiting = [claim.metadata.name for claim in ours if claim.status.phase != "Bound"]

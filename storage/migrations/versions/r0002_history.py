@@ -31,10 +31,14 @@ FROM decisions WHERE kind = 'rematch' GROUP BY cycle
 """
 
 
+_SEQ = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+
 def upgrade() -> None:
     _add_columns()
-    _fill_plans()
-    _number_rows()
+    if op.get_bind().dialect.name == "sqlite":  # in PostgreSQL no store is as old: it has no rows yet
+        _fill_plans()
+        _number_rows()
     _change_indexes()
     op.create_table(
         "problems",
@@ -47,7 +51,7 @@ def upgrade() -> None:
 
 def _add_columns() -> None:
     for table in ("decisions", "plans", "moves", "settings_revisions"):
-        op.add_column(table, sa.Column("seq", sa.Integer, nullable=False, server_default="0"))
+        op.add_column(table, sa.Column("seq", _SEQ, nullable=False, server_default="0"))
     op.add_column("plans", sa.Column("pod_key", sa.Text))
     op.add_column("plans", sa.Column("text", sa.Text, nullable=False, server_default=""))
     op.add_column("moves", sa.Column("cycle", sa.Text, nullable=False, server_default=""))

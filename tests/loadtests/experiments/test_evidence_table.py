@@ -11,7 +11,7 @@ from loadtests.experiments.evidence.healthy import failures_of_a_day, needless_m
 from loadtests.experiments.evidence.main import ACT
 from loadtests.experiments.evidence.starved import starve
 from reactor.settings.model import Settings
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 
 SETTINGS = Settings.model_validate(ACT)

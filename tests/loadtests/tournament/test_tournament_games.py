@@ -22,7 +22,7 @@ from loadtests.tournament.run import run, start
 from loadtests.tournament.runner import games
 from loadtests.tournament.scenario import scenarios
 from loadtests.workloads.samples import RequestOutcome
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 
 MIB = 1024 * 1024

@@ -16,7 +16,7 @@ from reactor.forecasts.samples import Samples
 from reactor.history.levels import Axis
 from reactor.history.series import SeriesIndex
 from reactor.settings.model import Settings, Training
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 from tests.reactor.forecasts.recorded import record
 from tests.support.clock import VirtualClock
@@ -43,7 +43,7 @@ async def fill(store: Store) -> None:
     await record(store, index, "workload", START, {Axis.CPU: {"shop/ReplicaSet/web": day}})
 
 
-async def test_forecasts_are_made_saved_and_trained(store: Store) -> None:
+async def test_forecasts_are_made_saved_and_trained(store: Store, tmp_path: Path) -> None:
     await fill(store)
     rig = Rig(clock=VirtualClock(START + DAY_STEPS * 300 + 30.0))
     rig.sync(make_pod("web-1"), make_node("n1"))
@@ -53,7 +53,9 @@ async def test_forecasts_are_made_saved_and_trained(store: Store) -> None:
         trained_axes.append(axis)
         return False
 
-    updates = ForecastUpdates(rig.state, store, lambda: rig.settings, rig.clock, no_training)
+    updates = ForecastUpdates(
+        rig.state, store, lambda: rig.settings, rig.clock, no_training, models=tmp_path / "rematch.db"
+    )
     await updates.update()
     forecasts = rig.state.forecasts
     assert forecasts.at == START + DAY_STEPS * 300
@@ -82,8 +84,8 @@ async def test_training_is_a_process_of_its_own_and_writes_a_file(tmp_path: Path
     assert "not trained" in logs[0]["left_out"]
 
 
-async def test_a_model_file_that_cannot_be_used_is_set_aside(store: Store) -> None:
-    path = model_file(store.path, Axis.CPU)
+async def test_a_model_file_that_cannot_be_used_is_set_aside(tmp_path: Path) -> None:
+    path = model_file(tmp_path / "rematch.db", Axis.CPU)
     path.write_bytes(b"no models")
     with capture_logs() as logs:
         assert load(path).trained == {}
@@ -93,11 +95,11 @@ async def test_a_model_file_that_cannot_be_used_is_set_aside(store: Store) -> No
     assert logs[0]["set_aside"] == str(aside)
 
 
-async def test_forecasts_that_are_switched_off_are_gone(store: Store) -> None:
+async def test_forecasts_that_are_switched_off_are_gone(store: Store, tmp_path: Path) -> None:
     await fill(store)
     rig = Rig(clock=VirtualClock(START + DAY_STEPS * 300 + 30.0))
     rig.settings = Settings.model_validate({"forecasting": {"training": {"every": 0}}})
-    updates = ForecastUpdates(rig.state, store, lambda: rig.settings, rig.clock)
+    updates = ForecastUpdates(rig.state, store, lambda: rig.settings, rig.clock, models=tmp_path / "rematch.db")
     await updates.update()
     assert rig.state.forecasts.pods.rows
     rig.settings = Settings.model_validate({"forecasting": {"enabled": False}})

@@ -15,7 +15,7 @@ from reactor.history.levels import FIVE_MINUTES, Axis
 from reactor.history.usage_series import read_series
 from reactor.settings.model import Prometheus
 from reactor.signals.prometheus import PrometheusRange, PrometheusRound, PrometheusSource, Span
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 from tests.support.clock import VirtualClock
 from tests.support.cluster import make_node, make_pod, make_settings

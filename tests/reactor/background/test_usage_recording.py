@@ -14,7 +14,7 @@ from reactor.cluster.records import Owner, PodUsageSample
 from reactor.history.levels import HOURS, MINUTES, Axis
 from reactor.history.usage_series import UsageSeries, read_series
 from reactor.signals.measurements import DiskSample, MetricsSource, NetworkSample, ThrottleSample
-from storage.database import Limits
+from storage.limits import Limits
 from storage.rows import SeriesKind
 from storage.store import Store
 from tests.support.clock import VirtualClock

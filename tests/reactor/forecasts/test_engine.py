@@ -15,7 +15,7 @@ from reactor.forecasts.usage_samples import UsageSamples
 from reactor.history.levels import Axis
 from reactor.history.series import SeriesIndex
 from reactor.settings.model import PeakSource
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 from tests.reactor.forecasts.recorded import record
 

@@ -21,7 +21,7 @@ from reactor.history.rolling import roll_up
 from reactor.history.series import BLOCK_SERIES, SeriesIndex
 from reactor.history.usage_series import finest, read_series
 from reactor.settings.model import HistoryPeak
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 from tests.reactor.history.builders import add, minute
 

@@ -18,7 +18,7 @@ from matching.serialization import problem_from_json, problem_to_json
 from reactor.cluster.records import Container, Probe
 from reactor.planning.problem_builder import ProblemBuilder
 from reactor.settings.planner import make_planner
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 from tests.support.clock import VirtualClock
 from tests.support.cluster import GIB, make_pending, make_pod, make_settings

@@ -16,7 +16,7 @@ from loadtests.experiments.stable.simulated import SimulatedDriver
 from loadtests.simulation.clock import VirtualClock
 from loadtests.workloads.placement import App
 from reactor.settings.model import Settings
-from storage.database import Limits
+from storage.limits import Limits
 from storage.store import Store
 
 
