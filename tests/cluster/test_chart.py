@@ -40,6 +40,7 @@ EVERYTHING = (
     "--set=scheduler.image=kube-scheduler:v1.36.3",
     "--set=networkPolicy.dashboardFrom[0].namespaceSelector.matchLabels.team=ops",
 )
+POSTGRESQL = ("--set=store.postgresql.secretName=database",)
 OPERATOR = ("prometheusrules.monitoring.coreos.com", "servicemonitors.monitoring.coreos.com")
 _SECONDS = 90.0
 
