@@ -19,7 +19,7 @@ _STORE_VARIABLE = "REMATCH_STORE"
 _SCHEMA_VARIABLE = "REMATCH_STORE_SCHEMA"
 
 
-class StoreType(click.ParamType):
+class StoreType(click.ParamType[Any]):
     """A file, a URL, or the file that a URL is in. What everybody on the machine can see in the list of processes is
     no place for a password."""
 

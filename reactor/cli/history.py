@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -150,7 +149,7 @@ def _stored_problem(path: Place, plan_id: str) -> str:
     return decompress(row).decode()
 
 
-def _read(path: Path, read: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+def _read(path: Place, read: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
     async def open_and_read() -> T:
         async with await Store.open(path, read_only=True) as store:
             return await read(store)

@@ -40,6 +40,7 @@ EVERYTHING = (
     "--set=scheduler.image=kube-scheduler:v1.36.3",
     "--set=networkPolicy.dashboardFrom[0].namespaceSelector.matchLabels.team=ops",
 )
+POSTGRESQL = ("--set=store.postgresql.secretName=database",)
 OPERATOR = ("prometheusrules.monitoring.coreos.com", "servicemonitors.monitoring.coreos.com")
 _SECONDS = 90.0
 
@@ -84,7 +85,7 @@ async def shell(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shell
         yield opened
 
 
-@pytest.mark.parametrize("values", [(), EVERYTHING], ids=["defaults", "everything"])
+@pytest.mark.parametrize("values", [(), EVERYTHING, POSTGRESQL], ids=["defaults", "everything", "postgresql"])
 async def test_the_chart_passes_lint(values: tuple[str, ...]) -> None:
     assert "0 chart(s) failed" in await helm("lint", "--strict", str(CHART), *values)
 
@@ -147,6 +148,20 @@ async def test_every_pod_starts_with_options_that_exist() -> None:
         assert command.parse_args(context, list(arguments)) == []
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+async def test_with_postgresql_the_url_is_a_file_and_there_is_no_volume(replicas: int) -> None:
+    objects = [i for i in yaml.safe_load_all(await template(*POSTGRESQL, f"--set=replicas={replicas}")) if i]
+    assert "PersistentVolumeClaim" not in {item["kind"] for item in objects}
+    (workload,) = (item["spec"] for item in objects if item["kind"] in ("Deployment", "StatefulSet"))
+    assert "volumeClaimTemplates" not in workload
+    pod = workload["template"]["spec"]
+    assert "--store=@/etc/rematch/store/url" in pod["containers"][0]["args"]
+    (url,) = (volume["secret"] for volume in pod["volumes"] if volume["name"] == "store-url")
+    assert url == {"secretName": "database", "items": [{"key": "url", "path": "url"}]}
+    (schema,) = pod["containers"][0]["env"]
+    assert schema.get("value", "of the pod") == ("rematch" if replicas == 1 else "of the pod")
+
+
 @pytest.mark.parametrize("gigabytes", [1, 4, 20])
 async def test_a_larger_history_gets_a_larger_volume(gigabytes: int) -> None:
     objects = yaml.safe_load_all(await template("--set", f"settings.history.maxBytes={gigabytes}000000000"))
@@ -155,7 +170,7 @@ async def test_a_larger_history_gets_a_larger_volume(gigabytes: int) -> None:
     assert claim["spec"]["resources"]["requests"]["storage"] == f"{math.ceil(needed)}Gi"
 
 
-@pytest.mark.parametrize("values", [(), EVERYTHING], ids=["defaults", "everything"])
+@pytest.mark.parametrize("values", [(), EVERYTHING, POSTGRESQL], ids=["defaults", "everything", "postgresql"])
 async def test_the_api_server_accepts_every_field(shell: Shell, tmp_path: Path, values: tuple[str, ...]) -> None:
     """Strictly: a field that it does not know, or one given twice, is an error."""
     objects = tmp_path / "objects.yaml"

@@ -126,7 +126,7 @@ def imported(folder: Path, left_out: Iterable[str] = ()) -> dict[str, Path]:
 
 @pytest.mark.parametrize("package", [*OURS, "loadtests"])
 def test_what_is_imported_is_declared(package: str) -> None:
-    needed = declared(ROOT / "loadtests") if package == "loadtests" else declared(ROOT, "fast")
+    needed = declared(ROOT / "loadtests") if package == "loadtests" else declared(ROOT, "fast", "postgresql")
     distributions = packages_distributions()
     for name, path in imported(ROOT / package, NOT_IN_THE_LAB).items():
         if name not in (*OURS, "loadtests"):
@@ -138,7 +138,7 @@ def test_what_is_imported_is_declared(package: str) -> None:
     ("lock", "needed"),
     [
         ("requirements.lock", declared(ROOT, "dev", "fast") | declared(ROOT / "loadtests")),
-        ("requirements-runtime.lock", declared(ROOT, "fast")),
+        ("requirements-runtime.lock", declared(ROOT, "fast", "postgresql")),
         ("requirements-build.lock", requirements(project(ROOT)["build-system"]["requires"])),
     ],
 )
