@@ -17,26 +17,26 @@ ADDRESS_TYPES = ("ExternalIP", "InternalIP")
 """The first of these that a node has."""
 
 
-class _Condition(Struct):
+class _Condition(Struct, frozen=True):
     type: str
     status: str
 
 
-class _PodSpec(Struct, rename="camel"):
+class _PodSpec(Struct, rename="camel", frozen=True):
     node_name: str = ""
 
 
-class _PodStatus(Struct):
+class _PodStatus(Struct, frozen=True):
     conditions: tuple[_Condition, ...] = ()
 
 
-class _PodMeta(Struct, rename="camel"):
+class _PodMeta(Struct, rename="camel", frozen=True):
     name: str
     uid: str
     deletion_timestamp: str | None = None
 
 
-class _Pod(Struct):
+class _Pod(Struct, frozen=True):
     metadata: _PodMeta
     spec: _PodSpec
     status: _PodStatus = _PodStatus()
@@ -47,20 +47,20 @@ class _Pod(Struct):
         return ready and bool(self.spec.node_name) and self.metadata.deletion_timestamp is None
 
 
-class _Pods(Struct):
+class _Pods(Struct, frozen=True):
     items: list[_Pod]
 
 
-class _Address(Struct):
+class _Address(Struct, frozen=True):
     type: str
     address: str
 
 
-class _NodeStatus(Struct):
+class _NodeStatus(Struct, frozen=True):
     addresses: tuple[_Address, ...] = ()
 
 
-class _Node(Struct):
+class _Node(Struct, frozen=True):
     metadata: ObjectMeta
     status: _NodeStatus = _NodeStatus()
 
