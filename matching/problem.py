@@ -335,8 +335,7 @@ class LatencyMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Measured round trips: the input of the planner `latency`. Only callers of the library give them; the controller
-    measures none."""
+    """Measured round trips: the input of the planner `latency`. The controller has them from latency meters."""
 
     now: float
     moved_at: float

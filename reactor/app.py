@@ -16,6 +16,7 @@ from reactor.background.active_settings import ActiveSettings, RevisionReport
 from reactor.background.calibrating import Calibrating
 from reactor.background.event_policy_check import EventPolicyCheck
 from reactor.background.forecasting import ForecastUpdates
+from reactor.background.latency_listening import LatencyListening
 from reactor.background.leading import Leading
 from reactor.background.metrics_collection import MetricsCollector
 from reactor.background.probe_counting import ProbeCounting
@@ -62,6 +63,7 @@ from reactor.record.recorder import Recorder, WatchRecorder
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner import make_planner
 from reactor.settings.source import watch_file
+from reactor.signals.mqtt import BrokerAccess
 from reactor.signals.prometheus import PrometheusAccess, PrometheusSource
 from reactor.state.live_state import State
 from reactor.work_queue import WorkQueue
@@ -96,6 +98,7 @@ class Options:
     models: Path | None = None
     """Where trained models are, less the end of their names. Default: beside the file of the store."""
     prometheus: PrometheusAccess = field(default_factory=PrometheusAccess)
+    broker: BrokerAccess = field(default_factory=BrokerAccess)
     planner_function: str = ""
     """`package.module:function` of the planner `function`."""
     namespace: str = ""
@@ -185,6 +188,7 @@ def wire(borders: Borders) -> Controller:
     memory = DecisionMemory(borders.remembered)
     recorder = Recorder(History(borders.store), events, instruments)
     instruments.watch_forecasts(state, settings)
+    instruments.watch_latency(state.latency)
     instruments.watch_calibration(state.calibration, recorder.move_checks.summary)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings, PlanningThread("planner"))
     unschedulable = UnschedulablePods(borders.writer, clock)
@@ -232,6 +236,7 @@ class LiveController:
     """None never leads: a dry run."""
     leading: Leading
     event_policy_check: EventPolicyCheck
+    latency: LatencyListening
     also: list[tuple[str, Callable[[], Awaitable[None]]]] = field(default_factory=list)
     """Further tasks, by name, that run beside."""
 
@@ -264,6 +269,7 @@ class LiveController:
                 if self.steering_check is not None:
                     self._keep_running(tasks, "steering check", self.steering_check.run)
                 self._keep_running(tasks, "event policy check", self.event_policy_check.run)
+                self._keep_running(tasks, "latency meters", self.latency.run)
                 for name, work in self.also:
                     self._keep_running(tasks, name, work)
         finally:
@@ -471,6 +477,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             election=election,
             leading=leading,
             event_policy_check=EventPolicyCheck(connection, state, clock),
+            latency=LatencyListening(state, settings.get, clock, instruments.latency_messages, options.broker),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -24,7 +24,7 @@ from reactor.record.logs import cycle_context
 from reactor.record.recorder import Recorder
 from reactor.settings.model import Mode, Settings
 from reactor.state.live_state import State
-from reactor.state.moves import Move
+from reactor.state.moves import Move, MoveState
 from reactor.state.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
@@ -84,6 +84,7 @@ def _take_snapshot(parts: CycleParts, cycle: str, settings: Settings) -> tuple[S
     with parts.recorder.timed("snapshot"):
         cluster = parts.state.start_cycle()
         followed = tuple(parts.executor.follow(cluster, cluster.at, settings))
+        _follow_rounds(parts, followed, cluster.at)
         snapshot = parts.state.freeze(parts.executor.active_moves(), cluster)
     moving = {move.pod.uid for move in snapshot.moves.moves}
     remembered = parts.memory.cooldowns.after_moves(followed, settings)
@@ -132,6 +133,7 @@ async def _execute(
             return
         if rematch is not None:
             executed += executor.adopt(rematch.plan, rematch.plan_id, snapshot)
+            _follow_rounds(parts, executed, snapshot.at)
         waiting = any(not move.in_flight for move in executor.active_moves().moves)
         if waiting and not await parts.recorder.store_planned_moves(cycle, executed, snapshot.at):
             return
@@ -140,6 +142,20 @@ async def _execute(
             await executor.start(now, executed.append)
     finally:
         parts.memory.cooldowns = parts.memory.cooldowns.after_moves(executed, settings)
+        _follow_rounds(parts, executed, snapshot.at)
+
+
+def _follow_rounds(parts: CycleParts, moves: Iterable[Move], now: float) -> None:
+    """For the planner `latency`: a node is visited from the plan on, unless the move comes to nothing."""
+    latency = parts.state.latency
+    for move in moves:
+        if move.state is MoveState.DONE:
+            latency.rounds.arrived(move.id, now)
+        elif not move.active:
+            latency.rounds.rolled_back(move.id)
+        elif (pod := parts.state.mirror.pod(move.pod.uid)) is not None and latency.role(pod) is not None:
+            latency.rounds.reserve(move.id, move.source, move.target, now)
+    latency.rounds.forget_others(move.id for move in parts.executor.active_moves().moves)
 
 
 def _as_it_is_now(parts: CycleParts, eligibility: Eligibility) -> Eligibility:

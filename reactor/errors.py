@@ -13,6 +13,7 @@ RematchError
 |  |  `- NotLeader            not even sent: this process does not hold the Lease
 |  `- Refused                 any other 4xx: a retry does not help
 |- MetricsError               Prometheus or metrics.k8s.io gave no usable response
+|- BrokerError                the MQTT broker is away, or refuses
 `- PlannerError               a planner made no plan within its deadline
 """
 
@@ -93,6 +94,10 @@ class Refused(ClusterError):
 
 
 class MetricsError(RematchError):
+    pass
+
+
+class BrokerError(RematchError):
     pass
 
 

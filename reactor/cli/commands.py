@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from reactor.cli.latency import broker_options
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_STORE = Path(".rematch/rematch.db")
@@ -205,6 +207,8 @@ _configmap_option = click.option(
     show_default=True,
 )
 @_log_options
+@broker_options
+@click.option("--broker-host", help="The only broker that gets the credentials and the certificate.")
 @_process_options
 @_cluster_options
 def run(**options: Any) -> None:

@@ -10,6 +10,7 @@ import click
 from matching.problem import ProblemError
 from reactor.cli import commands
 from reactor.cli.config import config
+from reactor.cli.latency import latency_client, latency_server
 from reactor.errors import RematchError
 from storage import StorageError
 
@@ -20,6 +21,8 @@ _LAB = ("demo", "lab")
 _OURS = (
     commands.run,
     commands.extender,
+    latency_server,
+    latency_client,
     commands.plan,
     commands.explain,
     commands.status,

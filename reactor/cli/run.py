@@ -18,6 +18,7 @@ from reactor.extender.beside import extender_beside
 from reactor.extender.server import Address
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Mode
+from reactor.signals.mqtt import BrokerAccess
 from reactor.signals.prometheus import PrometheusAccess
 from reactor.web.external_metrics import ExternalMetricsOptions, serve_external_metrics
 from reactor.web.server import Auth, Exposure, serve
@@ -49,6 +50,11 @@ class RunOptions:
     prometheus_token_file: Path | None
     prometheus_token_host: str | None
     prometheus_ca_file: Path | None
+    broker_credentials: Path | None
+    broker_host: str | None
+    broker_ca_file: Path | None
+    broker_certificate_file: Path | None
+    broker_key_file: Path | None
     planner_function: str | None
     kubeconfig: str | None
     context: str | None
@@ -81,6 +87,13 @@ async def _run(options: RunOptions) -> None:
         mode=Mode.OBSERVE if options.dry_run else None,
         prometheus=PrometheusAccess(
             options.prometheus_token_file, options.prometheus_token_host or "", options.prometheus_ca_file
+        ),
+        broker=BrokerAccess(
+            options.broker_credentials,
+            options.broker_host or "",
+            options.broker_ca_file,
+            options.broker_certificate_file,
+            options.broker_key_file,
         ),
         planner_function=options.planner_function or "",
         namespace=options.namespace,

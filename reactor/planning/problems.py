@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from matching.problem import Options, Preference, Problem, Scope
+from matching.problem import Options, Preference, Problem, Role, Scope
 from reactor.cluster.pod_constraints import unsupported_constraints
 from reactor.cluster.records import Pod
 from reactor.decision.decide import Decision
@@ -17,6 +18,7 @@ from reactor.planning.rate_axes import for_planner
 from reactor.planning.source_axes import with_source_axes
 from reactor.settings.model import Settings
 from reactor.settings.planner import waived_by
+from reactor.signals.latency import needed_measurements
 from reactor.state.moves import Reservation
 from reactor.state.snapshot import Snapshot
 
@@ -50,7 +52,8 @@ def rematch_problem(eligibility: Eligibility, decision: Decision, kept: KeptPods
         if reservation.move.replacement not in pending.reserved_nodes:
             builder.reserve(reservation)
     builder.hold(snapshot.cluster.nominated)
-    return _with_axes(builder.problem(_options(snapshot, settings, scope)), snapshot, settings)
+    problem = _with_axes(builder.problem(_options(snapshot, settings, scope)), snapshot, settings)
+    return replace(problem, latency=snapshot.latency)
 
 
 def _choices(pods: Sequence[Pod], movable: Sequence[bool], eligibility: Eligibility, *, few: bool) -> list[Choice]:
@@ -76,7 +79,23 @@ def placement_problem(
     builder.hold(snapshot.cluster.nominated)
     planner = settings.planner
     options = Options(scope=Scope.PENDING, headroom=planner.headroom, soft_weight=planner.soft_weight)
-    return _with_axes(builder.problem(options), snapshot, settings)
+    problem = _with_axes(builder.problem(options), snapshot, settings)
+    return _with_pending_roles(problem, snapshot, settings)
+
+
+def _with_pending_roles(problem: Problem, snapshot: Snapshot, settings: Settings) -> Problem:
+    """While a target is surged there is one more of them than the planner's `measurements` may allow. Only pending
+    targets have to be known here; the nodes of the others count as visited."""
+    latency = snapshot.latency
+    if latency is None:
+        return problem
+    nodes = {pod.key: pod.node for pod in problem.pods if pod.key in latency.roles}
+    targets = [key for key in nodes if latency.roles[key] is Role.TARGET]
+    pending = [key for key in targets if nodes[key] is None]
+    known = pending[: needed_measurements(settings) - 1]
+    roles = {key: role for key, role in latency.roles.items() if role is Role.PROBE or key in known}
+    visited = latency.visited | {node for key in targets if (node := nodes[key]) is not None}
+    return replace(problem, latency=replace(latency, roles=roles, visited=visited))
 
 
 def _with_axes(problem: Problem, snapshot: Snapshot, settings: Settings) -> Problem:

@@ -22,6 +22,8 @@ from reactor.record.landings import Landing
 from reactor.record.move_checks import CheckedMoves
 from reactor.record.workload_metrics import WorkloadMetrics
 from reactor.settings.model import Mode, Settings
+from reactor.signals.latency import LatencySignals
+from reactor.signals.latency_messages import Refusal
 from reactor.state.calibration import Calibration, PredictedFailures
 from reactor.state.live_state import State
 from reactor.state.moves import ENDED
@@ -65,6 +67,11 @@ class Instruments:
         self.registry.register(_NodeForecasts(state))
         self.forecast_trust.set_function(lambda: state.foresight.trust)
 
+    def watch_latency(self, latency: LatencySignals) -> None:
+        """Read when they are scraped."""
+        self.latency_measured.set_function(latency.fresh)
+        self.latency_round.set_function(lambda: latency.rounds.number)
+
     def _cluster(self) -> None:
         self.synced = self._gauge("rematch_synced", "1 once every watched kind was listed.")
         self.objects = self._gauge("rematch_objects", "Objects in the mirror.", "kind")
@@ -73,6 +80,12 @@ class Instruments:
         self.malformed = self._counter(
             "rematch_malformed_objects", "Objects that could not be read and were left out.", "kind", Kind
         )
+        self.latency_messages = self._counter(
+            "rematch_latency_messages", "Messages of latency meters, by what became of them.", "result",
+            ("accepted", *Refusal),
+        )  # fmt: skip
+        self.latency_measured = self._gauge("rematch_latency_measured_pods", "Pods with a fresh round trip.")
+        self.latency_round = self._gauge("rematch_latency_round", "The current round of the planner latency.")
         self.pending = self._gauge("rematch_pods_pending", "Pods with our schedulerName that have no node.")
         self.late = self._gauge("rematch_pods_late", "Those of them that may fit somewhere and wait too long.")
         self.unhappy = self._gauge("rematch_pods_unhappy", "Managed pods below their threshold.")

@@ -46,6 +46,19 @@ def _url(text: str) -> str:
     return text
 
 
+def _broker(text: str) -> str:
+    """Without user and password: settings hold no credentials."""
+    if text and not re.fullmatch(r"mqtts?://([\w.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?", text, re.ASCII):
+        raise ValueError(f"{text!r} is not the address of a broker; write mqtt://HOST:PORT or mqtts://HOST:PORT")
+    return text
+
+
+def _topic(text: str) -> str:
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)*", text, re.ASCII) or len(text) > 200:
+        raise ValueError(f"{text!r} is not a topic; write letters, digits, '.', '-' and '_' between slashes")
+    return text
+
+
 def _regex(text: str) -> str:
     """It is put into a query between double quotes."""
     try:
@@ -590,6 +603,24 @@ class Forecasting(_Section):
     """Workloads whose current and predicted usage is in /metrics; the largest ones where there are more."""
 
 
+class Latency(_Section):
+    """Round trips that latency meters (`rematch latency-client`) publish, for the planner `latency`."""
+
+    broker: Annotated[str, AfterValidator(_broker)] = ""
+    """`mqtt://HOST:PORT` or `mqtts://HOST:PORT`; empty is off. Credentials and certificates are flags of the process:
+    `--broker-credentials`, `--broker-host`, `--broker-ca-file`."""
+    topic: Annotated[str, AfterValidator(_topic)] = "rematch/latency"
+    """Meters publish to `TOPIC/NAMESPACE`, and a message there is about pods of this namespace only."""
+    namespaces: tuple[NamespaceName, ...] = ()
+    """Whose pods have a role and whose meters are listened to; empty means every namespace."""
+    target: Annotated[str, AfterValidator(_selector)] = "rematch.io/latency=target"
+    """Label selector of the applications that move to nearer nodes."""
+    probe: Annotated[str, AfterValidator(_selector)] = "rematch.io/latency=probe"
+    """Label selector of the echo servers that find nearer nodes."""
+    freshness: PositiveSeconds = 30.0
+    """An older measurement does not count."""
+
+
 class Settings(_Section):
     api_version: Literal["rematch/v1alpha1"] = "rematch/v1alpha1"
     kind: Literal["Settings"] = "Settings"
@@ -609,3 +640,4 @@ class Settings(_Section):
     metrics: Metrics = Metrics()
     history: History = History()
     forecasting: Forecasting = Forecasting()
+    latency: Latency = Latency()

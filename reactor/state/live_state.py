@@ -20,6 +20,7 @@ from reactor.forecasts.forecasts import Forecasts
 from reactor.forecasts.pod_forecasts import ForecastNeeds
 from reactor.history.past_needs import HistoryNeeds, PastNeeds
 from reactor.settings.model import DecisionTrigger, Settings
+from reactor.signals.latency import LatencySignals
 from reactor.signals.measurements import ProbeCounter
 from reactor.signals.probes import ProbeHistory
 from reactor.signals.sources import Reading
@@ -93,6 +94,7 @@ class State:
         self.calibration = Calibration()
         self.sources: dict[str, Reading] = {}
         """By axis: what users' own metrics said last."""
+        self.latency = LatencySignals(settings, clock, self.mirror.pod)
         self._failing: set[str] = set()
         self._assumed: dict[str, _AssumedBinding] = {}
         self._ready = False
@@ -185,6 +187,7 @@ class State:
         self._assumed = {
             uid: assumed for uid, assumed in self._assumed.items() if assumed.applies_to(self.mirror.pod(uid), now)
         }
+        self.latency.start_cycle(now)
         cluster = self.cluster()
         predictive = self._settings().decision.trigger is DecisionTrigger.PREDICTIVE
         self._outlooks = self.foresight.look(cluster, self.usage, self.forecasts) if predictive else {}
@@ -214,6 +217,7 @@ class State:
             recent_probes={pod.uid: self.probes.recent(pod.uid, now) for pod in unhappy},
             history=HistoryNeeds(self.past_needs, self._settings().history),
             forecasts=ForecastNeeds(self.forecasts, self._settings().forecasting),
+            latency=self.latency.freeze(cluster.pods.values(), now),
             outlooks=self._outlooks,
             foresight_trust=self.foresight.trust,
             load_changes={name: LoadChange.of(cluster.nodes[name], self.usage) for name in nodes},
@@ -296,6 +300,7 @@ class State:
         elif old is not None:
             self.probes.forget(old.uid)
             self.usage.forget_pod(old, self._clock.now())
+            self.latency.forget(old.uid)
         self._note_room(old, new)
         pending = (old if old is not None and old.node is None else new) or old
         if pending is not None and pending.node is None and pending.scheduler_name == self._settings().scheduler_name:

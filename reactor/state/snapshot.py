@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from matching.failure_curve import FailureCurve
+from matching.problem import Latency
 from reactor.cluster.records import Pod
 from reactor.cluster.view import ClusterView
 from reactor.forecasts.pod_forecasts import ForecastNeeds
@@ -57,6 +58,9 @@ class Snapshot:
     """What pods and workloads needed in the past."""
     sources: Mapping[str, SourceReading] = field(default_factory=dict)
     """By axis: users' own metrics, only fresh ones."""
+
+    latency: Latency | None = None
+    """Measured round trips and the round of the planner `latency`; None where no meter is listened to."""
 
     forecasts: ForecastNeeds = field(default_factory=ForecastNeeds)
     """What pods, workloads and nodes will need."""

@@ -77,6 +77,8 @@ class HealthReader:
         """What does not work now."""
         controller = self._live.controller
         yield from (text for text in self._live.metrics.problems.values() if text)
+        if latency := self._live.latency.problem:
+            yield latency
         for state in self._live.watch.states:
             if state.last_error:
                 yield f"{state.kind.value}: {state.last_error}"

@@ -1,0 +1,177 @@
+"""Round trips that meters have measured, the last one of each pod, and the rounds of the planner `latency`.
+
+A message counts only for the running pod whose namespace, name and UID it names, in the namespace of its topic: whoever
+may publish for one namespace can make trouble for the pods of this namespace at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from matching.problem import Latency, LatencyMeasurement, Role
+from matching.registry import parameter_fields, planner_class
+from matching.selectors import matches
+from reactor.clock import Clock
+from reactor.cluster.records import Pod
+from reactor.settings.model import Latency as LatencySettings
+from reactor.settings.model import Settings
+from reactor.settings.selector import parse_selector
+from reactor.signals.latency_messages import FUTURE, LatencyMessage, Refusal, parse_message
+
+PLANNER = "latency"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    rtt: float
+    jitter: float | None
+    loss: float
+    at: float
+
+
+@dataclass(slots=True)
+class LatencyRounds:
+    """The nodes that were visited since the last quiet time. A node is visited from the plan on: another plan does not
+    choose it again. It is not when the move did not take place."""
+
+    moved_at: float
+    number: int = 1
+    visited: set[str] = field(default_factory=set)
+    _open: dict[str, str] = field(default_factory=dict)
+    """By move, the node that it alone has visited; empty when others had."""
+
+    def reserve(self, move: str, source: str, target: str, now: float) -> None:
+        """The move is planned or under way."""
+        if move in self._open:
+            return
+        self._open[move] = "" if target in self.visited else target
+        self.visited |= {source, target}
+        self.moved_at = now
+
+    def arrived(self, move: str, now: float) -> None:
+        if self._open.pop(move, None) is not None:
+            self.moved_at = now
+
+    def rolled_back(self, move: str) -> None:
+        """The pod did not get to the node."""
+        self.visited.discard(self._open.pop(move, ""))
+
+    def forget_others(self, moves: Iterable[str]) -> None:
+        """Of moves that this process does not follow any more, such as those of a leader that was replaced."""
+        for move in self._open.keys() - set(moves):
+            self.rolled_back(move)
+
+    def advance(self, now: float, quiet: float) -> None:
+        """A new round begins after the quiet time without a move."""
+        if self.visited and not self._open and now - self.moved_at >= quiet:
+            self.visited.clear()
+            self.number += 1
+
+
+class LatencySignals:
+    def __init__(self, settings: Callable[[], Settings], clock: Clock, pod: Callable[[str], Pod | None]) -> None:
+        """`pod` finds a pod of the cluster by its UID."""
+        self._settings = settings
+        self._clock = clock
+        self._pod = pod
+        self._last: dict[str, Measured] = {}
+        self.rounds = LatencyRounds(clock.now())
+        self.accepted_at: float | None = None
+        """When the last message was accepted."""
+
+    def observe(self, topic: str, payload: bytes) -> Refusal | None:
+        """None when the message is accepted."""
+        parsed = parse_message(payload)
+        if isinstance(parsed, Refusal):
+            return parsed
+        message, at = parsed
+        settings, now = self._settings().latency, self._clock.now()
+        refused = self._foreign(topic, message, settings) or self._untimely(message.uid, at, now, settings)
+        if refused is not None:
+            return refused
+        if message.rtt_seconds is None:
+            self._last.pop(message.uid, None)
+            return Refusal.UNANSWERED
+        self._last[message.uid] = Measured(message.rtt_seconds, message.jitter_seconds, message.loss, at)
+        self.accepted_at = now
+        return None
+
+    def measured(self, uid: str) -> Measured | None:
+        """The last measurement of a pod, if it is fresh."""
+        found = self._last.get(uid)
+        fresh = found is not None and self._clock.now() - found.at <= self._settings().latency.freshness
+        return found if fresh else None
+
+    def fresh(self) -> int:
+        """Pods with a fresh measurement."""
+        return sum(self.measured(uid) is not None for uid in self._last)
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone."""
+        self._last.pop(uid, None)
+
+    def role(self, pod: Pod) -> Role | None:
+        settings = self._settings().latency
+        if not settings.broker or (settings.namespaces and pod.namespace not in settings.namespaces):
+            return None
+        if matches(parse_selector(settings.target), pod.labels):
+            return Role.TARGET
+        return Role.PROBE if matches(parse_selector(settings.probe), pod.labels) else None
+
+    def start_cycle(self, now: float) -> None:
+        if self._settings().planner.name == PLANNER:
+            self.rounds.advance(now, quiet_seconds(self._settings()))
+
+    def freeze(self, pods: Iterable[Pod], now: float) -> Latency | None:
+        """The planner's input, of the pods that are there. None while it is off."""
+        settings = self._settings()
+        if not settings.latency.broker or settings.planner.name != PLANNER:
+            return None
+        roles, last = {}, {}
+        for pod in pods:
+            role = None if pod.finished or pod.deleting is not None else self.role(pod)
+            if role is None:
+                continue
+            roles[pod.key] = role
+            if (found := self.measured(pod.uid)) is not None:
+                last[pod.key] = LatencyMeasurement(found.rtt, found.at)
+        return Latency(now, self.rounds.moved_at, roles, last, frozenset(self.rounds.visited))
+
+    def _foreign(self, topic: str, message: LatencyMessage, settings: LatencySettings) -> Refusal | None:
+        listened = not settings.namespaces or message.namespace in settings.namespaces
+        if topic != f"{settings.topic}/{message.namespace}" or not listened:
+            return Refusal.FOREIGN_NAMESPACE
+        pod = self._pod(message.uid)
+        known = pod is not None and (pod.namespace, pod.name) == (message.namespace, message.pod)
+        if pod is None or not known or pod.node is None or pod.finished or pod.deleting is not None:
+            return Refusal.UNKNOWN_POD
+        return Refusal.NO_ROLE if self.role(pod) is None else None
+
+    def _untimely(self, uid: str, at: float, now: float, settings: LatencySettings) -> Refusal | None:
+        known = self._last.get(uid)
+        if at > now + FUTURE:
+            return Refusal.FUTURE
+        if known is not None and at == known.at:
+            return Refusal.DUPLICATE
+        if now - at > settings.freshness or (known is not None and at < known.at):
+            return Refusal.LATE
+        return None
+
+
+def quiet_seconds(settings: Settings) -> float:
+    """The planner's parameter, or its default."""
+    return float(settings.planner.parameters.get("quiet", _default("quiet")))
+
+
+def needed_measurements(settings: Settings) -> int:
+    return int(settings.planner.parameters.get("measurements", _default("measurements")))
+
+
+@lru_cache(maxsize=8)
+def _default(parameter: str) -> float:
+    """Cached, because each look-up reads the metadata of all installed packages."""
+    value = parameter_fields(planner_class(PLANNER))[parameter].default
+    assert isinstance(value, int | float)
+    return value
