@@ -91,7 +91,7 @@ async def test_what_the_meter_measures_reaches_the_state_also_after_the_broker_w
     listening = LatencyListening(rig.state, lambda: rig.settings, SystemClock(), messages, BrokerAccess())
 
     def accepted() -> float:
-        return messages.labels("accepted")._value.get()
+        return float(messages.labels("accepted")._value.get())
 
     async with echo_server(HOST, 0, SystemClock()) as (_, echo):
         discovery = Discovery(OnePod(app.uid), "edge", ("a=b",))  # type: ignore[arg-type]
