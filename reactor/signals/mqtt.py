@@ -39,12 +39,14 @@ class Broker:
     @classmethod
     def parse(cls, address: str) -> Broker:
         """`mqtt://HOST[:PORT]`, `mqtts://HOST[:PORT]`, or HOST[:PORT] for the first. Raises BrokerError."""
+        if "@" in address:  # not repeated: it may hold a password
+            raise BrokerError("the address of the broker has an @; give credentials by file or variable, not in it")
         parts = urlsplit(address if "://" in address else f"mqtt://{address}")
         try:
             host, port = parts.hostname, parts.port
         except ValueError:
             host, port = None, None
-        if parts.scheme not in _PORTS or not host or parts.path.strip("/") or "@" in parts.netloc:
+        if parts.scheme not in _PORTS or not host or parts.path.strip("/"):
             raise BrokerError(
                 f"{address!r} is not a broker; write mqtt://HOST:PORT or mqtts://HOST:PORT, without credentials"
             )

@@ -22,7 +22,7 @@ from reactor.meter.discovery import Discovery
 from reactor.meter.echo import echo_server
 from reactor.meter.measuring import MeterRequests
 from reactor.signals.mqtt import Broker, BrokerAccess, connected
-from tests.support.clock import VirtualClock, eventually
+from tests.support.clock import eventually
 from tests.support.cluster import make_node, make_pod, make_settings
 from tests.support.rig import Rig
 
@@ -37,7 +37,9 @@ pytestmark = pytest.mark.skipif(
 async def mosquitto(folder: Path, port: int, *more: str) -> AsyncIterator[Broker]:
     assert MOSQUITTO is not None
     config = folder / "mosquitto.conf"
-    config.write_text("\n".join([f"listener {port} {HOST}", "persistence false", *(more or ("allow_anonymous true",))]))
+    own = ["user root"] if os.geteuid() == 0 else []  # else it may not read the test's folder
+    lines = [f"listener {port} {HOST}", "persistence false", *own, *(more or ("allow_anonymous true",))]
+    config.write_text("\n".join(lines))
     process = await asyncio.create_subprocess_exec(
         MOSQUITTO, "-c", str(config), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
     )
@@ -47,7 +49,8 @@ async def mosquitto(folder: Path, port: int, *more: str) -> AsyncIterator[Broker
                 await asyncio.sleep(0.02)
         yield Broker(HOST, port, tls=False)
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):
+            process.kill()
         await process.wait()
 
 
@@ -81,7 +84,7 @@ class OnePod:
 async def test_what_the_meter_measures_reaches_the_state_also_after_the_broker_was_away(tmp_path: Path) -> None:
     (port,) = free_ports(HOST, 1)
     broker = Broker(HOST, port, tls=False)
-    rig = Rig(make_settings(latency={"broker": str(broker)}), VirtualClock(SystemClock().now()))
+    rig = Rig(make_settings(latency={"broker": str(broker)}), SystemClock())  # type: ignore[arg-type]
     app = make_pod("app", namespace="edge", node="far", labels={"rematch.io/latency": "target"})
     rig.sync(make_node("far"), app)
     messages = rig.instruments.latency_messages
@@ -133,14 +136,17 @@ async def test_garbage_and_foreign_messages_are_counted_by_reason(tmp_path: Path
 async def test_a_broker_that_wants_a_password_gets_it_from_files_only_if_it_is_the_right_host(tmp_path: Path) -> None:
     (port,) = free_ports(HOST, 1)
     (tmp_path / "username").write_text("meter\n")
-    (tmp_path / "password").write_text("wrong\n")
+    (tmp_path / "password").write_text("secret\n")
     passwords = tmp_path / "passwords"
-    passwords.write_text("")
-    passwords.chmod(0o644)
+    passwords.touch(mode=0o600)
+    await (await asyncio.create_subprocess_exec("mosquitto_passwd", "-b", str(passwords), "meter", "secret")).wait()
     async with mosquitto(tmp_path, port, "allow_anonymous false", f"password_file {passwords}") as broker:
         with pytest.raises(BrokerError, match=str(port)):
             async with connected(broker, BrokerAccess(), "nobody"):
                 pass
+        async with connected(broker, BrokerAccess(tmp_path, HOST), "meter") as connection:
+            await connection.publish("rematch/latency/edge", b"{}")
+        (tmp_path / "password").write_text("wrong\n")
         with pytest.raises(BrokerError, match=str(port)):
             async with connected(broker, BrokerAccess(tmp_path, HOST), "meter"):
                 pass

@@ -26,9 +26,9 @@ class Heard:
         self.settings = make_settings(planner={"name": "latency"}, latency={**LATENCY, **latency})
         self.signals = LatencySignals(lambda: self.settings, self.clock, self.pods.get)
 
-    def hear(self, pod: Pod, rtt: float | None = 0.2, age: float = 0.0, **changes: Any) -> Refusal | None:
-        topic = changes.pop("topic", f"rematch/latency/{pod.namespace}")
-        fields: dict[str, Any] = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, "rtt_seconds": rtt}
+    def hear(self, about: Pod, rtt: float | None = 0.2, age: float = 0.0, **changes: Any) -> Refusal | None:
+        topic = changes.pop("topic", f"rematch/latency/{about.namespace}")
+        fields: dict[str, Any] = {"namespace": about.namespace, "pod": about.name, "uid": about.uid, "rtt_seconds": rtt}
         fields["timestamp"] = rfc3339_precise(self.clock.now() - age)
         return self.signals.observe(topic, encode_message(LatencyMessage(**(fields | changes))))
 
