@@ -129,10 +129,9 @@ def _give_away(*paths: Path) -> None:
 
 
 def _unprivileged() -> Sequence[str]:
-    """PostgreSQL does not start as root."""
-    if os.geteuid() == 0:
-        return ("setpriv", "--pdeathsig", "KILL", *_NOBODY)
-    return ends_with_us()
+    """PostgreSQL does not start as root. The kernel forgets the signal at our death when the user changes, so that
+    comes first."""
+    return (*(("setpriv", *_NOBODY) if os.geteuid() == 0 else ()), *ends_with_us())
 
 
 def _run(command: Sequence[str], added: dict[str, str] | None = None) -> None:
