@@ -22,6 +22,7 @@ def reader(rig: Rig, *states: WatchState) -> HealthReader:
         watch=SimpleNamespace(states=states),
         metrics=SimpleNamespace(problems={}),
         leading=SimpleNamespace(documents=SimpleNamespace(problem="")),
+        latency=SimpleNamespace(problem=""),
         settings=SimpleNamespace(restored=False),
     )
     return HealthReader(cast(LiveController, live))
