@@ -136,11 +136,14 @@ class Ledger:
         """Peak load of every node and axis as a share of its room, if the pod came."""
         return share_of_room(self.load + self._arrays.peak[:, pod, None], self._arrays.allocatable)
 
-    def highest_shares_with(self, pods: Ints) -> Floats:
-        """The same on the fullest axis, for several pods, one row each."""
+    def shares_with_each(self, pods: Ints) -> Floats:
+        """The same for several pods: by axis, pod and node."""
         load = self.load[:, None, :] + self._arrays.peak[:, pods, None]
-        highest: Floats = share_of_room(load, self._arrays.allocatable[:, None, :]).max(axis=0, initial=0.0)
-        return highest
+        return share_of_room(load, self._arrays.allocatable[:, None, :])
+
+    def shares_without_each(self, pods: Ints, nodes: Ints) -> Floats:
+        """By axis and pod: of the node where the pod is, if it left."""
+        return share_of_room(self.load[:, nodes] - self._arrays.peak[:, pods], self._arrays.allocatable[:, nodes])
 
     def shares(self) -> Floats:
         """Peak load of every node and axis as a share of its room."""

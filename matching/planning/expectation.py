@@ -36,7 +36,7 @@ _AMPLE = 1.3
 _SATURATED = 0.97
 """From this load on measurements do not show how much more the pods want."""
 
-_CPU = 0
+CPU = 0
 """The axis whose use cannot exceed the capacity."""
 
 
@@ -53,11 +53,11 @@ class Expectation:
         """Of the pods: what they use and a part of their peaks."""
         measured = share_of_room(self.load(arrays.current), arrays.allocatable)
         self.in_trouble = _in_trouble(arrays, measured.max(axis=0, initial=0.0))
-        unseen = self._unseen(measured[_CPU])
+        unseen = self._unseen(measured[CPU])
         running = arrays.current != NOWHERE
-        self.demand[_CPU, running] *= unseen[arrays.current[running]]
+        self.demand[CPU, running] *= unseen[arrays.current[running]]
         if ample:
-            self._starved(measured[_CPU])
+            self._starved(measured[CPU])
         worst = share_of_room(self.load(arrays.current), arrays.allocatable).max(axis=0, initial=0.0)
         self.load_before = worst
         """As a share, on the worst axis: what can be explained by the pods there."""
@@ -76,10 +76,10 @@ class Expectation:
         """CPU is shared fairly, so on a saturated node it is the heaviest pods that want more than they get."""
         arrays = self._arrays
         unhappy = np.flatnonzero(arrays.unhappy & (arrays.current != NOWHERE))
-        demand, nodes = self.demand[_CPU, unhappy], arrays.current[unhappy]
+        demand, nodes = self.demand[CPU, unhappy], arrays.current[unhappy]
         heaviest = np.zeros(self._nodes)
         np.maximum.at(heaviest, nodes, demand)
-        self.demand[_CPU, unhappy[(demand >= heaviest[nodes]) & (cpu[nodes] >= _SATURATED)]] *= _AMPLE
+        self.demand[CPU, unhappy[(demand >= heaviest[nodes]) & (cpu[nodes] >= _SATURATED)]] *= _AMPLE
 
     def load(self, at: Ints) -> Floats:
         return self._arrays.background + sum_by_node(self.demand, at, self._nodes)

@@ -170,9 +170,11 @@ def _mean_load_deviation(problem: Problem, where: Where) -> float:
 
 
 def _overload(problem: Problem, where: Where) -> float:
-    """Peaks above the limit; load where there is no room at all counts as more than full."""
-    total = 0.0
-    for node, axis in itertools.product(problem.nodes, range(3)):
+    """Peaks above the limit; load where there is no room at all counts as more than full. Where moves have a price, CPU
+    is weighed by expected failures instead."""
+    options, total = problem.options, 0.0
+    priced = options.inertia > 0 and options.scope is not Scope.AFFECTED
+    for node, axis in itertools.product(problem.nodes, range(int(priced), 3)):
         share = _load(problem, where, node, axis, "peak")
         if not node.allocatable[axis] and share > 0:
             share += 1

@@ -1,8 +1,9 @@
 """A placement while the planner weighs moves: what each saves, what it costs, and where a pod may go.
 
 The rules that hold whatever is saved: a pod only goes to a node where it is expected to be happy. An unhappy one must
-be clearly better off there: on a clearly less loaded node, where it fails half as often. A happy one needs the full
-headroom there by whole peaks.
+be clearly better off there: on a clearly less loaded node, where it fails half as often. By whole peaks it must not add
+overload on any axis but CPU: pods share CPU when their peaks meet, and are killed when memory runs out. A happy one
+needs the full headroom there by whole peaks.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from matching.array_types import NOWHERE, Floats, Ints, Mask
 from matching.model.ledger import Ledger
 from matching.planning.budget import Budget, movers
-from matching.planning.expectation import Expectation
+from matching.planning.expectation import CPU, Expectation
 from matching.planning.move_price import MovePrices
 from matching.planning.prepared import PreparedProblem
 from matching.preferences import MatchedLoads
@@ -116,15 +117,31 @@ class WeighedPlacement:
         rows = np.flatnonzero(possible.any(axis=1))
         if len(rows):
             possible[rows] &= self._ledger.fits_each(pods[rows])
-            peaks = self._ledger.highest_shares_with(pods[rows])
-            possible[rows] &= self._may_be_there(pods[rows], loads[rows], peaks)
+            peaks = self._ledger.shares_with_each(pods[rows])
+            added = self._overload_added(pods[rows], peaks)
+            possible[rows] &= self._may_be_there(pods[rows], loads[rows], peaks.max(axis=0, initial=0.0), added)
         return possible
 
-    def _may_be_there(self, pods: Ints, loads: Floats, peaks: Floats) -> Mask:
-        """One row per pod. `loads` and `peaks`: of nodes that have the pod."""
+    def _overload_added(self, pods: Ints, peaks: Floats) -> Floats:
+        """One row per pod on its current node, if it moved alone. `peaks`: by axis, pod and node."""
+        sources = self.arrays.current[pods]
+        now = self._excess(self._ledger.shares())
+        relieved = now[sources] - self._excess(self._ledger.shares_without_each(pods, sources))
+        added: Floats = self._excess(peaks) - now - relieved[:, None]
+        return added
+
+    def _excess(self, peaks: Floats) -> Floats:
+        """Overload by whole peaks. `peaks`: by axis first."""
+        limit = 1 - self.arrays.options.headroom
+        excess: Floats = (np.delete(peaks, CPU, axis=0) - limit).clip(min=0.0).sum(axis=0)
+        return excess
+
+    def _may_be_there(self, pods: Ints, loads: Floats, peaks: Floats, added: Floats) -> Mask:
+        """One row per pod. `loads` and `peaks`: of nodes that have the pod. `added`: overload by its coming there."""
         sources, options = self.arrays.current[pods], self.arrays.options
         relieved = loads <= (self.expectation.load_before[sources] - options.relief + TOLERANCE)[:, None]
         relieved &= self.expectation.likely(loads) <= (self.expectation.before[sources] / 2)[:, None]
+        relieved &= added <= TOLERANCE
         roomy = peaks <= 1 - options.headroom + TOLERANCE
         may: Mask = self.expectation.happy(loads) & np.where(self.arrays.unhappy[pods][:, None], relieved, roomy)
         return may
@@ -135,10 +152,15 @@ class WeighedPlacement:
 
     def ends_well(self, pod: int) -> bool:
         """Whether the rules hold for a pod that has moved, as the placement is now."""
-        node = int(self.at[pod])
-        peaks = self._ledger.shares_of([node]).max(axis=0, initial=0.0)
+        node, current = int(self.at[pod]), int(self.arrays.current[pod])
+        peaks = self._ledger.shares_of([current, node])
+        self._ledger.shift(pod, node, current)
+        back = self._ledger.shares_of([current, node])
+        self._ledger.shift(pod, current, node)
+        added = (self._excess(peaks) - self._excess(back)).sum()
         load = np.array([[self.failures.load_of(node)]])
-        return bool(self._may_be_there(np.array([pod]), load, peaks[None])[0, 0])
+        highest = peaks[:, 1:].max(axis=0, initial=0.0)
+        return bool(self._may_be_there(np.array([pod]), load, highest[None], np.array([[added]]))[0, 0])
 
     def fits_back(self, pod: int) -> bool:
         """Whether a pod that has moved would find room on its current node."""
