@@ -328,9 +328,16 @@ class FluidCluster:
         for slot in at[by_chance].tolist():
             slots.next_noise[slot] = now + self._noise()
         slots.successes[at] += times - failed
-        slots.recent_successes[at] += times - failed
+        slots.recent_successes[at] += self._recent(times, (now - slots.next_live[at]) / period + 1) - failed
         slots.live_failed[at[~failed]] = 0
         slots.live_timeout[at[failed]] = now + PROBE_TIMEOUT
+
+    @staticmethod
+    def _recent(times: Floats, age: Floats) -> Floats:
+        """What so many probes count for now, the last of which was `age` periods ago: however long the step was."""
+        each = 0.5 ** (1 / RECENT_PROBES)
+        recent: Floats = each**age * (1 - each**times) / (1 - each)
+        return recent
 
     def _failed(self, pod: FluidPod) -> None:
         slots, slot = self.slots, pod.slot

@@ -121,6 +121,7 @@ async def test_ours_does_nothing_where_nothing_helps(scenario: str, store: Store
     ours, alone = await played(scenario, OURS, store), await played(scenario, LEFT_ALONE, store)
     assert ours.moves == 0
     assert ours.availability == pytest.approx(alone.availability)
+    assert ours.unhappy_minutes == pytest.approx(alone.unhappy_minutes)
 
 
 async def test_results_survive_a_line_that_was_cut_short_and_a_changed_scenario(tmp_path: Path) -> None:
