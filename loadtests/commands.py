@@ -232,9 +232,10 @@ def zero_loss(**given: Any) -> None:
 
 @lab.command()
 @click.option("--scenarios", multiple=True, metavar="NAME|FILE", help="Only these; once per scenario. Default: all.")
-@click.option("--policies", multiple=True, metavar="NAME", help="Only these; once per policy. Default: all.")
+@click.option("--policies", multiple=True, metavar="NAME|FILE",
+              help="Only these, or Rematch with the settings of a file; once per policy. Default: all.")  # fmt: skip
 @click.option("--seeds", default="choose", show_default=True, metavar="choose|report|A-B",
-              help="choose: 1 to 30, to tune by; report: 4001 to 4030, for figures.")  # fmt: skip
+              help="choose: 1 to 30, to tune by; report: 5001 to 5030, for figures.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Games at the same time.")
 @click.option("--resume", is_flag=True, help="Go on with what an earlier tournament has played.")
 @click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/tournament"), show_default=True,

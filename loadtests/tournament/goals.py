@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from loadtests.tournament.policies import AS_MANY, OURS, policies
+from loadtests.tournament.policies import AS_MANY, OURS, find_policy
 from loadtests.tournament.results import Result
 from loadtests.tournament.statistics import Difference, difference, holm
 
@@ -42,8 +42,7 @@ def paired(played: Played, policy: str) -> tuple[list[float], list[float]]:
 
 def rivals(played: Played) -> dict[str, Difference]:
     """Every policy but ours and the bounds, compared with ours."""
-    known = policies()
-    names = [name for name in played if name != OURS and not known[name].bound]
+    names = [name for name in played if name != OURS and not find_policy(name).bound]
     seeds = set.intersection(*({each.seed for each in played[name]} for name in (OURS, *names)))
     values = {
         name: [each.measures.availability for each in played[name] if each.seed in seeds] for name in (OURS, *names)

@@ -13,7 +13,7 @@ from tabulate import tabulate
 from loadtests.progress_bar import ProgressBar
 from loadtests.tools.state_folder import claimed
 from loadtests.tournament.goals import goals
-from loadtests.tournament.policies import policies
+from loadtests.tournament.policies import find_policy, is_settings_file, policies
 from loadtests.tournament.report import goal_rows, write_report
 from loadtests.tournament.results import ResultFile, write_csv
 from loadtests.tournament.runner import Runner, games
@@ -23,7 +23,7 @@ from reactor.errors import InputError
 
 CHOOSE = range(1, 31)
 """Seeds by which settings are chosen."""
-REPORT = range(4001, 4031)
+REPORT = range(5001, 5031)
 """Seeds of which figures are reported. Nothing is chosen by them."""
 
 
@@ -69,11 +69,11 @@ def main(options: TournamentOptions) -> None:
 
 
 def chosen_policies(names: Sequence[str]) -> list[str]:
-    every = policies()
-    unknown = [name for name in names if name not in every]
-    if unknown:
-        raise InputError(f"policy {unknown[0]!r} is not known; known are {', '.join(every)}")
-    return [name for name in every if not names or name in names]
+    """Those of the project in the order of the report, then settings files."""
+    for name in names:
+        find_policy(name)
+    known = [name for name in policies() if not names or name in names]
+    return [*known, *filter(is_settings_file, names)]
 
 
 def parse_seeds(text: str) -> list[int]:

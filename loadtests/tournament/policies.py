@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from loadtests.simulation.controller import SimulatedController
@@ -12,7 +13,9 @@ from loadtests.tournament.clairvoyant import Clairvoyant
 from loadtests.tournament.cluster import FluidCluster
 from loadtests.tournament.descheduler import DOCUMENTED, FITTING, Descheduler, Thresholds
 from loadtests.tournament.watched import WatchedModel
-from reactor.settings.model import Settings
+from reactor.errors import InputError
+from reactor.settings.load import parse_settings
+from reactor.settings.model import Mode, Settings
 from storage.store import Store
 
 LONG = 4 * 3600.0
@@ -82,7 +85,10 @@ class Controlled:
 
 def controlled(name: str, text: str, tree: Mapping[str, Any] | None = None) -> Policy:
     """The controller with the default settings, but for what `tree` says."""
-    settings = Settings.model_validate({"mode": "act", **(tree or {})})
+    return _with_settings(name, text, Settings.model_validate({"mode": "act", **(tree or {})}))
+
+
+def _with_settings(name: str, text: str, settings: Settings) -> Policy:
     return Policy(name, text, lambda cluster, store: Controlled(cluster, settings, store), binds=True)
 
 
@@ -153,3 +159,26 @@ def policies(moves: int | None = None) -> dict[str, Policy]:
         ),
     )
     return {policy.name: policy for policy in every}
+
+
+def find_policy(name: str, moves: int | None = None) -> Policy:
+    """One of `policies`, or Rematch with the settings of a file."""
+    if is_settings_file(name):
+        return _from_file(name)
+    every = policies(moves)
+    if name not in every:
+        raise InputError(f"policy {name!r} is not known; known are {', '.join(every)}, or give a settings file (.yaml)")
+    return every[name]
+
+
+def is_settings_file(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
+
+
+def _from_file(name: str) -> Policy:
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"policy {name}: {error}") from error
+    settings = parse_settings(text, name).model_copy(update={"mode": Mode.ACT})
+    return _with_settings(name, f"Rematch with the settings of {name}", settings)

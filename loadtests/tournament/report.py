@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from loadtests.report_page import ReportPage, Table
 from loadtests.tournament.goals import Goal, Played, goals, paired, rivals
-from loadtests.tournament.policies import OURS, policies
+from loadtests.tournament.policies import OURS, find_policy, is_settings_file, policies
 from loadtests.tournament.results import Result
 from loadtests.tournament.scenario import Scenario
 from loadtests.tournament.statistics import Difference, difference
@@ -82,7 +82,7 @@ def _page(
         if any(run.measures.parts for runs in each.values() for run in runs):
             page.figure(_steps(each))
     page.heading("Policies")
-    page.table(Table(("policy", "what it does"), [(each.name, each.text) for each in policies().values()]))
+    page.table(Table(("policy", "what it does"), [(name, find_policy(name).text) for name in _names(played)]))
     return page
 
 
@@ -166,7 +166,8 @@ def _steps(played: Played) -> go.Figure:
 
 
 def _names(played: Mapping[str, Played]) -> list[str]:
-    return [name for name in policies() if any(name in each for each in played.values())]
+    every = dict.fromkeys(name for each in played.values() for name in each)
+    return [*(name for name in policies() if name in every), *filter(is_settings_file, every)]
 
 
 def _summary(played: Mapping[str, Played], judged: Sequence[Goal], seeds: str) -> dict[str, object]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from loadtests.tournament.measures import Measures
+from loadtests.tournament.policies import is_settings_file
 from loadtests.tournament.scenario import Scenario
 
 
@@ -19,7 +20,7 @@ class Result(msgspec.Struct, frozen=True):
     seed: int
     policy: str
     digest: str
-    """Of the scenario: a result of another version of it does not count."""
+    """Of the scenario and the settings file: a result of another version of them does not count."""
     measures: Measures
 
     @property
@@ -27,8 +28,10 @@ class Result(msgspec.Struct, frozen=True):
         return (self.scenario, self.seed, self.policy)
 
 
-def digest_of(scenario: Scenario) -> str:
-    return hashlib.sha256(msgspec.json.encode(scenario)).hexdigest()[:12]
+def digest_of(scenario: Scenario, policy: str) -> str:
+    """Raises OSError for a settings file that is not there."""
+    content = Path(policy).read_bytes() if is_settings_file(policy) else b""
+    return hashlib.sha256(msgspec.json.encode(scenario) + content).hexdigest()[:12]
 
 
 class ResultFile:
@@ -37,7 +40,7 @@ class ResultFile:
 
     def read(self, wanted: Iterable[Scenario]) -> dict[tuple[str, int, str], Result]:
         """What is there of these scenarios as they are now. A line that was cut short is left out."""
-        digests = {scenario.name: digest_of(scenario) for scenario in wanted}
+        by_name = {scenario.name: scenario for scenario in wanted}
         found: dict[tuple[str, int, str], Result] = {}
         if not self._path.exists():
             return found
@@ -46,7 +49,8 @@ class ResultFile:
                 result = msgspec.json.decode(line, type=Result)
             except msgspec.DecodeError:
                 continue
-            if digests.get(result.scenario) == result.digest:
+            scenario = by_name.get(result.scenario)
+            if scenario is not None and _is_current(result, scenario):
                 found[result.key] = result
         return found
 
@@ -57,6 +61,13 @@ class ResultFile:
         """A new line also after one that was cut short."""
         with self._path.open("ab") as file:
             file.write(b"\n" + msgspec.json.encode(result) + b"\n")
+
+
+def _is_current(result: Result, scenario: Scenario) -> bool:
+    try:
+        return result.digest == digest_of(scenario, result.policy)
+    except OSError:
+        return False
 
 
 def write_csv(path: Path, results: Iterable[Result]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from loadtests.progress_bar import Progress
 from loadtests.simulation.process import prepare_process, run_simulation
 from loadtests.tournament.drawing import draw
-from loadtests.tournament.policies import policies
+from loadtests.tournament.policies import find_policy
 from loadtests.tournament.results import Result, ResultFile, digest_of
 from loadtests.tournament.run import run
 from loadtests.tournament.scenario import Scenario
@@ -39,9 +39,9 @@ def games(scenarios: Sequence[Scenario], seeds: Sequence[int], names: Sequence[s
 
 def play(game: Game, moves: int | None = None) -> Result:
     """In a process of its own. `moves`: how many a policy may make that is limited to as many as ours."""
-    policy = policies(moves)[game.policy]
+    policy = find_policy(game.policy, moves)
     measures = run_simulation(lambda store: run(draw(game.scenario, game.seed), policy, store))
-    return Result(game.scenario.name, game.seed, game.policy, digest_of(game.scenario), measures)
+    return Result(game.scenario.name, game.seed, game.policy, digest_of(game.scenario, game.policy), measures)
 
 
 class Runner:
@@ -84,7 +84,7 @@ class Runner:
 
 
 def _may_start(game: Game, waiting: Sequence[Game], running: dict[Future[Result], Game]) -> bool:
-    if not policies()[game.policy].follows_ours:
+    if not find_policy(game.policy).follows_ours:
         return True
     ours = (game.scenario.name, game.seed, "ours")
     return all(other.key != ours for other in (*waiting, *running.values()))

@@ -14,14 +14,16 @@ from loadtests.simulation.pod import CALIBRATED
 from loadtests.tournament.cluster import FluidCluster
 from loadtests.tournament.drawing import draw
 from loadtests.tournament.instance import AppModel, Instance, LoadPlan, NodeModel
+from loadtests.tournament.main import chosen_policies
 from loadtests.tournament.measures import Measures, measure
 from loadtests.tournament.policies import LEFT_ALONE, OURS, policies
 from loadtests.tournament.report import write_report
 from loadtests.tournament.results import Result, ResultFile, digest_of, write_csv
 from loadtests.tournament.run import run, start
-from loadtests.tournament.runner import games
+from loadtests.tournament.runner import games, play
 from loadtests.tournament.scenario import scenarios
 from loadtests.workloads.samples import RequestOutcome
+from reactor.errors import InputError, SettingsError
 from storage.limits import Limits
 from storage.store import Store
 
@@ -127,13 +129,36 @@ async def test_ours_does_nothing_where_nothing_helps(scenario: str, store: Store
 async def test_results_survive_a_line_that_was_cut_short_and_a_changed_scenario(tmp_path: Path) -> None:
     scenario = scenarios(["full"])[0]
     measures = measure(left_alone(draw(scenario, 1), 60.0), 0.0)
-    result = Result("full", 1, OURS, digest_of(scenario), measures)
+    result = Result("full", 1, OURS, digest_of(scenario, OURS), measures)
     file = ResultFile(tmp_path / "results.jsonl")
     file.add(result)
     with (tmp_path / "results.jsonl").open("a") as cut:
         cut.write('{"scenario": "fu')
     file.add(Result("full", 2, OURS, "another version", measures))
     assert file.read([scenario]) == {("full", 1, OURS): result}
+
+
+def test_a_settings_file_plays_as_a_policy_and_a_changed_one_plays_again(tmp_path: Path) -> None:
+    variant = tmp_path / "nearest.yaml"
+    variant.write_text("mode: observe\nplanner: {preference: nearest}\n")
+    file, scenario = ResultFile(tmp_path / "results.jsonl"), scenarios(["full"])[0]
+    (game,) = games([scenario], [1], chosen_policies([str(variant)]))
+    result = play(game)
+    file.add(result)
+    assert file.read([scenario]) == {game.key: result}
+    variant.write_text("planner: {preference: crowd}\n")
+    assert file.read([scenario]) == {}
+    variant.unlink()
+    assert file.read([scenario]) == {}
+
+
+def test_a_settings_file_that_is_wrong_is_refused_with_the_field(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("planner: {preference: best}\n")
+    with pytest.raises(SettingsError, match=r"wrong.yaml(.|\n)*planner.preference"):
+        chosen_policies([str(wrong)])
+    with pytest.raises(InputError, match=r"missing\.yaml"):
+        chosen_policies(["missing.yaml"])
 
 
 def test_games_of_a_seed_come_before_those_of_the_next() -> None:

@@ -115,7 +115,8 @@ def test_never_worse_than_doing_nothing(data: st.DataObject, random_problems: Pr
         axes = range(int(priced), len(problem.axes))
         assert _overload(problem, result, axes) <= _overload(problem, alone, axes) + 1e-9
         if priced:
-            assert result.benefit is not None and result.benefit.expected <= result.benefit.without
+            assert result.benefit is not None
+            assert result.benefit.expected <= result.benefit.without
 
 
 @examples
