@@ -1,5 +1,5 @@
-"""What holds for every test: Hypothesis judges answers, not the speed of a shared machine, and nothing is compiled
-within a test's timeout.
+"""What holds for every test: Hypothesis judges answers, not the speed of a shared machine, nothing is compiled within a
+test's timeout, and numeric libraries use one thread, as in the processes that train models.
 
 `.ci/run` draws the same examples every time, so that a change is judged by what it changes; everybody else's runs look
 for new ones.
@@ -16,6 +16,9 @@ from collections.abc import Iterator
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+
+# Read when the libraries are loaded. A test has a core at most: more threads only wait for each other.
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 settings.register_profile("shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("shared-machine"), derandomize=True, database=None)

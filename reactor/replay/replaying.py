@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -15,20 +14,22 @@ from matching.plan import PlannedMove
 from matching.problem import USUAL_STARTUP_SECONDS, Strategy
 from predictors.failure_response import FailureResponse
 from reactor.cluster.kinds import BY_OBJECT_KIND, CLUSTER_KINDS, Kind
-from reactor.cluster.records import NodeUsageSample, Pod, PodUsageSample, Record
+from reactor.cluster.records import Pod, Record
 from reactor.cluster.view import ClusterView
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Trigger, decide
 from reactor.decision.eligibility import ALLOWED_NOW, PROTECTED, Eligibility, KeptChecks
 from reactor.planning.problem_pods import KeptPods
 from reactor.planning.problems import rematch_problem
+from reactor.replay.clock import MINUTE, ReplayClock
+from reactor.replay.counters import Counters
 from reactor.replay.given import Given, Ints
+from reactor.replay.measuring import Measuring, with_steps_fresh
 from reactor.replay.recorded import STEP
 from reactor.settings.model import Mode, Settings
 from reactor.settings.planner import make_planner
-from reactor.signals.measurements import MetricsSource, ProbeCounter
 from reactor.state.happiness import half_life
-from reactor.state.live_state import State
+from reactor.state.live_state import NEGLIGIBLE_FAILURES, State
 from reactor.state.moves import ActiveMoves, Move, MoveState, PodRef
 from reactor.state.snapshot import Snapshot
 from reactor.state.steering import SteeringStatus
@@ -36,20 +37,14 @@ from reactor.state.thresholds import threshold_of
 from reactor.work_queue import WorkQueue
 
 Floats = NDArray[np.float64]
-MINUTE = 60
 UNHAPPY = 0.1
 """A pod that fails more than this share of its probes in a step is unhappy in it, whatever the settings call so: what
 is compared must not depend on what is chosen."""
-_PAST_STEPS = 3
-"""Steps of usage that are measured again when a replay has to decide after a quiet time: the window of the peaks."""
 _SETTLE = 5.0
 """Seconds of a move beside the start of the replacement."""
-_NEGLIGIBLE = 0.01
 _SURE = 1.0 - 1e-9
-_CLOSE = 0.005
+_CLOSE = 0.002
 """A pod that is as close to its threshold gets a cycle: the controller's own counts decide."""
-_MEASURED_EVERY = 2 * MINUTE
-"""What is measured changes with the steps only, and counts as fresh for as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +75,6 @@ def recorded_unhappy(given: Given, first: int = 0) -> Floats:
     return np.bincount(days, unhappy).astype(np.float64)
 
 
-class ReplayClock:
-    """Moved by the replay alone."""
-
-    def __init__(self, now: float) -> None:
-        self.time = now
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        raise AssertionError(f"nothing sleeps in a replay, but {seconds:g} s were asked for")
-
-
 class Replay:
     def __init__(self, given: Given, response: FailureResponse, settings: Settings, seed: int, first: int = 0) -> None:
         """`first`: the step to begin with, as recorded."""
@@ -103,11 +82,12 @@ class Replay:
         self._random = np.random.default_rng(seed)
         self._first = first
         self._clock = ReplayClock(given.begin + first * STEP)
+        in_state = with_steps_fresh(settings)
         self._state = State(
             CLUSTER_KINDS,
             self._clock,
             WorkQueue(self._clock),
-            lambda: settings,
+            lambda: in_state,
             steering=lambda: SteeringStatus(policy_works=True, problem=""),
         )
         curve = response.curve
@@ -122,13 +102,12 @@ class Replay:
         self._pods: list[Pod | None] = [None] * number
         self._by_uid: dict[str, int] = {}
         self._lives = [0] * number
-        self._good, self._bad = np.zeros(number), np.zeros(number)
-        """Decayed, to see who may be unhappy."""
-        self._successes, self._failures = np.zeros(number), np.zeros(number)
-        """Counters, as a kubelet has them."""
         self._whole, self._latent = self._random.random(number), self._random.random(number)
-        self._decay, self._threshold = self._by_replica()
-        self._fed = -np.inf
+        half_lives, self._threshold = self._by_replica()
+        self._counters = Counters(self._state, self._clock, half_lives)
+        self._measuring = Measuring(given, self._state.usage, settings.metrics.peak_window)
+        self._limited_until: dict[str, float] = {}
+        """By workload."""
         self._interval = self._clock.time
         self._moves, self._unhappy = np.zeros(given.days), np.zeros(given.days)
         self._decided: list[Decided] = []
@@ -165,6 +144,7 @@ class Replay:
     def _begin(self, step: int) -> None:
         """What is given for this step: nodes, pods that end and begin, rollouts."""
         given = self._given
+        self._clock.time = given.begin + step * STEP
         for node in np.flatnonzero(given.node_ready[:, step] != self._ready).tolist():
             self._ready[node] = given.node_ready[node, step]
             record = msgspec.structs.replace(
@@ -207,17 +187,17 @@ class Replay:
             containers=containers,
         )
         self._on[replica], self._pods[replica], self._by_uid[uid] = node, pod, replica
-        for counts in (self._good, self._bad, self._successes, self._failures):
-            counts[replica] = 0.0
         self._state.mirror.upsert(Kind.PODS, pod)
         self._count_owner(replica)
-        self._report([replica])
+        self._counters.begin(replica, pod)
         return pod
 
     def _end(self, replica: int) -> None:
         pod = self._pods[replica]
         if pod is None:
             return
+        self._counters.show(set(np.flatnonzero(self._on == self._on[replica]).tolist()))
+        self._counters.end(replica)
         self._on[replica], self._pods[replica] = -1, None
         del self._by_uid[pod.uid]
         self._state.mirror.remove(Kind.PODS, pod.uid)
@@ -260,18 +240,23 @@ class Replay:
         rates = np.floor(given.probes[given.workload] + self._random.random(shape))
         drawn = self._random.random(shape)
         loads = given.loads(self._on, step)
-        chance = self._chance(loads)
         probes, failures = rates * (self._on >= 0), np.zeros(shape)
-        if not self._may_fail(probes, drawn, chance).any() and self._at_rest():
-            self._pass_quietly(probes)
+        chance = self._chance(loads)
+        failing = self._may_fail(probes, drawn, chance)
+        self._measuring.due(step, given.begin + step * STEP + MINUTE)
+        if not failing.any() and self._at_rest():
+            self._counters.pass_quietly(probes)
             return loads
         for minute in range(len(rates)):
             self._clock.time = given.begin + step * STEP + (minute + 1) * MINUTE
-            probes[minute] = rates[minute] * (self._on >= 0)
-            failures[minute] = self._failures_of(probes[minute], drawn[minute], chance)
-            if self._live(step, probes[minute], failures[minute], loads):
-                loads = given.loads(self._on, step)
+            failures[minute] = self._failures_of(probes[minute], drawn[minute], chance, failing[minute])
+            if self._live(probes[minute], failures[minute]):
+                loads, later = given.loads(self._on, step), slice(minute + 1, None)
                 chance = self._chance(loads)
+                probes[later] = rates[later] * (self._on >= 0)
+                failing[later] = self._may_fail(probes[later], drawn[later], chance)
+                if minute + 1 < len(rates):
+                    self._measuring.due(step, self._clock.time + MINUTE)
         unhappy = failures.sum(axis=0) > UNHAPPY * np.maximum(probes.sum(axis=0), 1e-9)
         self._unhappy[given.day_of(step)] += float(unhappy.sum()) * STEP / MINUTE
         return loads
@@ -283,13 +268,12 @@ class Replay:
         return np.minimum(found, _SURE)
 
     def _may_fail(self, probes: Floats, drawn: Floats, chance: Floats) -> NDArray[np.bool_]:
-        """By replica, or by minute and replica: whether a probe fails. Those of some fail together or not at all."""
+        """By minute and replica: whether a probe fails. Those of some fail together or not at all."""
         together = self._whole < self._response.together
         fails: NDArray[np.bool_] = np.where(together, self._latent < chance, drawn > (1.0 - chance) ** probes)
         return fails & (probes > 0)
 
-    def _failures_of(self, probes: Floats, drawn: Floats, chance: Floats) -> Floats:
-        failing = self._may_fail(probes, drawn, chance)
+    def _failures_of(self, probes: Floats, drawn: Floats, chance: Floats, failing: NDArray[np.bool_]) -> Floats:
         together = self._whole < self._response.together
         failures = np.where(failing & together, probes, 0.0)
         for at in np.flatnonzero(failing & ~together).tolist():
@@ -298,39 +282,59 @@ class Replay:
 
     def _at_rest(self) -> bool:
         """Nothing is under way, and time alone makes nobody unhappy."""
-        trials = self._cooldowns.effects.trials
+        waiting = self._cooldowns.effects.trials or self._cooldowns.shortage
         periodic = self._settings.triggers.rematch_interval > 0
-        return not (self._queue or trials or periodic or self._anybody_unhappy())
+        return not (self._queue or waiting or periodic or self._anybody_unhappy())
 
-    def _pass_quietly(self, probes: Floats) -> None:
-        for each in probes:
-            self._good = self._good * self._decay + each
-        self._bad = self._bad * self._decay ** len(probes)
-        self._successes += probes.sum(axis=0)
-
-    def _live(self, step: int, probes: Floats, failures: Floats, loads: Floats) -> bool:
+    def _live(self, probes: Floats, failures: Floats) -> bool:
         """One minute of the controller. Whether a pod has another node after it."""
-        self._good = self._good * self._decay + probes - failures
-        self._bad = self._bad * self._decay + failures
-        self._successes += probes - failures
-        self._failures += failures
+        self._counters.count(probes, failures)
         if self._settings.mode is not Mode.ACT:
             return False  # whatever it decided, nothing would change
-        self._report(np.flatnonzero(failures).tolist())
         trigger = self._trigger()
-        if trigger is Trigger.UNHAPPY and not self._queue and not self._judging() and not self._anybody_unhappy():
+        if trigger is Trigger.UNHAPPY and self._nothing_to_decide():
             return False
-        self._report(np.flatnonzero((self._bad >= _NEGLIGIBLE) & (self._on >= 0)).tolist())
-        self._feed(step, loads)
+        self._counters.show()
+        self._measuring.catch_up(self._on, self._pods, self._clock.time)
         return self._cycle(trigger)
+
+    def _nothing_to_decide(self) -> bool:
+        return not (self._queue or self._judging() or self._looks_again() or self._anybody_unhappy())
+
+    def _looks_again(self) -> bool:
+        """For pods that wait for capacity: when something is measured, and when none of them is unhappy any more."""
+        shortage = self._cooldowns.shortage
+        if shortage is None:
+            return False
+        low, waiting = self._low(0.0), [self._by_uid[uid] for uid in shortage.pods if uid in self._by_uid]
+        return self._measuring.is_due(self._clock.time) or not low[waiting].any()
+
+    def _low(self, margin: float) -> NDArray[np.bool_]:
+        """By replica, whether its happiness is below its threshold."""
+        good, bad = self._settings.happiness.goodwill + self._counters.good, self._counters.bad
+        low: NDArray[np.bool_] = (bad >= NEGLIGIBLE_FAILURES) & (good < (self._threshold + margin) * (good + bad))
+        return low
 
     def _anybody_unhappy(self) -> bool:
         """Whether a decision could start a rematch: pods that back off do not count."""
-        good = self._settings.happiness.goodwill + self._good
-        low = (self._bad >= _NEGLIGIBLE) & (good < (self._threshold + _CLOSE) * (good + self._bad))
-        backoffs, now = self._cooldowns.backoffs, self._clock.time
-        found = (self._pods[replica] for replica in np.flatnonzero(low).tolist())
-        return any(pod.uid not in backoffs or backoffs[pod.uid].until <= now for pod in found if pod is not None)
+        found = (self._pods[replica] for replica in np.flatnonzero(self._low(_CLOSE)).tolist())
+        return any(self._may_start(pod) for pod in found if pod is not None)
+
+    def _may_start(self, pod: Pod) -> bool:
+        now, backoff = self._clock.time, self._cooldowns.backoffs.get(pod.uid)
+        if backoff is not None and now < backoff.until:
+            return False
+        on_trial = pod.uid in self._cooldowns.effects.trials  # a cycle also notes that the move did not help
+        return on_trial or not self._limited(pod)
+
+    def _limited(self, pod: Pod) -> bool:
+        """With more moves a limit is reached for longer, so it is not looked at before it ends."""
+        now, name = self._clock.time, self._given.cluster.workload_name(pod)
+        if now >= self._limited_until.get(name, now):
+            limits = self._settings.execution.limits
+            exceeded = self._cooldowns.recent.exceeds(pod.namespace, name, now, limits)
+            self._limited_until[name] = now if exceeded is None else exceeded.until
+        return now < self._limited_until[name]
 
     def _judging(self) -> bool:
         return any(each.judged_at <= self._clock.time for each in self._cooldowns.effects.trials.values())
@@ -341,54 +345,6 @@ class Replay:
             return Trigger.UNHAPPY
         self._interval = self._clock.time
         return Trigger.INTERVAL
-
-    # What the controller sees.
-
-    def _report(self, replicas: Sequence[int]) -> None:
-        """The kubelets' counters."""
-        now = self._clock.time
-        counters = []
-        for replica in replicas:
-            pod = self._pods[replica]
-            probed = next((each for each in pod.containers if each.liveness is not None), None) if pod else None
-            if pod is not None and probed is not None:
-                counted = float(self._successes[replica]), float(self._failures[replica])
-                counters.append(ProbeCounter(pod.namespace, pod.name, probed.name, *counted, now, pod.uid))
-        self._state.observe_counters(counters)
-
-    def _feed(self, step: int, loads: Floats) -> None:
-        """Usage as it would be measured. After a quiet time, that of the last steps, too."""
-        now = self._clock.time
-        if now - self._fed < min(_MEASURED_EVERY, self._settings.metrics.freshness):
-            return
-        if now - self._fed > _PAST_STEPS * STEP:
-            for back in range(min(_PAST_STEPS, step - self._first), 0, -1):
-                self._measure(step - back, self._given.loads(self._on, step - back), now - back * STEP)
-        self._measure(step, loads, now)
-        self._fed = now
-
-    def _measure(self, step: int, loads: Floats, at: float) -> None:
-        given = self._given
-        here = np.flatnonzero(self._on >= 0)
-        shares = 1.0 / np.maximum(loads, 1.0)
-        cpu = given.demand[0][given.workload[here], step] * shares[self._on[here]]
-        memory = given.demand[1][given.workload[here], step]
-        samples = [
-            PodUsageSample(pod.namespace, pod.name, cores, used, at)
-            for replica, cores, used in zip(here.tolist(), cpu.tolist(), memory.tolist(), strict=True)
-            if (pod := self._pods[replica]) is not None
-        ]
-        usage = self._state.usage
-        usage.record_pods(samples, MetricsSource.PROMETHEUS, at)
-        used = [np.bincount(self._on[here], each, len(given.nodes)) for each in (cpu, memory)]
-        totals = zip(
-            given.nodes, used[0] + given.background[0][:, step], used[1] + given.background[1][:, step], strict=True
-        )
-        usage.record_nodes(
-            [NodeUsageSample(node.name, float(cores), float(held), at) for node, cores, held in totals],
-            MetricsSource.PROMETHEUS,
-            at,
-        )
 
     # What the controller does.
 
@@ -437,7 +393,6 @@ class Replay:
         target = next(at for at, node in enumerate(given.nodes) if node.name == move.target)
         unhappy = pod.uid in snapshot.happiness and snapshot.happiness[pod.uid].unhappy
         new = self._put(replica, target)
-        self._fed = min(self._fed, now - _MEASURED_EVERY)
         seconds = USUAL_STARTUP_SECONDS + _SETTLE
         day = given.day_of(int((now - given.begin - 1) // STEP))
         self._moves[day] += 1
@@ -467,16 +422,15 @@ class Replay:
         return seconds
 
     def _by_replica(self) -> tuple[Floats, Floats]:
-        """What is left of a count after a minute; and the threshold."""
+        """The half-life of its probes and its threshold."""
         given, happiness = self._given, self._settings.happiness
         lives = half_life(happiness)
-        periods = [MINUTE / rate if rate > 0 else 0.0 for rate in given.probes.tolist()]
-        decay = np.array([0.5 ** (MINUTE / lives.of(period)) for period in periods])
+        seconds = np.array([lives.of(MINUTE / rate if rate > 0 else 0.0) for rate in given.probes.tolist()])
         namespaces = given.cluster.namespaces
         thresholds = np.array(
             [threshold_of(pod, namespaces.get(pod.namespace), happiness).value for pod in given.templates]
         )
-        return decay[given.workload], thresholds[given.workload]
+        return seconds[given.workload], thresholds[given.workload]
 
 
 def _quantile(drawn: float, probes: int, chance: float) -> float:

@@ -3,19 +3,22 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from matching.failure_curve import FailureCurve
+from reactor.decision.decide import Trigger
 from reactor.errors import InputError, SettingsError
 from reactor.replay import tuning
 from reactor.replay.answer import Candidate, recommended
 from reactor.replay.candidates import DEFAULT_GRID, candidates, grid
+from reactor.replay.clock import MINUTE
 from reactor.replay.fitting import fitted_responses
 from reactor.replay.given import Given, given_by
 from reactor.replay.recorded import Recorded, read_recorded
-from reactor.replay.replaying import Replay, recorded_unhappy
+from reactor.replay.replaying import Replay, Replayed, recorded_unhappy
 from reactor.settings.model import Settings
 from storage.store import Store
 from tests.reactor.replay.recorded_days import BEGIN, DAYS, cluster, filled
@@ -68,6 +71,64 @@ def test_a_replay_moves_pods_where_the_settings_act_and_is_repeatable(given: Giv
     assert acted.unhappy.sum() < 0.5 * watched.unhappy.sum()
     assert "from n1 to n2" in acted.decided[0].text
     assert Replay(given, response, ACTING, 1).run().decided == acted.decided
+
+
+@pytest.mark.parametrize(
+    ("sections", "wanted"),
+    [
+        ({}, 1.0),
+        ({"decision": {"placementProbability": 0.5, "cooldown": 60}}, 1.3),
+        ({"execution": {"limits": {"workload": {"perDay": 1, "per10Minutes": 1}}}}, 1.3),
+    ],
+    ids=["as recorded", "full nodes", "full nodes and a limit"],
+)
+def test_minutes_that_are_left_out_change_nothing(
+    given: Given, monkeypatch: pytest.MonkeyPatch, sections: dict[str, Any], wanted: float
+) -> None:
+    """Against a controller that reads everything and decides every minute."""
+    response, cycle = fitted_responses(given, 1)[0], Replay._cycle
+    cycles: list[Trigger] = []
+    crowded = replace(given, demand=(np.float32(wanted) * given.demand[0], given.demand[1]))
+    settings = make_settings(mode="act", **sections)
+    eleven_of_the_last_day = (24 * (DAYS - 1) + 11) * 12
+
+    def counted(replay: Replay, trigger: Trigger) -> bool:
+        cycles.append(trigger)
+        return cycle(replay, trigger)
+
+    monkeypatch.setattr(Replay, "_cycle", counted)
+
+    def replayed() -> Replayed:
+        cycles.clear()
+        return Replay(crowded, response, settings, 1, eleven_of_the_last_day).run()
+
+    found, decided = replayed(), len(cycles)
+    for name in ("_at_rest", "_nothing_to_decide"):
+        monkeypatch.setattr(Replay, name, lambda _self: False)
+    every_minute = replayed()
+    assert len(cycles) == 13 * 60 > 3 * decided
+    assert found.decided
+    assert found.decided == every_minute.decided
+    assert found.unhappy.tolist() == every_minute.unhappy.tolist()
+
+
+def test_failures_belong_to_the_minute_in_which_they_are_counted(given: Given) -> None:
+    """Also those of a pod of which nothing was read for hours."""
+    replay = Replay(given, fitted_responses(given, 1)[0], ACTING, 1)
+    replay.run()
+    replay._clock.time = NOW
+    counters, state = replay._counters, replay._state
+    pod = next(pod for pod in replay._pods if pod is not None)
+    replica = replay._by_uid[pod.uid]
+    probes, failures = np.full(len(replay._pods), 6.0), np.zeros(len(replay._pods))
+    for minute in range(240):
+        failures[replica] = 5.0 if minute == 239 else 0.0
+        replay._clock.time += MINUTE
+        counters.count(probes, failures)
+    counters.show()
+    found = state.probes.counts(pod.uid, replay._clock.time)
+    assert found.failures > 3, "not spread over the hours before"
+    assert (found.successes, found.failures) == pytest.approx((counters.good[replica], counters.bad[replica]), rel=0.02)
 
 
 @pytest.fixture
