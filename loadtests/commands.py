@@ -209,6 +209,16 @@ def experiment_kse(**given: Any) -> None:
     main(KseOptions(**given))
 
 
+@lab.command()
+@click.option("--docs", type=click.Path(path_type=Path), default=Path("docs"), show_default=True,
+              help="Folder with the result files; evidence.md is written there.")  # fmt: skip
+def evidence(docs: Path) -> None:
+    """docs/evidence.md: every figure and table of the five sources, ours beside it, and where it was shown."""
+    from loadtests.evidence.main import main
+
+    main(docs)
+
+
 @lab.command("zero-loss")
 @click.option("--moves", type=click.IntRange(1, 1000), default=20, show_default=True,
               help="Of each pod, by Rematch with its default strategies.")  # fmt: skip

@@ -18,6 +18,8 @@ import plotly.graph_objects as go
 from loadtests.experiments.genetic.design import (
     AXES,
     NODES,
+    PAPER_RATIOS,
+    PAPER_TABLE,
     Placement,
     TestPod,
     deviations,
@@ -41,14 +43,6 @@ _ARMS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "genetic, disk alone": ("genetic", {"weights": {"disk": 1.0}}),
     "balance": ("balance", {"confidence": 0.0}),
 }
-_PAPER_RATIOS = {"all": 3.42 / 1.10, "network": 0.305 / 0.139, "disk": 0.263 / 0.174}
-"""Default scheduler over genetic: its Figs 3 to 5."""
-_PAPER_TABLE = (
-    ("CPU", "62.8 / 50.7 / 38.2", "73.2 / 37.9 / 37.5"),
-    ("memory", "70.1 / 39.6 / 39.8", "78.5 / 35.3 / 35.0"),
-    ("network", "72.8 / 47.8 / 45.6", "73.9 / 43.9 / 38.6"),
-    ("disk", "76.5 / 52.4 / 45.2", "81.7 / 41.5 / 40.9"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +161,7 @@ def _deviation_table(outcomes: list[Outcome]) -> Table:
     for arm in _ARMS:
         found = _ratios(outcomes, arm)
         rows.append((f"kube-scheduler / {arm}", *(f"{found[axis]:.1f}" for axis in ("all", *AXES))))
-    paper = (f"{_PAPER_RATIOS[axis]:.1f}" if axis in _PAPER_RATIOS else "" for axis in ("all", *AXES))
+    paper = (f"{PAPER_RATIOS[axis]:.1f}" if axis in PAPER_RATIOS else "" for axis in ("all", *AXES))
     rows.append(("the paper: default / genetic", *paper))
     return Table(("placed by", "mean of the axes", *AXES), rows)
 
@@ -175,7 +169,7 @@ def _deviation_table(outcomes: list[Outcome]) -> Table:
 def _weights_table(outcomes: list[Outcome]) -> Table:
     rows = []
     by_axis = {"CPU": 0, "memory": 1, "network": 3, "disk": 2}
-    for name, equal, weighted in _PAPER_TABLE:
+    for name, equal, weighted in PAPER_TABLE:
         ours = [_shown(outcomes, arm, by_axis[name]) for arm in ("genetic", "genetic, 0.5 on the strong node")]
         rows.append((name, *ours, equal, weighted))
     return Table(("axis", "equal weights", "0.5 on the strong node", "the paper, equal", "the paper, 0.5"), rows)
@@ -222,7 +216,7 @@ def _summary(outcomes: list[Outcome], curves: Convergence) -> Mapping[str, objec
         "generations": {"plain": plain, "dictionary": checked, "paper": [190, 110]},
         "deviations": {arm: _means(outcomes, arm) for arm in outcomes[0].placements},
         "ratios": {arm: _ratios(outcomes, arm) for arm in _ARMS},
-        "paper ratios": _PAPER_RATIOS,
+        "paper ratios": PAPER_RATIOS,
         "cpu seconds": {arm: fmean(each.cpu_seconds[arm] for each in outcomes) for arm in _ARMS},
         "moves": {arm: fmean(each.moves[arm] for each in outcomes) for arm in _ARMS},
     }
