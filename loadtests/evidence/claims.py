@@ -44,6 +44,7 @@ class Row:
     paper: str
     finding: Finding
     command: str
+    """That made the file; both are empty where nothing was found."""
     file: str
 
 
@@ -68,7 +69,7 @@ class Claim:
         found = self.find(content) if self.find is not None and content is not None else None
         if found is not None:
             return Row(self.name, self.paper, found, self.command, self.file)
-        return Row(self.name, self.paper, self._nothing(there=content is not None), self.command, "")
+        return Row(self.name, self.paper, self._nothing(there=content is not None), "", "")
 
     def _nothing(self, *, there: bool) -> Finding:
         why = self.missing or (f"{self.file} does not have it" if there else f"there is no {self.file}")

@@ -69,7 +69,7 @@ def _table(rows: Sequence[Row]) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     found = row.finding
-    made = f"`{row.command}` ([file]({row.file}))" if row.file else f"`{row.command}`" if row.command else _MISSING
+    made = f"`{row.command}` ([file]({row.file}))" if row.file else _MISSING
     where = _MISSING if found.where is Where.NOWHERE else found.where.value
     return (row.name, row.paper, found.ours or _MISSING, f"**{found.verdict}**", where, found.why or _MISSING, made)
 
