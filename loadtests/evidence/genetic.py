@@ -15,8 +15,11 @@ _ENOUGH = 0.8
 _ONE_NUMBER = "its fitness is the deviation of the mean of a node's axes, so one axis may stay uneven"
 
 
-def _generations(summary: Any) -> Finding:
-    found, (plain, checked) = summary["generations"], summary["generations"]["paper"]
+def _generations(summary: Any) -> Finding | None:
+    found = summary["generations"]
+    if found is None:
+        return None
+    plain, checked = found["paper"]
     factor, paper = found["plain"] / max(found["dictionary"], 1), plain / checked
     verdict = Verdict.BETTER if factor > paper else judged(factor > 1)
     text = f"{found['plain']} and {found['dictionary']}"

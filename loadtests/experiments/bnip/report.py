@@ -26,10 +26,11 @@ from loadtests.experiments.bnip.design import (
     steps_of,
     use_of,
 )
-from loadtests.report_page import ReportPage, Table
+from loadtests.report_page import Answer, ReportPage, Table
 from loadtests.tools.catalogue import program
 from reactor.errors import InputError
 
+DATA = ("steps.csv", "summary.json")
 _ABOUT = (
     "Three nodes (2 cores and 4 GB, 4 and 4, 8 and 8) with links of 50, 75 and 125 Mbit/s get nine pods one after the"
     " other. Each asks for 100m CPU and 160 Mi; pods 1 to 3 send 2 Mbit/s, 4 to 6 send 5, 7 to 9 send 10. They are"
@@ -46,6 +47,11 @@ _DIFFERENT = (
     "The paper's own placement is not what its formula gives on idle nodes. The extender is the formula, and gives its"
     " replay.",
     "kube-scheduler breaks ties by chance, so its own placement may differ from run to run.",
+)
+_ANSWERS = (
+    Answer("Table 6", "placements", "this kube-scheduler does not crowd the largest node"),
+    Answer("Figs 14 and 15", "mean and variance after each deployment", "by nominal demands, not measured"),
+    Answer("Table 7", "means over the runs", "by nominal demands, not measured, in a unit that is stated"),
 )
 _NOT_RUN = (
     ("Figs 16 to 19", "requests at 100 to 10,000 connections", "not run: needs real nodes"),
@@ -91,10 +97,9 @@ def _reference() -> dict[str, Placement]:
 
 
 def _page(records: Sequence[RunRecord], reference: Mapping[str, Placement], *, partial: bool) -> ReportPage:
-    page = ReportPage("BNIP: nine pods on three links")
-    if partial:
-        page.text("Partial: the experiment was stopped before its end; this is what was measured until then.")
+    page = ReportPage("BNIP: nine pods on three links", partial=partial)
     page.text(*_ABOUT)
+    page.answers(_ANSWERS)
     page.heading("Placements (Table 6)")
     page.table(_placements(records, reference))
     page.heading("After each deployment (Figs 14 and 15)")
