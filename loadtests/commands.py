@@ -185,9 +185,12 @@ def experiment_stable(real: bool | None, **given: Any) -> None:
 
 @experiment.command("bnip")
 @click.option("--repeats", type=click.IntRange(1, 100), default=5, show_default=True, help="Runs of each arm.")
+@click.option("--live", is_flag=True, help="Also on real nodes (root): updates and moves under load, many concurrent"
+              " users; about 15 minutes per repeat.")  # fmt: skip
 @_kept_in(".rematch/experiment-bnip")
 def experiment_bnip(**given: Any) -> None:
-    """BNIP's placement test: nine pods by the real kube-scheduler, with and without the extender (5 minutes)."""
+    """BNIP's tests: nine pods by the real kube-scheduler with and without the extender (5 minutes); with --live also
+    requests lost to updates and moves, and many concurrent users."""
     from loadtests.experiments.bnip.main import BnipOptions, main
 
     main(BnipOptions(**given))

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from loadtests.experiments.bnip.design import Arm, groups, runs, use_of
 from loadtests.experiments.bnip.lab import Deployed, open_lab
+from loadtests.experiments.bnip.live.main import LiveFiles, run_live
+from loadtests.experiments.bnip.live.report import Live
 from loadtests.experiments.bnip.report import DATA, RunRecord, write_report
 from loadtests.experiments.ending import Ending
 from loadtests.progress_bar import Progress, ProgressBar
@@ -26,6 +28,8 @@ _SECONDS = 20.0
 @dataclass(frozen=True, slots=True)
 class BnipOptions:
     repeats: int
+    live: bool
+    """Also on real nodes."""
     resume: bool
     state: Path
     copy_to: Path | None
@@ -35,26 +39,38 @@ def main(options: BnipOptions) -> None:
     with claimed(options.state), (options.state / "experiment.log").open("a") as log:
         configure_logs(level="warning", json=True, stream=log)
         file = RecordFile(options.state / "runs.jsonl", RunRecord)
+        live = LiveFiles.below(options.state)
         if not options.resume:
             file.forget()
-        stopped = asyncio.run(until_stopped(_run(options, file)))
+            live.forget()
+        stopped = asyncio.run(until_stopped(_run(options, file, live)))
         ending = Ending(options.state, options.copy_to, DATA)
-        ending.report(lambda partial: write_report(options.state, file.read(), partial=partial), stopped=stopped)
+        ending.report(lambda partial: _report(options, file, live, partial=partial), stopped=stopped)
 
 
-async def _run(options: BnipOptions, file: RecordFile[RunRecord]) -> None:
+def _report(options: BnipOptions, file: RecordFile[RunRecord], live: LiveFiles, *, partial: bool) -> Path:
+    return write_report(options.state, file.read(), Live(live.updates.read(), live.users.read()), partial=partial)
+
+
+async def _run(options: BnipOptions, file: RecordFile[RunRecord], live: LiveFiles) -> None:
+    await _place(options, file)
+    if options.live:
+        await run_live(live, options.repeats, options.state)
+
+
+async def _place(options: BnipOptions, file: RecordFile[RunRecord]) -> None:
     known = {(record.arm, record.repeat) for record in file.read()}
     wanted = runs(options.repeats)
     missing = [(arm, repeat) for arm, repeat in wanted if (arm.name, repeat) not in known]
     if not missing:
         return
-    bar = ProgressBar(time.monotonic, expected=_SECONDS * len(wanted))
+    bar = ProgressBar(time.monotonic, name="placements", expected=_SECONDS * len(wanted))
     steps = count(len(wanted) - len(missing))
     bar.show(Progress(next(steps), len(wanted), "starting the control plane"))
     async with open_lab(options.state / "lab") as lab:
         for arm, repeat in missing:
-            deployed = await lab.deploy(arm)
-            file.add(_record(arm, repeat, deployed))
+            async with lab.deployed(arm) as deployed:
+                file.add(_record(arm, repeat, deployed))
             variance = use_of(deployed.placement).variance
             last = f"{arm.name}, run {repeat}: {groups(deployed.placement)}, variance {variance:.1f} %²"
             bar.show(Progress(next(steps), len(wanted), last))
