@@ -96,9 +96,9 @@ def _update(arm: str) -> Callable[[Any], Finding | None]:
         if found is None:
             return None
         lost = found["lostPercent"]
-        rates = " and ".join(f"{rate:g}" for rate in updates["rates"])
+        rates = "; ".join(updates["rates"])
         text = (
-            f"{found['lost']} of {found['requests']} lost ({lost:.3f} %) in {found['runs']} runs at {rates} requests/s"
+            f"{found['lost']} of {found['requests']} lost ({lost:.3f} %) in {found['runs']} runs; requests/s: {rates}"
         )
         return Finding(text, _update_verdict(arm, found), Where.REAL_NODES, updates["why"])
 

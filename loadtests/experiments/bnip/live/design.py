@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from loadtests.experiments.bnip.design import ARMS, DEMANDS, Arm
@@ -11,13 +12,27 @@ from loadtests.nodes.apps import LabApp
 from loadtests.nodes.spec import SYSTEM_MEMORY_MIB, LabNodeSpec
 from loadtests.zero_loss.design import PATIENT, WORK, MovedApp
 
-PAPER_RATES = (1000, 1500)
-"""Requests per second, of its screenshots and of its text."""
+
+@dataclass(frozen=True, slots=True)
+class PaperLoad:
+    rate: int
+    """Requests per second."""
+    kept: bool
+    """Connections are used again, as by the paper's tool; else every request goes where the routes of the moment lead,
+    as those of new users do."""
+
+    @property
+    def connections(self) -> str:
+        return "kept" if self.kept else "new"
+
+
+LOADS = (PaperLoad(1500, kept=True), PaperLoad(1000, kept=False))
+"""The rates of its text and of its screenshots."""
 CONNECTIONS = 8
 UPDATE_SECONDS = 60.0
 TIMEOUT = 2.0
 SCALES = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1)
-"""Of the rates: the largest is taken that these nodes carry without a change."""
+"""Of a rate: the largest is taken that these nodes carry while nothing changes."""
 
 
 class Change(StrEnum):
@@ -89,11 +104,8 @@ def web_app(pod: str) -> LabApp:
     return LabApp(pod, cpu="10m", memory="16Mi", environment=environment, probe=PATIENT, annotations=annotations)
 
 
-def update_runs(repeats: int) -> list[tuple[Change, int, int]]:
-    """Change, rate of the paper, repeat."""
-    return [
-        (change, rate, repeat) for repeat in range(1, repeats + 1) for rate in PAPER_RATES for change in Change
-    ]  # fmt: skip
+def update_runs(repeats: int) -> list[tuple[Change, PaperLoad, int]]:
+    return [(change, load, repeat) for repeat in range(1, repeats + 1) for load in LOADS for change in Change]
 
 
 def concurrency_runs(repeats: int) -> list[tuple[Arm, int]]:

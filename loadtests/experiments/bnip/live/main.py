@@ -48,17 +48,23 @@ async def run_live(files: LiveFiles, repeats: int, folder: Path) -> None:
 async def _run_updates(file: RecordFile[UpdateRun], repeats: int, folder: Path) -> None:
     known = {each.key: each for each in file.read()}
     wanted = update_runs(repeats)
-    missing = [(change, rate, repeat) for change, rate, repeat in wanted if (change.value, rate, repeat) not in known]
+    missing = [
+        (change, load, repeat)
+        for change, load, repeat in wanted
+        if (change.value, load.rate, load.connections, repeat) not in known
+    ]
     if not missing:
         return
+    rates = {(each.paper_rate, each.connections): each.rate for each in known.values()}
     bar = ProgressBar(time.monotonic, name="updates", expected=(UPDATE_SECONDS + _SET_UP) * len(wanted))
     steps = count(len(wanted) - len(missing))
     bar.show(Progress(next(steps), len(wanted), "starting the nodes"))
     async with UpdateBench.open(folder / "live-logs") as bench:
-        first = next(iter(known.values()), None)
-        scale = await bench.scale() if first is None else first.rate / first.paper_rate
-        for change, rate, repeat in missing:
-            run = await bench.run(change, rate, repeat, scale)
+        for change, load, repeat in missing:
+            kind = (load.rate, load.connections)
+            if kind not in rates:
+                rates[kind] = await bench.rate(load)
+            run = await bench.run(change, load, repeat, rates[kind])
             file.add(run)
             last = f"{change} at {run.rate:g}/s, repeat {repeat}: {run.lost} of {run.requests} lost"
             bar.show(Progress(next(steps), len(wanted), last))

@@ -12,6 +12,7 @@ class UpdateRun(Struct, frozen=True):
 
     change: str
     paper_rate: int
+    connections: str
     repeat: int
     rate: float
     requests: int
@@ -29,8 +30,8 @@ class UpdateRun(Struct, frozen=True):
     at: str
 
     @property
-    def key(self) -> tuple[str, int, int]:
-        return (self.change, self.paper_rate, self.repeat)
+    def key(self) -> tuple[str, int, str, int]:
+        return (self.change, self.paper_rate, self.connections, self.repeat)
 
     @property
     def lost(self) -> int:

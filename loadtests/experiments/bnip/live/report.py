@@ -15,6 +15,7 @@ from loadtests.experiments.bnip.live.design import (
     CONNECTIONS,
     LINKS,
     LOAD_SECONDS,
+    LOADS,
     MANY,
     PAPER_USERS,
     PLACED_BY,
@@ -24,6 +25,7 @@ from loadtests.experiments.bnip.live.design import (
     UPDATE_SECONDS,
     USERS_SCALE,
     Change,
+    PaperLoad,
 )
 from loadtests.experiments.bnip.live.records import UpdateRun, UsersRun
 from loadtests.paired_statistics import Interval, paired_interval
@@ -38,8 +40,9 @@ LIVE_ANSWERS = (
 )
 _NOT_RUN = "Not run: it needs real nodes (--live, as root)."
 _UPDATES = (
-    f"Three real nodes of 500 millicores, {REPLICAS} replicas, Vegeta with {CONNECTIONS} kept connections through"
-    f" kube-proxy for {UPDATE_SECONDS:g} s; after 5 s every pod is replaced once, by a rolling update (of the default"
+    f"Three real nodes of 500 millicores, {REPLICAS} replicas, Vegeta with at most {CONNECTIONS} connections at a time"
+    f" through kube-proxy for {UPDATE_SECONDS:g} s: kept ones, whose requests Vegeta sends again by itself when their pod"
+    f" ends, and a new one for each request; after 5 s every pod is replaced once, by a rolling update (of the default"
     " strategy) or by a move to another node. A request is lost when it has no good answer, whatever the reason. The"
     " controller runs in all cases.",
     f"Plain pods: {PLAIN.ending}. With its ingredients: {CAREFUL.ending}.",
@@ -48,8 +51,8 @@ _UPDATES = (
 _USERS = (
     "Three real nodes with a tenth of the CPU and memory of the paper's and a fifth of their bandwidth"
     f" ({' / '.join(f'{mbit:g}' for mbit in LINKS.values())} Mbit/s out of each node, by the kernel's token bucket)."
-    " The nine pods are placed one after the other by the real kube-scheduler, alone and with the extender, which is told"
-    " the nominal figures. Their answers are as long as their demands say.",
+    " The nine pods are placed one after the other by the real kube-scheduler, alone and with the extender, which is"
+    " told the nominal figures. Their answers are as long as their demands say.",
     f"Vegeta with so many requests at a time, to the pods in turn, for {LOAD_SECONDS:g} s (the paper: 30 s). A request"
     f" that fails counts with its timeout of {TIMEOUT:g} s in the mean.",
 )
@@ -81,21 +84,20 @@ class Live:
     def summary(self) -> Mapping[str, object]:
         return {"updates": self._update_summary(), "concurrency": self._users_summary()}
 
-    def _of(self, change: Change, paper_rate: int | None = None) -> list[UpdateRun]:
-        return [
-            run for run in self.updates if run.change == change and paper_rate in (None, run.paper_rate)
-        ]  # fmt: skip
+    def _of(self, change: Change, load: PaperLoad) -> list[UpdateRun]:
+        kind = (change, load.rate, load.connections)
+        return [run for run in self.updates if (run.change, run.paper_rate, run.connections) == kind]
 
     def _update_table(self) -> Table:
         rows = []
         for change in Change:
-            for paper_rate in sorted({run.paper_rate for run in self.updates}):
-                runs = self._of(change, paper_rate)
+            for load in LOADS:
+                runs = self._of(change, load)
                 if runs:
-                    rows.append((change.value, f"{runs[0].rate:g} ({paper_rate})", *_figures(runs)))
+                    rows.append((change.value, f"{runs[0].rate:g} ({load.rate}), {load.connections}", *_figures(runs)))
         head = (
             "what",
-            "requests/s (the paper's)",
+            "requests/s (the paper's), connections",
             "runs",
             "requests",
             "lost",
@@ -107,10 +109,10 @@ class Live:
         return Table(head, rows)
 
     def _update_summary(self) -> Mapping[str, object]:
-        rates = sorted({run.rate for run in self.updates})
+        rates = sorted({f"{run.rate:g}, {run.connections} connections" for run in self.updates})
         arms = {}
         for change in Change:
-            runs = self._of(change)
+            runs = [run for run in self.updates if run.change == change]
             requests, lost = sum(run.requests for run in runs), sum(run.lost for run in runs)
             if runs:
                 share = {"requests": requests, "lost": lost, "lostPercent": 100 * lost / requests}

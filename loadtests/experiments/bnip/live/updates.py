@@ -13,13 +13,13 @@ from pathlib import Path
 from loadtests.experiments.bnip.live.design import (
     CAREFUL,
     CONNECTIONS,
-    PAPER_RATES,
     PLAIN,
     REPLICAS,
     SCALES,
     TIMEOUT,
     UPDATE_SECONDS,
     Change,
+    PaperLoad,
 )
 from loadtests.experiments.bnip.live.records import UpdateRun
 from loadtests.nodes import KubeletPace, LabOptions, real_nodes
@@ -60,28 +60,27 @@ class UpdateBench:
             assert isinstance(vegeta, Vegeta)
             yield cls(bench, replace(vegeta, connections=CONNECTIONS))
 
-    async def scale(self) -> float:
-        """The largest part of the paper's rates that is served without a failure while nothing changes."""
+    async def rate(self, load: PaperLoad) -> float:
+        """The largest part of the paper's that is served without a failure while nothing changes."""
         async with self.bench.deployed():
             for scale in SCALES:
-                if await self._carries(scale * max(PAPER_RATES)):
-                    return scale
-        raise LabError(
-            f"these nodes do not carry even {SCALES[-1] * max(PAPER_RATES):g} requests/s: the machine is busy"
-        )
+                if await self._carries(scale * load.rate, kept=load.kept):
+                    return scale * load.rate
+        raise LabError(f"these nodes do not carry even {SCALES[-1] * load.rate:g} requests/s: the machine is busy")
 
-    async def _carries(self, rate: float) -> bool:
+    async def _carries(self, rate: float, *, kept: bool) -> bool:
         try:
-            result = await self.tool.attack(self._load(PLAIN.app.name, rate, _TRIAL_SECONDS))
+            result = await self.tool.attack(self._load(PLAIN.app.name, rate, _TRIAL_SECONDS, kept=kept))
         except LoadToolError:
             return False
         good = all(sample.outcome is RequestOutcome.OK for sample in result.samples)
         return good and result.late_ms <= _LATE_MS and result.unsent < 0.001
 
-    async def run(self, change: Change, paper_rate: int, repeat: int, scale: float) -> UpdateRun:
-        rate = scale * paper_rate
+    async def run(self, change: Change, load: PaperLoad, repeat: int, rate: float) -> UpdateRun:
         async with self.bench.deployed():
-            attack = asyncio.ensure_future(self.tool.attack(self._load(change.app, rate, UPDATE_SECONDS)))
+            attack = asyncio.ensure_future(
+                self.tool.attack(self._load(change.app, rate, UPDATE_SECONDS, kept=load.kept))
+            )
             try:
                 await asyncio.sleep(_CALM)
                 began = self.bench.clock.monotonic()
@@ -93,13 +92,26 @@ class UpdateBench:
                 await asyncio.gather(attack, return_exceptions=True)
         outcomes = (sample.outcome for sample in result.samples)
         failed = Counter(each.value for each in outcomes if each is not RequestOutcome.OK)
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        load = (len(result.samples), dict(failed), round(result.late_ms, 2), round(result.unsent, 5))
-        return UpdateRun(change, paper_rate, repeat, rate, *load, round(seconds, 1), in_time, strategies, problems, at)
+        return UpdateRun(
+            change.value,
+            load.rate,
+            load.connections,
+            repeat,
+            rate,
+            len(result.samples),
+            dict(failed),
+            late_ms=round(result.late_ms, 2),
+            unsent=round(result.unsent, 5),
+            seconds=round(seconds, 1),
+            in_time=in_time,
+            strategies=strategies,
+            problems=problems,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
 
-    def _load(self, app: str, rate: float, seconds: float) -> Load:
+    def _load(self, app: str, rate: float, seconds: float, *, kept: bool) -> Load:
         network = self.bench.lab.addresses.everything
-        return Load({app: self.bench.urls[app]}, rate, seconds, TIMEOUT, network, keep_alive=True)
+        return Load({app: self.bench.urls[app]}, rate, seconds, TIMEOUT, network, keep_alive=kept)
 
     async def _change(self, change: Change, attack: asyncio.Future[LoadResult]) -> tuple[dict[str, int], list[str]]:
         if change.by_rematch:
