@@ -41,10 +41,10 @@ LIVE_ANSWERS = (
 _NOT_RUN = "Not run: it needs real nodes (--live, as root)."
 _UPDATES = (
     f"Three real nodes of 500 millicores, {REPLICAS} replicas, Vegeta with at most {CONNECTIONS} connections at a time"
-    f" through kube-proxy for {UPDATE_SECONDS:g} s: kept ones, whose requests Vegeta sends again by itself when their pod"
-    f" ends, and a new one for each request; after 5 s every pod is replaced once, by a rolling update (of the default"
-    " strategy) or by a move to another node. A request is lost when it has no good answer, whatever the reason. The"
-    " controller runs in all cases.",
+    f" through kube-proxy for {UPDATE_SECONDS:g} s: kept ones (Vegeta sends a request again by itself when its pod has"
+    " closed the connection), or a new one for each request. After 5 s every pod is replaced once, by a rolling update"
+    " of the default strategy or by a move to another node. A request is lost when it has no good answer, whatever the"
+    " reason. The controller runs in all cases.",
     f"Plain pods: {PLAIN.ending}. With its ingredients: {CAREFUL.ending}.",
     "The paper: 0.17 % lost by default, 0 % with its ingredients.",
 )
