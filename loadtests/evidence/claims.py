@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
 class Where(StrEnum):
     REAL_NODES = "real nodes"
-    CONTROL_PLANE = "real control plane, fake nodes"
+    CONTROL_PLANE = "real control plane, imitated nodes"
     SIMULATION = "simulated time"
     COMPUTED = "computed, no cluster"
     """By the planner alone, or from data that a source published."""

@@ -79,7 +79,7 @@ def _improved(workload: str, arm: str) -> Callable[[Any], Finding]:
         why = (
             ""
             if agree
-            else f"{summary['repeats']} repeats, so spreads are uncertain; and GreedyLB balances better here"
+            else f"{summary['repeats']} repeats, and memory follows the load more closely in the model: see the page"
         )
         return Finding(f"{here} of 32", judged(agree), Where.SIMULATION, why)
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from loadtests.evidence.claims import Claim, Finding, Verdict, Where
+from loadtests.evidence.claims import Claim, Verdict, Where
 from loadtests.evidence.page import SOURCES, page
 from loadtests.evidence.result_files import ResultFiles
-from loadtests.evidence.stated import stated
 from reactor.errors import InputError
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -59,14 +58,32 @@ def test_a_verdict_follows_the_figures(tmp_path: Path, dictionary: int, verdict:
     assert claim.row(files).finding.verdict == verdict
 
 
-def test_an_experiment_can_state_its_findings_itself(tmp_path: Path) -> None:
-    claim = Claim("Test 1", "the optimum", "some/summary.json", "make it", stated("test 1"))
-    item = {"name": "test 1", "ours": "4 iterations", "verdict": "reproduced", "where": "real nodes"}
-    assert claim.row(keep(tmp_path, "some/summary.json", {"evidence": [item]})).finding == Finding(
-        "4 iterations", Verdict.REPRODUCED, Where.REAL_NODES
-    )
-    without = claim.row(keep(tmp_path, "some/summary.json", {}))
-    assert (without.finding.verdict, without.finding.why) == (Verdict.NOT_SHOWN, "some/summary.json does not have it")
+def test_a_file_without_the_figures_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
+    claim = Claim("Test 1", "the optimum", "some/summary.json", "make it", lambda summary: summary.get("found"))
+    there = claim.row(keep(tmp_path, "some/summary.json", {"other": 1})).finding
+    missing = claim.row(ResultFiles(tmp_path / "nowhere")).finding
+    assert there.why == "some/summary.json does not have it"
+    assert missing.why == "there is no some/summary.json"
+    assert there.verdict is missing.verdict is Verdict.NOT_SHOWN
+
+
+def latency_run(name: str, *, optimal: bool = True, failed: int = 0, followed: float | None = None) -> dict[str, Any]:
+    return {"run": f"{name}, latency, seed 1", "optimal": optimal, "rounds": [[5, 2, 4]], "requests": 100,
+            "failed": failed, "followedAfterSeconds": followed}  # fmt: skip
+
+
+def test_the_tests_of_latency_are_judged_one_by_one(tmp_path: Path) -> None:
+    runs = [
+        latency_run("test 1, 2 targets"),
+        latency_run("test 2, 2 targets", optimal=False),
+        latency_run("test 3, 2 targets", followed=40.0),
+        {**latency_run("test 1, 2 targets"), "run": "test 1, 2 targets, kube-scheduler, seed 1", "optimal": False},
+    ]
+    files = keep(tmp_path, "experiment-latency/summary.json", {"runs": runs})
+    found = {claim.name: claim.row(files).finding.verdict for source, claim in ROWS if source.name == "LATENCY"}
+    assert found["Test 1: 2 targets"] is found["Test 3: the change"] is found["Interruptions"] is Verdict.REPRODUCED
+    assert found["Test 2: 2 targets"] is Verdict.DIFFERS
+    assert found["Test 1: 3 targets"] is Verdict.NOT_SHOWN
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
