@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+F = TypeVar("F", bound=Callable[..., Any])
 STATE = Path(".rematch/demo")
 
 
@@ -121,6 +123,24 @@ def _enough_seeds(_context: click.Context, _option: click.Parameter, seeds: int)
     return seeds
 
 
+def _kept_in(folder: str) -> Callable[[F], F]:
+    """The options that every experiment has."""
+    options = (
+        click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured."),
+        click.option("--state", type=click.Path(path_type=Path), default=Path(folder), show_default=True,
+                     help="Folder for the data and the report."),
+        click.option("--copy-to", type=click.Path(path_type=Path),
+                     help="Also put the finished report into this folder."),
+    )  # fmt: skip
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 @lab.group()
 def experiment() -> None:
     """The experiments of the sources, each with one HTML report."""
@@ -148,12 +168,9 @@ def experiment() -> None:
 @click.option("--tool", type=click.Choice(["vegeta", "k6"]), default="vegeta", show_default=True)
 @click.option("--seeds", type=int, default=3, show_default=True, callback=_enough_seeds,
               help="3 to 50; the verdicts' intervals need 3.")  # fmt: skip
-@click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
 @click.option("--against", default="", metavar="REVISION",
               help="On real nodes, also run the controller of this git revision, paired by seed.")  # fmt: skip
-@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-stable"), show_default=True,
-              help="Folder for the data and the report.")  # fmt: skip
-@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+@_kept_in(".rematch/experiment-stable")
 def experiment_stable(real: bool | None, **given: Any) -> None:
     """STABLE's experiment: rising load on three unequal nodes, placements compared, one HTML report."""
     import os
@@ -168,12 +185,12 @@ def experiment_stable(real: bool | None, **given: Any) -> None:
 
 @experiment.command("bnip")
 @click.option("--repeats", type=click.IntRange(1, 100), default=5, show_default=True, help="Runs of each arm.")
-@click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
-@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-bnip"), show_default=True,
-              help="Folder for the data and the report.")  # fmt: skip
-@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+@click.option("--live", is_flag=True, help="Also on real nodes (root): updates and moves under load, many concurrent"
+              " users; about 15 minutes per repeat.")  # fmt: skip
+@_kept_in(".rematch/experiment-bnip")
 def experiment_bnip(**given: Any) -> None:
-    """BNIP's placement test: nine pods by the real kube-scheduler, with and without the extender (5 minutes)."""
+    """BNIP's tests: nine pods by the real kube-scheduler with and without the extender (5 minutes); with --live also
+    requests lost to updates and moves, and many concurrent users."""
     from loadtests.experiments.bnip.main import BnipOptions, main
 
     main(BnipOptions(**given))
@@ -181,9 +198,7 @@ def experiment_bnip(**given: Any) -> None:
 
 @experiment.command("genetic")
 @click.option("--seeds", type=click.IntRange(1, 50), default=5, show_default=True, help="Workloads.")
-@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-genetic"),
-              show_default=True, help="Folder for the data and the report.")  # fmt: skip
-@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+@_kept_in(".rematch/experiment-genetic")
 def experiment_genetic(**given: Any) -> None:
     """GENETIC's figures: check dictionary, loads against the real kube-scheduler's, weights (2 minutes)."""
     from loadtests.experiments.genetic.main import GeneticOptions, main
@@ -198,15 +213,22 @@ def experiment_genetic(**given: Any) -> None:
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Runs at the same time.")
 @click.option("--only", multiple=True, metavar="WORD",
               help="Only scenarios with this word in their name, such as memory; once per word.")  # fmt: skip
-@click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
-@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-kse"), show_default=True,
-              help="Folder for the data and the report.")  # fmt: skip
-@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+@_kept_in(".rematch/experiment-kse")
 def experiment_kse(**given: Any) -> None:
     """KSE's experiment in simulated time: 64 scenarios on four small workers, its balancers and ours, one report."""
     from loadtests.experiments.kse.main import KseOptions, main
 
     main(KseOptions(**given))
+
+
+@lab.command()
+@click.option("--docs", type=click.Path(path_type=Path), default=Path("docs"), show_default=True,
+              help="Folder with the result files; evidence.md is written there.")  # fmt: skip
+def evidence(docs: Path) -> None:
+    """docs/evidence.md: every figure and table of the five sources, ours beside it, and where it was shown."""
+    from loadtests.evidence.main import main
+
+    main(docs)
 
 
 @lab.command("zero-loss")

@@ -10,6 +10,8 @@ from typing import TextIO
 _WIDTH = 30
 _QUIET = 20.0
 """Seconds between two lines where there is no terminal."""
+_ENOUGH = 20
+"""Steps after which only what was seen counts, and not what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +19,23 @@ class Progress:
     done: int
     of: int
     last: str = ""
-    """What was done last, for people."""
+    """What was done last, or is being done, for people."""
 
 
 class ProgressBar:
-    def __init__(self, now: Callable[[], float], out: TextIO = sys.stderr) -> None:
+    """The time left is reckoned from how long the steps take; first from the seconds `expected` for all of them, where
+    they are known."""
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        out: TextIO = sys.stderr,
+        *,
+        name: str = "",
+        expected: float | None = None,
+    ) -> None:
         self._now, self._out = now, out
+        self._name, self._expected = name, expected
         self._began, self._shown = now(), float("-inf")
         self._first: int | None = None
 
@@ -40,12 +53,19 @@ class ProgressBar:
     def line(self, progress: Progress) -> str:
         share = progress.done / max(progress.of, 1)
         filled = round(share * _WIDTH)
+        name = f"{self._name} " if self._name else ""
         doing = f"  {progress.last}" if progress.last else ""
-        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {self._left(progress)}{doing}"
+        left = self._seconds_left(progress)
+        clock = "?" if left is None else f"{int(left) // 60}:{int(left) % 60:02}"
+        return f"{name}[{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {clock} left{doing}"
 
-    def _left(self, progress: Progress) -> str:
-        done = progress.done - (self._first or 0)
+    def _seconds_left(self, progress: Progress) -> float | None:
+        done, missing = progress.done - (self._first or 0), progress.of - progress.done
+        planned = None if self._expected is None else self._expected / max(progress.of, 1)
         if done == 0:
-            return "? left"
-        seconds = (self._now() - self._began) / done * (progress.of - progress.done)
-        return f"{int(seconds) // 60}:{int(seconds) % 60:02} left"
+            return None if planned is None else planned * missing
+        seen = (self._now() - self._began) / done
+        if planned is None:
+            return seen * missing
+        trust = min(1.0, done / _ENOUGH)
+        return (trust * seen + (1 - trust) * planned) * missing

@@ -66,13 +66,24 @@ class Table:
     rows: Sequence[tuple[str, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Of an experiment to a figure or table of its paper."""
+
+    of: str
+    by: str
+    differs: str
+
+
 class ReportPage:
     """Filled from top to bottom."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, partial: bool = False) -> None:
         self._title = title
         self._parts = [f"<h1>{escape(title)}</h1>"]
         self._figures = 0
+        if partial:
+            self.text("Partial: the experiment was stopped before its end; this is what was measured until then.")
 
     def heading(self, text: str) -> None:
         self._parts.append(f"<h2>{escape(text)}</h2>")
@@ -87,6 +98,11 @@ class ReportPage:
         head = "".join(f"<th>{escape(header)}</th>" for header in table.headers)
         rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
         self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+
+    def answers(self, answers: Sequence[Answer]) -> None:
+        self.heading("What of the paper is answered here, and what differs")
+        rows = [(each.of, each.by, each.differs) for each in answers]
+        self.table(Table(("figure or table of the paper", "answered by", "what differs"), rows))
 
     def figure(self, figure: go.Figure) -> None:
         self._figures += 1

@@ -54,6 +54,8 @@ class LabApp:
     """From SIGTERM, or the start of the preStop hook, to SIGKILL."""
     pre_stop_seconds: int = 0
     """How long a preStop hook holds SIGTERM back; 0: it has none."""
+    readiness: bool = True
+    """Whether it has a readiness probe; without, a pod counts as Ready as soon as it runs."""
     only_on: str = ""
     """The one node that it may run on."""
 
@@ -85,9 +87,10 @@ def _pod(app: LabApp, scheduler: str) -> Json:
         "ports": [{"name": "http", "containerPort": PORT}],
         "resources": {"requests": {"cpu": app.cpu, "memory": app.memory}},
         "livenessProbe": _probe("/healthz", app.probe) | {"initialDelaySeconds": 1},
-        "readinessProbe": _probe("/readyz", app.probe),
         "securityContext": {"runAsNonRoot": True, "allowPrivilegeEscalation": False},
     }
+    if app.readiness:
+        container["readinessProbe"] = _probe("/readyz", app.probe)
     if app.pre_stop_seconds:
         container["lifecycle"] = {"preStop": {"sleep": {"seconds": app.pre_stop_seconds}}}
     return {

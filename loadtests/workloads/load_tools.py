@@ -36,11 +36,7 @@ class Load:
     """Whether connections are used again. Without, every request goes where the routes of the moment lead."""
 
     def __post_init__(self) -> None:
-        allowed = ipaddress.ip_network(self.network)
-        for url in self.urls.values():
-            host = urlsplit(url).hostname or ""
-            if ipaddress.ip_address(host) not in allowed:
-                raise ForeignAddressError(f"refusing to send load to {host}: only to {self.network}")
+        _check_addresses(self.urls, self.network)
 
     @property
     def requests(self) -> float:
@@ -58,6 +54,32 @@ class Load:
     @property
     def deadline(self) -> float:
         return self.seconds + self.timeout + SPARE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoad:
+    """`users` requests at a time: each is followed by the next at once, to the apps in turn."""
+
+    urls: Mapping[str, str]
+    users: int
+    seconds: float
+    timeout: float
+    network: str
+
+    def __post_init__(self) -> None:
+        _check_addresses(self.urls, self.network)
+
+    @property
+    def deadline(self) -> float:
+        return self.seconds + self.timeout + SPARE_SECONDS
+
+
+def _check_addresses(urls: Mapping[str, str], network: str) -> None:
+    allowed = ipaddress.ip_network(network)
+    for url in urls.values():
+        host = urlsplit(url).hostname or ""
+        if ipaddress.ip_address(host) not in allowed:
+            raise ForeignAddressError(f"refusing to send load to {host}: only to {network}")
 
 
 @dataclass(frozen=True, slots=True)

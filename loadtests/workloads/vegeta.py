@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from loadtests.tools.processes import CommandFailed, run
-from loadtests.workloads.load_tools import Load, LoadResult, LoadToolError, lateness_ms
+from loadtests.workloads.load_tools import ClosedLoad, Load, LoadResult, LoadToolError, lateness_ms
 from loadtests.workloads.samples import RequestOutcome, RequestSample
 
 _DECODE_SECONDS = 60.0
@@ -45,52 +46,74 @@ class Vegeta:
     program: Path
     prefix: tuple[str, ...] = ()
     """What the command is run under, such as nsenter into a network namespace."""
+    connections: int = 0
+    """The most at a time; 0: as many as the rate needs."""
 
     @property
     def name(self) -> str:
         return "vegeta"
 
     async def attack(self, load: Load) -> LoadResult:
+        """The rate as so many in 1000 s, since Vegeta takes whole numbers."""
+        total = round(load.rate * len(load.urls) * 1000)
+        options = [f"-rate={total}/1000s", f"-keepalive={str(load.keep_alive).lower()}", *_at_most(self.connections)]
+        return parse_results(await self._run(load, options), load)
+
+    async def attack_closed(self, load: ClosedLoad) -> list[RequestSample]:
+        """With kept connections, one per user."""
+        text = await self._run(load, ["-rate=0", "-keepalive=true", *_at_most(load.users)])
+        return _samples(_hits(text, load.urls), load.timeout)[1]
+
+    async def _run(self, load: Load | ClosedLoad, options: Sequence[str]) -> str:
+        """The results, one JSON object per line; cancelling this ends the program."""
         with tempfile.TemporaryDirectory(prefix="rematch-vegeta-") as folder:
             targets, results = Path(folder, "targets"), Path(folder, "results.bin")
             await asyncio.to_thread(targets.write_text, targets_file(load), encoding="utf-8")
             try:
-                await run([*self.prefix, *self._command(load, targets, results)], deadline=load.deadline)
-                text = await run([str(self.program), "encode", "-to=json", str(results)], deadline=_DECODE_SECONDS)
+                command = [str(self.program), "attack", f"-targets={targets}", f"-output={results}"]
+                limits = [f"-duration={load.seconds:g}s", f"-timeout={load.timeout:g}s", "-max-body=0"]
+                await run([*self.prefix, *command, *limits, *options], deadline=load.deadline)
+                return await run([str(self.program), "encode", "-to=json", str(results)], deadline=_DECODE_SECONDS)
             except CommandFailed as error:
                 raise LoadToolError(f"vegeta: {error}") from error
-        return parse_results(text, load)
-
-    def _command(self, load: Load, targets: Path, results: Path) -> list[str]:
-        """The rate as so many in 1000 s, since Vegeta takes whole numbers."""
-        total = round(load.rate * len(load.urls) * 1000)
-        return [
-            *(str(self.program), "attack", f"-targets={targets}", f"-output={results}", f"-rate={total}/1000s"),
-            *(f"-duration={load.seconds:g}s", f"-timeout={load.timeout:g}s", "-max-body=0"),
-            f"-keepalive={str(load.keep_alive).lower()}",
-        ]
 
 
-def targets_file(load: Load) -> str:
+def _at_most(connections: int) -> list[str]:
+    return [f"-workers={connections}", f"-max-workers={connections}"] if connections else []
+
+
+def targets_file(load: Load | ClosedLoad) -> str:
     """Vegeta takes them in turn, so every app gets the same rate."""
     return "".join(f"GET {url}\n" for url in load.urls.values())
 
 
 def parse_results(text: str, load: Load) -> LoadResult:
     """The samples are in the order of sending: one sequence for all apps."""
-    apps = {url: app for app, url in load.urls.items()}
+    hits = _hits(text, load.urls)
+    unsent = load.unsent(len(hits), 1)
+    began, samples = _samples(hits, load.timeout)
+    late_ms = lateness_ms([[sample.start for sample in samples]], 1 / (load.rate * len(load.urls)))
+    return LoadResult(samples, began.timestamp(), late_ms, unsent)
+
+
+def _hits(text: str, urls: Mapping[str, str]) -> list[tuple[str, _Hit]]:
+    """Each with its app, in the order of sending."""
+    apps = {url: app for app, url in urls.items()}
     try:
         hits = [msgspec.json.decode(line, type=_Hit) for line in text.splitlines()]
-        named = [(apps[hit.url], hit) for hit in sorted(hits, key=lambda hit: hit.seq)]
+        return [(apps[hit.url], hit) for hit in sorted(hits, key=lambda hit: hit.seq)]
     except msgspec.DecodeError as error:
         raise LoadToolError(f"vegeta's results are not as expected: {error}") from error
     except KeyError as error:
         raise LoadToolError(f"vegeta asked {error}, which is no target") from error
-    unsent = load.unsent(len(hits), 1)
-    began = min(hit.timestamp for hit in hits)
-    samples = [_sample(app, hit, began, load.timeout) for app, hit in named]
-    late_ms = lateness_ms([[sample.start for sample in samples]], 1 / (load.rate * len(load.urls)))
-    return LoadResult(samples, began.timestamp(), late_ms, unsent)
+
+
+def _samples(hits: Sequence[tuple[str, _Hit]], timeout: float) -> tuple[datetime, list[RequestSample]]:
+    """Their starts count from the first, whose time it returns."""
+    if not hits:
+        raise LoadToolError("vegeta sent nothing")
+    began = min(hit.timestamp for _, hit in hits)
+    return began, [_sample(app, hit, began, timeout) for app, hit in hits]
 
 
 def _sample(app: str, hit: _Hit, began: datetime, timeout: float) -> RequestSample:

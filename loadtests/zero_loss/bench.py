@@ -152,7 +152,7 @@ async def _serve(lab: Lab, moved: MovedApp) -> str:
     app = moved.app.name
     spec = {"selector": {"app": app}, "ports": [{"port": PORT, "targetPort": PORT}]}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": app}, "spec": spec}
-    if moved.app.replicas > 1:
+    if moved.app.replicas > 1 and moved.budget:
         budget = {"metadata": {"name": app}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": app}}}}
         await lab.api.create(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets", budget)
     made = await lab.api.create(f"/api/v1/namespaces/{NAMESPACE}/services", service)

@@ -42,6 +42,8 @@ class MovedApp:
     app: LabApp
     ending: str
     """In words, for the report."""
+    budget: bool = True
+    """Whether it has a PodDisruptionBudget, with several replicas."""
 
 
 def _app(name: str, ending: str, replicas: int, drain_ms: int, pre_stop: int = 0) -> MovedApp:

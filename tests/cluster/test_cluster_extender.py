@@ -30,7 +30,8 @@ async def lab(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BnipLab
 
 
 async def test_the_nine_pods_are_placed_as_the_formula_says(lab: BnipLab) -> None:
-    deployed = await lab.deploy(WITH_EXTENDER)
+    async with lab.deployed(WITH_EXTENDER) as deployed:
+        pass
     assert groups(deployed.placement) == "node1 {3, 8}, node2 {2, 5, 9}, node3 {1, 4, 6, 7}"
     assert round(use_of(deployed.placement).variance, 1) == 7.6
     assert deployed.scheduler is not None, "kube-scheduler has timed its decisions"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,10 +28,11 @@ from reactor.clock import SystemClock
 from reactor.errors import ClusterError
 
 Json = dict[str, Any]
+Manifest = Callable[[str, str], Json]
 LOOPBACK = "127.0.0.1"
 DEFAULT_SCHEDULER = "default-scheduler"
 SECOND_SCHEDULER = "with-extender"
-_PODS = "/api/v1/namespaces/default/pods"
+PODS = "/api/v1/namespaces/default/pods"
 _DEADLINE = 60.0
 _POLL = 0.1
 _SETTLE = 1.0
@@ -69,25 +70,37 @@ class Deployed:
 
 
 class BnipLab:
-    def __init__(self, plane: ControlPlane, series: NominalSeries, api: LabApi, extender: str, scheduler: Path) -> None:
+    """`manifest` makes a pod of a name, for the scheduler of a name."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        series: NominalSeries,
+        api: LabApi,
+        manifest: Manifest,
+        extender: str,
+        scheduler: Path,
+    ) -> None:
         self.plane = plane
         self._series = series
+        self._manifest = manifest
         self.api = api
         self._extender = extender
         self._scheduler = scheduler
 
-    async def deploy(self, arm: Arm) -> Deployed:
-        """The nine pods in order, each when the one before has its node and is seen there."""
+    @asynccontextmanager
+    async def deployed(self, arm: Arm) -> AsyncIterator[Deployed]:
+        """The nine pods in order, each when the one before has its node and is seen there. Gone afterwards."""
         async with self.scheduler_of(arm) as (name, metrics):
             await self._until_judged(arm)
-            for pod in DEMANDS:
-                await self.api.create(_PODS, _pod(pod, name))
-                self._series.placed[pod] = await self._node_of(pod)
-                await asyncio.sleep(_SETTLE)
-            placement = dict(self._series.placed)
-            figures = await self._figures(metrics) if metrics else None
-            await self._remove_all()
-            return Deployed(placement, figures)
+            try:
+                for pod in DEMANDS:
+                    await self.api.create(PODS, self._manifest(pod, name))
+                    self._series.placed[pod] = await self._node_of(pod)
+                    await asyncio.sleep(_SETTLE)
+                yield Deployed(dict(self._series.placed), await self._figures(metrics) if metrics else None)
+            finally:
+                await self._remove_all()
 
     @asynccontextmanager
     async def scheduler_of(self, arm: Arm) -> AsyncIterator[tuple[str, str]]:
@@ -141,16 +154,15 @@ class BnipLab:
     async def _node_of(self, pod: str) -> str:
         async with asyncio.timeout(_DEADLINE):
             while True:
-                found = await self.api.get(f"{_PODS}/{pod}")
+                found = await self.api.get(f"{PODS}/{pod}")
                 if node := found["spec"].get("nodeName"):
                     return str(node)
                 await asyncio.sleep(_POLL)
 
     async def _remove_all(self) -> None:
-        for pod in DEMANDS:
-            await self.api.delete(f"{_PODS}/{pod}", {"gracePeriodSeconds": 0})
+        await self.api.delete(PODS, {"gracePeriodSeconds": 0})
         async with asyncio.timeout(_DEADLINE):
-            while (await self.api.get(_PODS))["items"]:
+            while (await self.api.get(PODS))["items"]:
                 await asyncio.sleep(_POLL)
         self._series.placed.clear()
         await asyncio.sleep(2 * _SETTLE)  # one round of measurements
@@ -167,23 +179,33 @@ class BnipLab:
 
 @asynccontextmanager
 async def open_lab(folder: Path) -> AsyncIterator[BnipLab]:
-    series = NominalSeries()
-    prometheus = LabPrometheus(series, SystemClock())
-    programs = await ensure(["kube-scheduler"])
+    """With fake nodes."""
     async with control_plane(ControlPlaneOptions(folder, flags=PLANE_FLAGS)) as plane, kwok(plane):
         api = plane.client()
-        await prometheus.start()
         try:
             await install_crds(api)
             for node in NODES:
                 resources = {"cpu": str(node.cores), "memory": f"{node.gigabytes}G", "pods": "110"}
                 await api.create("/api/v1/nodes", fake_node(node.name, resources))
             await nodes_open(api)
-            async with _extender(plane, prometheus.url) as url:
-                yield BnipLab(plane, series, api, url, programs["kube-scheduler"])
+            async with with_extender(plane, api, _pod) as lab:
+                yield lab
         finally:
-            await prometheus.stop()
             await api.close()
+
+
+@asynccontextmanager
+async def with_extender(plane: ControlPlane, api: LabApi, manifest: Manifest) -> AsyncIterator[BnipLab]:
+    """The extender beside a control plane that has the nodes and our custom resources."""
+    series = NominalSeries()
+    prometheus = LabPrometheus(series, SystemClock())
+    programs = await ensure(["kube-scheduler"])
+    await prometheus.start()
+    try:
+        async with _extender(plane, prometheus.url) as url:
+            yield BnipLab(plane, series, api, manifest, url, programs["kube-scheduler"])
+    finally:
+        await prometheus.stop()
 
 
 @asynccontextmanager

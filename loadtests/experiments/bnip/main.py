@@ -6,27 +6,30 @@ import asyncio
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
-import click
-import msgspec
-
-from loadtests.experiments.bnip.design import Arm, Placement, groups, runs, use_of
-from loadtests.experiments.bnip.lab import open_lab
-from loadtests.experiments.bnip.report import RunRecord, write_report
-from loadtests.report_page import copy_report
+from loadtests.experiments.bnip.design import Arm, groups, runs, use_of
+from loadtests.experiments.bnip.lab import Deployed, open_lab
+from loadtests.experiments.bnip.live.main import LiveFiles, run_live
+from loadtests.experiments.bnip.live.report import Live
+from loadtests.experiments.bnip.report import DATA, RunRecord, write_report
+from loadtests.experiments.ending import Ending
+from loadtests.progress_bar import Progress, ProgressBar
+from loadtests.record_file import RecordFile
 from loadtests.tools.state_folder import claimed
 from reactor.cli.stopping import until_stopped
 from reactor.record.logs import configure_logs
 
-_RUNS = "runs.jsonl"
-_EXPECTED = 20.0
-"""Seconds of one run on a machine that does nothing else."""
+_SECONDS = 20.0
+"""Of one run on a machine that does nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class BnipOptions:
     repeats: int
+    live: bool
+    """Also on real nodes."""
     resume: bool
     state: Path
     copy_to: Path | None
@@ -35,53 +38,45 @@ class BnipOptions:
 def main(options: BnipOptions) -> None:
     with claimed(options.state), (options.state / "experiment.log").open("a") as log:
         configure_logs(level="warning", json=True, stream=log)
-        path = options.state / _RUNS
+        file = RecordFile(options.state / "runs.jsonl", RunRecord)
+        live = LiveFiles.below(options.state)
         if not options.resume:
-            path.unlink(missing_ok=True)
-        stopped = asyncio.run(until_stopped(_run(options, path)))
-        if stopped:
-            click.echo("\nstopped; what was measured so far is kept, --resume goes on from there", err=True)
-        page = write_report(options.state, _read(path), partial=stopped)
-        click.echo(f"{'partial report, of what was measured so far' if stopped else 'report'}: {page}")
-        if options.copy_to is not None and not stopped:
-            copy_report(options.state, options.copy_to, ("steps.csv", "summary.json"))
-            click.echo(f"copied to {options.copy_to}")
+            file.forget()
+            live.forget()
+        stopped = asyncio.run(until_stopped(_run(options, file, live)))
+        ending = Ending(options.state, options.copy_to, DATA)
+        ending.report(lambda partial: _report(options, file, live, partial=partial), stopped=stopped)
 
 
-async def _run(options: BnipOptions, path: Path) -> None:
-    known = {(record.arm, record.repeat) for record in _read(path)}
-    missing = [(arm, repeat) for arm, repeat in runs(options.repeats) if (arm.name, repeat) not in known]
+def _report(options: BnipOptions, file: RecordFile[RunRecord], live: LiveFiles, *, partial: bool) -> Path:
+    return write_report(options.state, file.read(), Live(live.updates.read(), live.users.read()), partial=partial)
+
+
+async def _run(options: BnipOptions, file: RecordFile[RunRecord], live: LiveFiles) -> None:
+    await _place(options, file)
+    if options.live:
+        await run_live(live, options.repeats, options.state)
+
+
+async def _place(options: BnipOptions, file: RecordFile[RunRecord]) -> None:
+    known = {(record.arm, record.repeat) for record in file.read()}
+    wanted = runs(options.repeats)
+    missing = [(arm, repeat) for arm, repeat in wanted if (arm.name, repeat) not in known]
     if not missing:
         return
-    click.echo(f"{len(missing)} runs; starting the control plane", err=True)
-    began = time.monotonic()
+    bar = ProgressBar(time.monotonic, name="placements", expected=_SECONDS * len(wanted))
+    steps = count(len(wanted) - len(missing))
+    bar.show(Progress(next(steps), len(wanted), "starting the control plane"))
     async with open_lab(options.state / "lab") as lab:
-        for number, (arm, repeat) in enumerate(missing):
-            seen = (time.monotonic() - began) / number if number else _EXPECTED
-            left = seen * (len(missing) - number)
-            click.echo(f"[{number + 1}/{len(missing)}] {left:.0f} s left: {arm.name}, run {repeat}", err=True)
-            deployed = await lab.deploy(arm)
-            record = _record(arm, repeat, deployed.placement)
-            if deployed.scheduler is not None:
-                record = msgspec.structs.replace(
-                    record, p50_ms=deployed.scheduler.p50_ms, p99_ms=deployed.scheduler.p99_ms
-                )
-            with path.open("ab") as out:
-                out.write(msgspec.json.encode(record) + b"\n")
+        for arm, repeat in missing:
+            async with lab.deployed(arm) as deployed:
+                file.add(_record(arm, repeat, deployed))
             variance = use_of(deployed.placement).variance
-            click.echo(f"    {groups(deployed.placement)}: variance {variance:.1f} %²", err=True)
+            last = f"{arm.name}, run {repeat}: {groups(deployed.placement)}, variance {variance:.1f} %²"
+            bar.show(Progress(next(steps), len(wanted), last))
 
 
-def _record(arm: Arm, repeat: int, placement: Placement) -> RunRecord:
-    return RunRecord(arm.name, arm.weight, repeat, placement, datetime.now(UTC).isoformat(timespec="seconds"))
-
-
-def _read(path: Path) -> list[RunRecord]:
-    """A line that was cut off is left out: its run is made again."""
-    records = []
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            records.append(msgspec.json.decode(line, type=RunRecord))
-        except msgspec.DecodeError:
-            continue
-    return records
+def _record(arm: Arm, repeat: int, deployed: Deployed) -> RunRecord:
+    at, figures = datetime.now(UTC).isoformat(timespec="seconds"), deployed.scheduler
+    p50, p99 = (None, None) if figures is None else (figures.p50_ms, figures.p99_ms)
+    return RunRecord(arm.name, arm.weight, repeat, deployed.placement, at, p50, p99)

@@ -26,10 +26,12 @@ from loadtests.experiments.bnip.design import (
     steps_of,
     use_of,
 )
-from loadtests.report_page import ReportPage, Table
+from loadtests.experiments.bnip.live.report import LIVE_ANSWERS, UPDATES_CSV, USERS_CSV, Live
+from loadtests.report_page import Answer, ReportPage, Table
 from loadtests.tools.catalogue import program
 from reactor.errors import InputError
 
+DATA = ("steps.csv", UPDATES_CSV, USERS_CSV, "summary.json")
 _ABOUT = (
     "Three nodes (2 cores and 4 GB, 4 and 4, 8 and 8) with links of 50, 75 and 125 Mbit/s get nine pods one after the"
     " other. Each asks for 100m CPU and 160 Mi; pods 1 to 3 send 2 Mbit/s, 4 to 6 send 5, 7 to 9 send 10. They are"
@@ -47,10 +49,14 @@ _DIFFERENT = (
     " replay.",
     "kube-scheduler breaks ties by chance, so its own placement may differ from run to run.",
 )
+_ANSWERS = (
+    Answer("Table 6", "placements", "this kube-scheduler does not crowd the largest node"),
+    Answer("Figs 14 and 15", "mean and variance after each deployment", "by nominal demands, not measured"),
+    Answer("Table 7", "means over the runs", "by nominal demands, not measured, in a unit that is stated"),
+)
 _NOT_RUN = (
-    ("Figs 16 to 19", "requests at 100 to 10,000 connections", "not run: needs real nodes"),
-    ("Tables 8, 9", "rolling update under load", "not run here; rematch lab zero-loss counts lost requests of moves"),
-    ("HPA", "replicas by Prometheus", "not part of this experiment"),
+    ("Figs 12, 13", "replicas by an HPA that Prometheus feeds", "not part of this experiment"),
+    ("etcd's disks, Velero, Traefik", "other products that an operator installs", "ruled out"),
 )
 
 
@@ -65,15 +71,17 @@ class RunRecord(Struct, frozen=True, rename="camel"):
     p99_ms: float | None = None
 
 
-def write_report(folder: Path, records: Sequence[RunRecord], *, partial: bool) -> Path:
-    """index.html, steps.csv and summary.json; the path of the page."""
+def write_report(folder: Path, records: Sequence[RunRecord], live: Live, *, partial: bool) -> Path:
+    """index.html, the CSV files and summary.json; the path of the page."""
     if not records:
         raise InputError(f"{folder}: nothing was measured yet")
     reference = _reference()
     _write_csv(folder / "steps.csv", records)
-    (folder / "summary.json").write_text(json.dumps(_summary(records, reference), indent=1) + "\n", encoding="utf-8")
+    live.write_csv(folder)
+    summary = {**_summary(records, reference), "live": live.summary()}
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     page = folder / "index.html"
-    page.write_text(_page(records, reference, partial=partial).html(), encoding="utf-8")
+    page.write_text(_page(records, reference, live, partial=partial).html(), encoding="utf-8")
     return page
 
 
@@ -90,11 +98,10 @@ def _reference() -> dict[str, Placement]:
     }
 
 
-def _page(records: Sequence[RunRecord], reference: Mapping[str, Placement], *, partial: bool) -> ReportPage:
-    page = ReportPage("BNIP: nine pods on three links")
-    if partial:
-        page.text("Partial: the experiment was stopped before its end; this is what was measured until then.")
+def _page(records: Sequence[RunRecord], reference: Mapping[str, Placement], live: Live, *, partial: bool) -> ReportPage:
+    page = ReportPage("BNIP: nine pods on three links, and requests on real nodes", partial=partial)
     page.text(*_ABOUT)
+    page.answers((*_ANSWERS, *LIVE_ANSWERS))
     page.heading("Placements (Table 6)")
     page.table(_placements(records, reference))
     page.heading("After each deployment (Figs 14 and 15)")
@@ -102,6 +109,7 @@ def _page(records: Sequence[RunRecord], reference: Mapping[str, Placement], *, p
     page.figure(_figure(records, "variance", "variance of the use, %²"))
     page.heading("Means over the runs (Table 7)")
     page.table(_means(records))
+    live.add_to(page)
     page.heading("What differs, and why")
     page.text(*_DIFFERENT)
     page.heading("What is not answered here")

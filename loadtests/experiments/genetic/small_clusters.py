@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from matching.problem import Node, Options, Pod, Problem, Rules
 from matching.registry import load_planner
@@ -26,14 +28,44 @@ class Convergence:
     plain: Floats
     checked: Floats
     """Mean cost of the best individual by generation."""
+    seeds: int
 
     @property
     def needed(self) -> tuple[int, int]:
         return _first_below(self.plain), _first_below(self.checked)
 
 
+class Curve(Struct, frozen=True):
+    """Cost of the best individual by generation, of one search."""
+
+    seed: int
+    dictionary: bool
+    costs: list[float]
+
+    @property
+    def key(self) -> tuple[int, bool]:
+        return (self.seed, self.dictionary)
+
+
+def curve(seed: int, *, dictionary: bool) -> Curve:
+    planner: Any = load_planner("genetic", {"seed": seed, "generations": GENERATIONS, "dictionary": dictionary})
+    return Curve(seed, dictionary, np.asarray(planner.evolve(constrained(seed)).cost).tolist())
+
+
+def mean_curves(curves: Iterable[Curve]) -> Convergence | None:
+    """Of the seeds that were run with and without the dictionary."""
+    found = {each.key: each.costs for each in curves}
+    seeds = [seed for seed, dictionary in found if dictionary and (seed, False) in found]
+    if not seeds:
+        return None
+    plain, checked = (np.mean([found[seed, way] for seed in seeds], axis=0) for way in (False, True))
+    return Convergence(plain, checked, len(seeds))
+
+
 def convergence(seeds: int) -> Convergence:
-    return Convergence(_costs(seeds, dictionary=False), _costs(seeds, dictionary=True))
+    found = mean_curves(curve(seed, dictionary=way) for seed in range(seeds) for way in (False, True))
+    assert found is not None
+    return found
 
 
 def weighted_use(strong: float) -> dict[str, list[float]]:
@@ -64,15 +96,6 @@ def random_pod(at: int, pick: Random, node: str | None, rules: Rules | None = No
     need = tuple(pick.uniform(0.2, 2.0) for _ in METRICS)
     request = tuple(amount / 4 for amount in need)
     return Pod(f"d/p{at:03d}", f"{at}", need, request, need, node=node, rules=rules or Rules())
-
-
-def _costs(seeds: int, *, dictionary: bool) -> Floats:
-    runs = []
-    for seed in range(seeds):
-        planner: Any = load_planner("genetic", {"seed": seed, "generations": GENERATIONS, "dictionary": dictionary})
-        runs.append(planner.evolve(constrained(seed)).cost)
-    mean: Floats = np.mean(runs, axis=0)
-    return mean
 
 
 def _first_below(costs: Floats) -> int:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import time
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-import click
-
+from loadtests.experiments.ending import Ending
 from loadtests.experiments.kse.arms import ARMS
 from loadtests.experiments.kse.design import FUTURE_WORK, scenarios
 from loadtests.experiments.kse.report import write_report
-from loadtests.experiments.kse.results import About, RunFile, model_digest
+from loadtests.experiments.kse.results import About, Run, model_digest
 from loadtests.experiments.kse.runner import run_missing, tasks
 from loadtests.progress_bar import ProgressBar
+from loadtests.record_file import RecordFile
 from loadtests.tools.state_folder import claimed
 from reactor.errors import InputError
 
-REPORT_FILES = ("index.html", "runs.csv", "scenarios.csv", "summary.json", "about.json")
+_DATA = ("runs.csv", "scenarios.csv", "summary.json", "about.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ def main(options: KseOptions) -> None:
     if not chosen:
         raise InputError(f"--only: no scenario's name has {' and '.join(options.only)}; one is: {every[0].name}")
     with claimed(options.state):
-        file = RunFile(options.state / "runs.jsonl")
+        file = RecordFile(options.state / "runs.jsonl", Run)
         about = _begin(options, file)
         stopped = False
         try:
@@ -51,17 +50,11 @@ def main(options: KseOptions) -> None:
             run_missing(wanted, file, options.jobs, ProgressBar(time.monotonic).show)
         except KeyboardInterrupt:
             stopped = True
-            click.echo("\nstopped; what was run so far is kept, --resume goes on from there", err=True)
-        written = write_report(options.state, file.read().values(), about)
-        click.echo(f"partial report, of what was run so far: {written}" if stopped else f"report: {written}")
-        if options.copy_to is not None and not stopped:
-            options.copy_to.mkdir(parents=True, exist_ok=True)
-            for name in REPORT_FILES:
-                shutil.copyfile(options.state / name, options.copy_to / name)
-            click.echo(f"copied to {options.copy_to}")
+        ending = Ending(options.state, options.copy_to, _DATA)
+        ending.report(lambda partial: write_report(options.state, file.read(), about, partial=partial), stopped=stopped)
 
 
-def _begin(options: KseOptions, file: RunFile) -> About:
+def _begin(options: KseOptions, file: RecordFile[Run]) -> About:
     path = options.state / "about.json"
     digest = model_digest()
     known = About.read(path)

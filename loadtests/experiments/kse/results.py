@@ -59,30 +59,6 @@ def model_digest() -> str:
     return hashlib.sha256(described.encode()).hexdigest()[:12]
 
 
-class RunFile:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self) -> dict[Key, Run]:
-        """A line that was cut short is left out."""
-        found: dict[Key, Run] = {}
-        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
-            try:
-                run = msgspec.json.decode(line, type=Run)
-            except msgspec.DecodeError:
-                continue
-            found[run.key] = run
-        return found
-
-    def forget(self) -> None:
-        self._path.unlink(missing_ok=True)
-
-    def add(self, run: Run) -> None:
-        """A new line also after one that was cut short."""
-        with self._path.open("ab") as file:
-            file.write(b"\n" + msgspec.json.encode(run) + b"\n")
-
-
 def write_csv(path: Path, runs: Iterable[Run]) -> None:
     names = [name for name in Run.__struct_fields__ if name != "trace"]
     with path.open("w", encoding="utf-8", newline="") as file:

@@ -8,9 +8,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass
 
 from loadtests.experiments.kse.design import Scenario
-from loadtests.experiments.kse.results import Key, Run, RunFile
+from loadtests.experiments.kse.results import Key, Run
 from loadtests.experiments.kse.run import run
 from loadtests.progress_bar import Progress
+from loadtests.record_file import RecordFile
 from loadtests.simulation.process import prepare_process, run_simulation
 
 
@@ -34,8 +35,8 @@ def _run(task: Task) -> Run:
     return run_simulation(lambda store: run(task.scenario, task.arm, task.seed, store))
 
 
-def run_missing(wanted: Sequence[Task], file: RunFile, jobs: int, show: Callable[[Progress], None]) -> None:
-    known = file.read()
+def run_missing(wanted: Sequence[Task], file: RecordFile[Run], jobs: int, show: Callable[[Progress], None]) -> None:
+    known = {run.key for run in file.read()}
     missing = [task for task in wanted if task.key not in known]
     done = len(wanted) - len(missing)
     show(Progress(done, len(wanted)))

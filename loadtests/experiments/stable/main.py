@@ -15,8 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import click
-
+from loadtests.experiments.ending import Ending
 from loadtests.experiments.stable.apps import draw_apps
 from loadtests.experiments.stable.design import (
     OUR_LIVE,
@@ -31,13 +30,12 @@ from loadtests.experiments.stable.design import (
     simulated_design,
 )
 from loadtests.experiments.stable.driver import Driver
-from loadtests.experiments.stable.progress import ProgressBar
 from loadtests.experiments.stable.records import About, DataFolder
 from loadtests.experiments.stable.report.writing import write_report
 from loadtests.experiments.stable.runner import Plan, Runner
 from loadtests.experiments.stable.settings import settings_for
 from loadtests.experiments.stable.simulated import SimulatedDriver
-from loadtests.report_page import copy_report
+from loadtests.progress_bar import ProgressBar
 from loadtests.tools.state_folder import claimed
 from matching.registry import known_planners
 from reactor.cli.stopping import until_stopped
@@ -98,14 +96,9 @@ def main(options: ExperimentOptions) -> None:
         configure_logs(level="info" if options.real else "warning", json=True, stream=log)
         data = DataFolder(options.state)
         stopped = asyncio.run(until_stopped(_run(options, data)))
-        if stopped:
-            click.echo("\nstopped; what was measured so far is kept, --resume goes on from there", err=True)
-        written = write_report(data, partial=stopped)
-        click.echo(f"partial report, of what was measured so far: {written}" if stopped else f"report: {written}")
-        if options.copy_to is not None and not stopped:
-            abouts = [about.name for about in options.state.glob("*.json") if about.stem in ("simulated", "real")]
-            copy_report(options.state, options.copy_to, ("steps.csv", "summary.json", *abouts))
-            click.echo(f"copied to {options.copy_to}")
+        abouts = [about.name for about in options.state.glob("*.json") if about.stem in ("simulated", "real")]
+        ending = Ending(options.state, options.copy_to, ("steps.csv", "summary.json", *abouts))
+        ending.report(lambda partial: write_report(data, partial=partial), stopped=stopped)
 
 
 async def _run(options: ExperimentOptions, data: DataFolder) -> None:
@@ -131,7 +124,8 @@ async def _world(options: ExperimentOptions, data: DataFolder, world: str) -> No
             return settings_for(arm, design.pace, prometheus)
 
         expected = design.seconds() + (SET_UP_SECONDS * len(design.runs()) if world == "real" else 0.0)
-        bar = ProgressBar(world, expected if world == "real" else expected * _SIMULATED_SPEED, time.monotonic)
+        seconds = expected if world == "real" else expected * _SIMULATED_SPEED
+        bar = ProgressBar(time.monotonic, name=world, expected=seconds)
         await Runner(Plan(design, known.tool, known.capacity, settings), driver, data, bar.show).run()
 
 

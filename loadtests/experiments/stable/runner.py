@@ -11,17 +11,9 @@ from loadtests.experiments.stable.design import FROZEN_AT, STEPS, Arm, Design, P
 from loadtests.experiments.stable.driver import Collect, Driver, Session, SessionSpec
 from loadtests.experiments.stable.measurement import Setting, record_of
 from loadtests.experiments.stable.records import DataFolder, StepRecord, by_run
+from loadtests.progress_bar import Progress
 from loadtests.workloads.placement import Placement
 from reactor.settings.model import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class StepProgress:
-    done: int
-    of: int
-    run: Run
-    record: StepRecord | None
-    """None when a run begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +26,7 @@ class Plan:
 
 
 class Runner:
-    def __init__(self, plan: Plan, driver: Driver, data: DataFolder, show: Callable[[StepProgress], None]) -> None:
+    def __init__(self, plan: Plan, driver: Driver, data: DataFolder, show: Callable[[Progress], None]) -> None:
         self._plan, self._driver, self._data, self._show = plan, driver, data, show
         self._done = by_run(data.records(driver.world))
         self._default = data.default_placements(driver.world)
@@ -45,7 +37,7 @@ class Runner:
         for number, run in enumerate(runs):
             if len(self._done.get(run, ())) >= len(STEPS):
                 continue
-            self._show(StepProgress(number * len(STEPS), len(runs) * len(STEPS), run, None))
+            self._show(Progress(number * len(STEPS), len(runs) * len(STEPS), _name(run)))
             await self._run(run, number, len(runs))
 
     async def _run(self, run: Run, number: int, of: int) -> None:
@@ -60,7 +52,8 @@ class Runner:
         def keep(record: StepRecord) -> None:
             self._data.add(record)
             records.append(record)
-            self._show(StepProgress(number * len(STEPS) + len(records), of * len(STEPS), run, record))
+            done, last = number * len(STEPS) + len(records), f"{_name(run)} at {record.paper_rate}"
+            self._show(Progress(done, of * len(STEPS), last))
 
         async with self._driver.session(spec) as session:
             await self._walk(session, run, keep)
@@ -98,6 +91,10 @@ class Runner:
 
 async def _record(setting: Setting, collect: Collect, placement: Placement) -> StepRecord:
     return record_of(setting, await collect(), placement)
+
+
+def _name(run: Run) -> str:
+    return f"{run.arm.name}, seed {run.seed}"
 
 
 def _at(records: list[StepRecord], paper_rate: int) -> StepRecord:

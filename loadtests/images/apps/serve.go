@@ -27,7 +27,7 @@ type server struct {
 func serve(work job) {
 	workers, backlog := number("WORKERS", 8), number("BACKLOG", 32)
 	s := &server{
-		work:    work,
+		work:    filled(work, number("BODY_BYTES", 0)),
 		probe:   iterate(number("PROBE_ITERATIONS", 100_000)),
 		workers: make(chan struct{}, workers),
 		places:  make(chan struct{}, workers+backlog),

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -36,6 +37,15 @@ func spin(iterations int) uint64 {
 		x ^= x << 17
 	}
 	return x
+}
+
+// filled makes the answers longer, so that they use the node's link.
+func filled(work job, bytes int) job {
+	filling := strings.Repeat("x", bytes)
+	return func(ctx context.Context) (string, error) {
+		text, err := work(ctx)
+		return text + filling, err
+	}
 }
 
 // STABLE's web app: a number of arithmetic iterations per request, each app its own.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.workloads.load_tools import Load, LoadToolError
+from loadtests.workloads.load_tools import ClosedLoad, Load, LoadToolError
 from loadtests.workloads.samples import RequestOutcome
 from loadtests.workloads.targets import ForeignAddressError
 from loadtests.workloads.vegeta import Vegeta, parse_results, targets_file
@@ -88,3 +88,37 @@ async def test_a_program_that_fails_is_named(tmp_path: Path) -> None:
 
 def test_the_targets_come_in_turn() -> None:
     assert targets_file(make_load()).splitlines() == [f"GET {url}" for url in URLS.values()]
+
+
+@pytest.mark.parametrize(
+    ("connections", "options"), [(0, []), (8, ["-workers=8", "-max-workers=8"])], ids=["as needed", "eight"]
+)
+async def test_connections_can_be_limited(
+    tmp_path: Path, connections: int, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def kept(command: list[str], **_: object) -> str:
+        asked.extend(command)
+        return "\n".join(hit(number, "ab"[number % 2]) for number in range(4))
+
+    monkeypatch.setattr("loadtests.workloads.vegeta.run", kept)
+    await Vegeta(tmp_path / "vegeta", connections=connections).attack(make_load())
+    assert [each for each in asked if "workers" in each] == options
+
+
+async def test_a_closed_load_has_as_many_requests_at_a_time_as_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def kept(command: list[str], **_: object) -> str:
+        asked.extend(command)
+        return "\n".join([hit(0, "a"), hit(1, "b", 0, "EOF")])
+
+    monkeypatch.setattr("loadtests.workloads.vegeta.run", kept)
+    samples = await Vegeta(tmp_path / "vegeta").attack_closed(ClosedLoad(URLS, 25, 1.0, 2.0, "127.0.0.0/8"))
+    assert {"-rate=0", "-workers=25", "-max-workers=25"} <= set(asked)
+    assert [sample.outcome for sample in samples] == [RequestOutcome.OK, RequestOutcome.CLOSED]
+    with pytest.raises(ForeignAddressError):
+        ClosedLoad({"a": "http://192.0.2.1/"}, 1, 1.0, 1.0, "127.0.0.0/8")

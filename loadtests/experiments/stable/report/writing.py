@@ -14,7 +14,7 @@ from loadtests.experiments.stable.goal import LEAST_VALID, Item, judge
 from loadtests.experiments.stable.records import DataFolder, write_csv
 from loadtests.experiments.stable.report import plots, tables
 from loadtests.experiments.stable.results import World, worlds_in
-from loadtests.report_page import ReportPage
+from loadtests.report_page import Answer, ReportPage
 from reactor.errors import InputError
 
 _ABOUT = (
@@ -32,11 +32,20 @@ _ABOUT = (
     " the arm was measured with, in tables n is how many it is of. A line with gaps runs mostly along another, which"
     " shows through.",
 )
+_ANSWERS = (
+    Answer(
+        "Table: rematches until stable, dumped pods",
+        "phase A",
+        "the paper's nodes and rates, scaled; its rematches are counted by step of the same name",
+    ),
+    Answer("Findings of phase B", "the paper's findings", "draws of the apps that overload the weak node were chosen"),
+    Answer("Fig. 7: CPU and memory of the pods", "pods at 110", "memory is assumed in simulated time"),
+    Answer("Fig. 8: CPU and memory of the nodes", "nodes at all steps", "memory is assumed in simulated time"),
+)
 _COUNTING = (
     f"A seed counts when at least {LEAST_VALID} of the range's steps are valid in both arms, and all in which a move"
     f" of the live arm ended are among them. {LEAST_SEEDS} such seeds are needed for a verdict."
 )
-_PARTIAL = "Partial: the experiment was stopped before its end; this is what was measured until then."
 _REMATCHES = (
     "Per step, means over the valid seeds. Rematches are plans that moved somebody; in brackets, as in the paper, the"
     " pods that they left without a node. Rematches count in the step in which they were planned, moves in the step in"
@@ -78,9 +87,7 @@ def write_report(data: DataFolder, *, partial: bool = False) -> Path:
 
 
 def _page(worlds: Sequence[World], *, partial: bool) -> ReportPage:
-    page = ReportPage("STABLE's experiment with Rematch")
-    if partial:
-        page.text(_PARTIAL)
+    page = ReportPage("STABLE's experiment with Rematch", partial=partial)
     page.text(*_ABOUT)
     for world in worlds:
         page.text(*(f"{world.title}: {note}." for note in world.about.notes))
@@ -88,6 +95,7 @@ def _page(worlds: Sequence[World], *, partial: bool) -> ReportPage:
     page.table(tables.goal_table(worlds))
     page.text(_COUNTING)
     page.table(tables.invalid_table(worlds))
+    page.answers(_ANSWERS)
     page.heading("The paper's findings")
     page.text(_FINDINGS)
     page.table(tables.findings_table(worlds))

@@ -18,8 +18,11 @@ from loadtests.experiments.bnip.design import (
     steps_of,
     use_of,
 )
+from loadtests.experiments.bnip.live.report import Live
 from loadtests.experiments.bnip.report import RunRecord, write_report
 from reactor.errors import InputError
+
+NOT_LIVE = Live([], [])
 
 
 def test_the_figures_that_the_nominal_demands_give() -> None:
@@ -37,10 +40,10 @@ def test_after_the_last_deployment_the_figures_are_those_of_the_placement() -> N
 
 def test_a_report_of_what_was_measured_so_far(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing was measured"):
-        write_report(tmp_path, [], partial=True)
+        write_report(tmp_path, [], NOT_LIVE, partial=True)
     arm, repeat = runs(1)[-1]
     record = RunRecord(arm.name, arm.weight, repeat, dict(PAPER_BNIP), "2026-01-01T00:00:00+00:00", 4.0, 8.0)
-    page = write_report(tmp_path, [record], partial=True).read_text()
+    page = write_report(tmp_path, [record], NOT_LIVE, partial=True).read_text()
     assert "Partial" in page
     assert "at most 8 ms" in page
     assert "181.40" in page

@@ -13,7 +13,7 @@ from loadtests.experiments.kse.design import FUTURE_WORK, NODES, Scenario, scena
 from loadtests.experiments.kse.judging import Change, Measured, changes, count, judge, measured, recorded
 from loadtests.experiments.kse.main import KseOptions, main
 from loadtests.experiments.kse.report import write_report
-from loadtests.experiments.kse.results import About, Run, RunFile, model_digest
+from loadtests.experiments.kse.results import About, Run, model_digest
 from loadtests.experiments.kse.runner import Task, tasks
 from loadtests.experiments.kse.runner import _run as run_here
 from reactor.errors import InputError
@@ -83,17 +83,6 @@ def test_the_goal_is_judged_only_when_everything_was_run_more_than_once() -> Non
     assert [each.text for each in judge(measured(runs(2, ours_moves=9)))][2] == "not reached"
     partly = [run for run in runs(2) if run.scenario != HOT.name]
     assert {each.text for each in judge(measured(partly))} == {"cannot be judged"}
-
-
-def test_an_interrupted_experiment_keeps_its_runs(tmp_path: Path) -> None:
-    file = RunFile(tmp_path / "runs.jsonl")
-    first = made(HOT.name, NONE, 1, 400.0)
-    file.add(first)
-    with (tmp_path / "runs.jsonl").open("ab") as cut:
-        cut.write(b'{"scenario": "syn')
-    file.add(made(HOT.name, NONE, 2, 410.0))
-    assert [run.seed for run in file.read().values()] == [1, 2]
-    assert file.read()[HOT.name, NONE, 1] == first
 
 
 def test_all_scenarios_of_a_repeat_come_before_the_next_repeat() -> None:

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import csv
-from io import StringIO
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from loadtests.experiments.stable.design import KUBE_SCHEDULER, OUR_LIVE, Run, short_design
-from loadtests.experiments.stable.progress import ProgressBar
+from loadtests.experiments.stable.design import KUBE_SCHEDULER, OUR_LIVE, short_design
 from loadtests.experiments.stable.records import About, DataFolder, latest, write_csv
 from loadtests.experiments.stable.report.writing import write_report
-from loadtests.experiments.stable.runner import StepProgress
 from reactor.errors import InputError
 from tests.support.experiment import failing, make_record, series
 
@@ -96,14 +93,3 @@ def test_a_page_of_one_world_that_was_stopped_says_both(tmp_path: Path) -> None:
 def test_there_is_no_report_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing was measured"):
         write_report(DataFolder(tmp_path))
-
-
-def test_the_bar_tells_the_time_left() -> None:
-    now = [0.0]
-    bar = ProgressBar("real", 1100.0, lambda: now[0], StringIO())
-    run = Run(KUBE_SCHEDULER, 1)
-    bar.show(StepProgress(0, 110, run, None))
-    assert "18:20 left" in bar.line(StepProgress(0, 110, run, None))
-    now[0] = 440.0
-    assert "29:20 left" in bar.line(StepProgress(22, 110, run, None))
-    assert "kube-scheduler, seed 1" in bar.line(StepProgress(22, 110, run, None))

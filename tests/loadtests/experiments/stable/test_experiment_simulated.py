@@ -10,9 +10,10 @@ from loadtests.experiments.stable.design import OUR_LIVE, OURS, SHORT, STEPS, Ar
 from loadtests.experiments.stable.driver import SessionSpec
 from loadtests.experiments.stable.measurement import Setting, record_of
 from loadtests.experiments.stable.records import DataFolder, StepRecord
-from loadtests.experiments.stable.runner import Plan, Runner, StepProgress
+from loadtests.experiments.stable.runner import Plan, Runner
 from loadtests.experiments.stable.settings import settings_for
 from loadtests.experiments.stable.simulated import SimulatedDriver
+from loadtests.progress_bar import Progress
 from loadtests.simulation.clock import VirtualClock
 from loadtests.workloads.placement import App
 from reactor.settings.model import Settings
@@ -86,7 +87,7 @@ async def test_the_same_seed_gives_the_same_figures(store: Store) -> None:
 async def test_the_runner_resumes_where_it_was_cut_off(store: Store, tmp_path: Path) -> None:
     pace = Pace(seconds=1.0, probe_period=1)
     design = Design(pace, (1,), (), (OURS,), (OURS,), (0.8,))
-    driver, data, shown = SimulatedDriver(design, store), DataFolder(tmp_path), list[StepProgress]()
+    driver, data, shown = SimulatedDriver(design, store), DataFolder(tmp_path), list[Progress]()
 
     def settings(arm: Arm) -> Settings:
         return settings_for(arm, pace)
@@ -100,5 +101,5 @@ async def test_the_runner_resumes_where_it_was_cut_off(store: Store, tmp_path: P
     (tmp_path / "simulated.jsonl").write_bytes(b"".join(lines[:15]))
     shown.clear()
     await Runner(plan, driver, data, shown.append).run()
-    assert shown[0].run == Run(OUR_LIVE, 1)
+    assert shown[0].last == f"{OUR_LIVE.name}, seed 1"
     assert len(data.records("simulated")) == 15 + 11 + 11

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loadtests.experiments.evidence.healthy import failures_of_a_day, needless_moves
-from loadtests.experiments.evidence.main import ACT
-from loadtests.experiments.evidence.starved import starve
+from loadtests.experiments.probe_delays.healthy import failures_of_a_day, needless_moves
+from loadtests.experiments.probe_delays.main import ACT
+from loadtests.experiments.probe_delays.starved import starve
 from reactor.settings.model import Settings
 from storage.limits import Limits
 from storage.store import Store

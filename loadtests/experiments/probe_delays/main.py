@@ -1,4 +1,4 @@
-"""`python -m loadtests.experiments.evidence.main`: the table of docs/causes.md, minutes on two idle cores.
+"""`python -m loadtests.experiments.probe_delays.main`: the table of docs/causes.md, minutes on two idle cores.
 
 Results are kept case by case in the state folder, so that a run that was stopped goes on where it was.
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import click
 
-from loadtests.experiments.evidence.healthy import BUSY, LOADS, Needless, needless_moves
-from loadtests.experiments.evidence.starved import Starvation, starve
+from loadtests.experiments.probe_delays.healthy import BUSY, LOADS, Needless, needless_moves
+from loadtests.experiments.probe_delays.starved import Starvation, starve
 from reactor.record.logs import configure_logs
 from reactor.settings.model import Settings
 from storage.limits import Limits
@@ -47,7 +47,7 @@ class Results:
 
 
 @click.command()
-@click.option("--state", type=click.Path(path_type=Path), default=Path(".lab/evidence"), show_default=True)
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".lab/probe-delays"), show_default=True)
 @click.option("--seeds", default=10, show_default=True, help="Of the starved node.")
 @click.option("--first-seed", default=101, show_default=True, help="The constants were chosen with seeds 1 to 3.")
 @click.option("--pod-days", default=5000, show_default=True, help="Of healthy pods at 0.1 %; a tenth of it at 1 %.")

@@ -1,0 +1,1 @@
+"""BNIP's tests with requests, on real nodes: updates and moves under load, and many concurrent users."""
