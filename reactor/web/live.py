@@ -19,6 +19,7 @@ from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.cycle_outcome import Outcome
 from reactor.record.history_reader import HistoryEntry, HistoryTotals
 from reactor.record.landings import Landing
+from reactor.record.usage_forecasts import with_forecasts
 from reactor.record.usage_reader import UsageDocument
 from reactor.settings.model import Settings
 from reactor.state.snapshot import Snapshot
@@ -147,7 +148,13 @@ class LiveView:
         return found
 
     async def usage(self, wanted: UsageQuery) -> UsageDocument | None:
-        return await self._history.usage(wanted.name, wanted.namespace, self._clock.now(), wanted.hours * 3600.0)
+        now = self._clock.now()
+        found = await self._history.usage(wanted.name, wanted.namespace, now, wanted.hours * 3600.0)
+        if found is None:
+            return None
+        usage = (await self._state.snapshot_between_cycles(PATIENCE)).usage
+        replicas = {name: pods for name, (_, _, pods) in usage.by_workload().items()}
+        return with_forecasts(found, self._state.forecasts, replicas, now)
 
     async def _planned(self, pod: Pod) -> PlacementView | None:
         """From the newest plan, if it moves the pod or the pod that this one replaced."""
