@@ -188,6 +188,7 @@ def wire(borders: Borders) -> Controller:
     memory = DecisionMemory(borders.remembered)
     recorder = Recorder(History(borders.store), events, instruments)
     instruments.watch_forecasts(state, settings)
+    instruments.watch_power(state, settings)
     instruments.watch_latency(state.latency)
     instruments.watch_calibration(state.calibration, recorder.move_checks.summary)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings, PlanningThread("planner"))
