@@ -42,6 +42,8 @@ class LabApp:
     name: str
     kind: AppKind = AppKind.WEB
     cpu: str = "20m"
+    cpu_limit: str = ""
+    """Empty: none."""
     memory: str = "32Mi"
     environment: Mapping[str, str] = field(default_factory=dict)
     """ITERATIONS, PROBE_ITERATIONS, WORKERS, BACKLOG, DRAIN_MS and the like: see loadtests/images/apps."""
@@ -83,7 +85,10 @@ def _pod(app: LabApp, scheduler: str) -> Json:
         "args": [app.kind.value],
         "env": [{"name": name, "value": value} for name, value in app.environment.items()],
         "ports": [{"name": "http", "containerPort": PORT}],
-        "resources": {"requests": {"cpu": app.cpu, "memory": app.memory}},
+        "resources": {
+            "requests": {"cpu": app.cpu, "memory": app.memory},
+            "limits": {"cpu": app.cpu_limit} if app.cpu_limit else {},
+        },
         "livenessProbe": _probe("/healthz", app.probe) | {"initialDelaySeconds": 1},
         "readinessProbe": _probe("/readyz", app.probe),
         "securityContext": {"runAsNonRoot": True, "allowPrivilegeEscalation": False},

@@ -52,6 +52,8 @@ class LabOptions:
     node_grace: float = 50.0
     """A node that has not been heard of for so long is NotReady."""
     scrape_interval: float = 5.0
+    metrics_resolution: float = 2.0
+    """How often metrics.k8s.io asks the kubelets; metrics-server's default is 15 s."""
     root: Path = Path.home() / ".cache" / "rematch" / "nodes"
     for_people: bool = False
     """Until somebody ends it, so `rematch lab nodes down` may."""
@@ -141,7 +143,7 @@ async def real_nodes(options: LabOptions) -> AsyncIterator[Lab]:
         await lab.until_ready()
         stack.callback(watcher.stop)
         await watcher.start()
-        usage = KubeletUsage(lab.kubelets, SystemClock())
+        usage = KubeletUsage(lab.kubelets, SystemClock(), options.metrics_resolution)
         await stack.enter_async_context(together(usage.run()))
         await stack.enter_async_context(serve_metrics(plane, usage))
         yield lab

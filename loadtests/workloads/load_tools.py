@@ -36,11 +36,7 @@ class Load:
     """Whether connections are used again. Without, every request goes where the routes of the moment lead."""
 
     def __post_init__(self) -> None:
-        allowed = ipaddress.ip_network(self.network)
-        for url in self.urls.values():
-            host = urlsplit(url).hostname or ""
-            if ipaddress.ip_address(host) not in allowed:
-                raise ForeignAddressError(f"refusing to send load to {host}: only to {self.network}")
+        _check_targets(self.urls, self.network)
 
     @property
     def requests(self) -> float:
@@ -58,6 +54,38 @@ class Load:
     @property
     def deadline(self) -> float:
         return self.seconds + self.timeout + SPARE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class FallingLoad:
+    """Begins with `top` requests per second to each app, all apps at once, and falls evenly to nothing."""
+
+    urls: Mapping[str, str]
+    """By app."""
+    top: float
+    seconds: float
+    timeout: float
+    network: str
+    """As of `Load`."""
+
+    def __post_init__(self) -> None:
+        _check_targets(self.urls, self.network)
+
+    @property
+    def requests(self) -> float:
+        return self.top / 2 * len(self.urls) * self.seconds
+
+    @property
+    def deadline(self) -> float:
+        return self.seconds + self.timeout + SPARE_SECONDS
+
+
+def _check_targets(urls: Mapping[str, str], network: str) -> None:
+    allowed = ipaddress.ip_network(network)
+    for url in urls.values():
+        host = urlsplit(url).hostname or ""
+        if ipaddress.ip_address(host) not in allowed:
+            raise ForeignAddressError(f"refusing to send load to {host}: only to {network}")
 
 
 @dataclass(frozen=True, slots=True)
