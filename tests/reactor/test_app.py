@@ -23,7 +23,7 @@ from reactor.history.levels import FIVE_MINUTES, Axis
 from reactor.history.series import SeriesIndex
 from reactor.settings.model import Mode
 from reactor.web.live import LiveView
-from reactor.web.query import FindQuery, OverviewQuery
+from reactor.web.query import FindQuery, OverviewQuery, UsageQuery
 from reactor.web.readers import HealthReader
 from reactor.web.server import live_view, serve
 from storage import StorageError
@@ -358,7 +358,7 @@ def training_niceness() -> list[int]:
 @pytest.mark.timeout(180)
 async def test_training_runs_niced_and_its_models_are_used_again_after_a_restart(shop: Shop, tmp_path: Path) -> None:
     """Of the CPU: the training of memory follows with the next step, five minutes later."""
-    trains = "forecasting: {training: {minimum: 6h}}"
+    trains = "forecasting: {training: {minimum: 6h, seconds: 10s}}"
     last_step = await record_two_days(tmp_path / "rematch.db")
     models = tmp_path / "rematch.db.models-cpu"
     async with controlled(shop, tmp_path, trains) as live:
@@ -373,6 +373,9 @@ async def test_training_runs_niced_and_its_models_are_used_again_after_a_restart
     async with controlled(shop, tmp_path, trains) as again:
         await eventually(lambda: Axis.CPU in again.controller.state.forecasts.trained_at)
         forecasts = again.controller.state.forecasts
+        usage = await live_view(again).usage(UsageQuery(name="shop/web-0"))
+    assert usage is not None
+    assert usage.axes[0].forecast is not None, "charts go on with it"
     assert forecasts.trained_at[Axis.CPU] == trained_at
     assert forecasts.pods.of("shop/web-0", Axis.CPU, 3600.0) is not None
     assert models.stat().st_mtime_ns == written, "a model of today is not trained again"

@@ -49,8 +49,10 @@ def test_what_differs_by_chance_is_not_reached() -> None:
 
 
 def test_a_worse_first_burst_is_said() -> None:
-    assert verdicts(better(1, -30), better(2, 40), better(3, 41))[0] == "not reached"
-    assert verdicts(same(1))[1] == "cannot be judged"
+    assert verdicts(better(1, -500), better(2, 40), better(3, 41))[0] == "not reached"
+    assert verdicts(better(1, -30), better(1, -31), better(1, -32))[0] == "not reached", "little, but always"
+    assert verdicts(better(1, -30))[0] == "reached", "less than the margin, once"
+    assert verdicts(same(1), better(2, 40))[1:] == ["cannot be judged"] * 2, "one burst shows nothing"
 
 
 def test_enough_follows_the_load_down() -> None:
