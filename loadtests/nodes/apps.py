@@ -85,14 +85,13 @@ def _pod(app: LabApp, scheduler: str) -> Json:
         "args": [app.kind.value],
         "env": [{"name": name, "value": value} for name, value in app.environment.items()],
         "ports": [{"name": "http", "containerPort": PORT}],
-        "resources": {
-            "requests": {"cpu": app.cpu, "memory": app.memory},
-            "limits": {"cpu": app.cpu_limit} if app.cpu_limit else {},
-        },
+        "resources": {"requests": {"cpu": app.cpu, "memory": app.memory}},
         "livenessProbe": _probe("/healthz", app.probe) | {"initialDelaySeconds": 1},
         "readinessProbe": _probe("/readyz", app.probe),
         "securityContext": {"runAsNonRoot": True, "allowPrivilegeEscalation": False},
     }
+    if app.cpu_limit:
+        container["resources"]["limits"] = {"cpu": app.cpu_limit}
     if app.pre_stop_seconds:
         container["lifecycle"] = {"preStop": {"sleep": {"seconds": app.pre_stop_seconds}}}
     return {

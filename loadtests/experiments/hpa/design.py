@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ TIMEOUT = 2.0
 STABILIZATION = 60
 """Seconds for which a lower need must last before an autoscaler follows it; the default of 300 would keep the replicas
 of one burst for the next."""
-REQUESTS = "rematch_current_cpu_cores"
+CURRENT = "rematch_current_cpu_cores"
 """As Prometheus measures it: the controller of this experiment reads nothing else."""
 AHEAD = "rematch_predicted_cpu_cores"
 PAPER = {
@@ -39,11 +39,12 @@ class Arm:
     name: str
     metrics: tuple[str, ...]
     """External metrics; none: CPU by metrics.k8s.io."""
+    title: str
 
 
-METRICS_API = Arm("metrics-api", ())
-PROMETHEUS = Arm("prometheus-fed", (REQUESTS,))
-PREDICTED = Arm("predicted", (REQUESTS, AHEAD))
+METRICS_API = Arm("metrics-api", (), "metrics.k8s.io")
+PROMETHEUS = Arm("prometheus-fed", (CURRENT,), "Prometheus-fed")
+PREDICTED = Arm("predicted", (CURRENT, AHEAD), "predicted")
 ARMS = (METRICS_API, PROMETHEUS, PREDICTED)
 
 
@@ -97,8 +98,3 @@ def at_second(times: Sequence[float], values: Sequence[int], second: float) -> i
     """The last value until then; None before the first."""
     until = [value for at, value in zip(times, values, strict=True) if at <= second]
     return until[-1] if until else None
-
-
-def arm_names() -> Mapping[str, str]:
-    """For people."""
-    return {"metrics-api": "metrics.k8s.io", "prometheus-fed": "Prometheus-fed", "predicted": "predicted"}

@@ -25,7 +25,6 @@ from loadtests.experiments.hpa.design import (
     TARGET,
     TOP,
     WORK_MS,
-    arm_names,
     at_second,
     needed,
 )
@@ -209,7 +208,7 @@ def _replicas_figure(records: Sequence[BurstRecord], title: str, group: Sequence
     seconds = range(0, int(records[0].seconds) + 1, 2)
     for arm in ARMS:
         means = [_mean_ready([each.arms[arm.name] for each in group], second) for second in seconds]
-        figure.add_scatter(x=list(seconds), y=means, name=arm_names()[arm.name], mode="lines")
+        figure.add_scatter(x=list(seconds), y=means, name=arm.title, mode="lines")
     load = [needed(second, records[0].seconds) for second in seconds]
     figure.add_scatter(x=list(seconds), y=load, name="needed", mode="lines", line={"dash": "dot"})
     layout = {"height": 380, "title": title, "xaxis_title": "second of the burst", "yaxis_title": "Ready replicas"}
@@ -222,7 +221,7 @@ def _failed_figure(records: Sequence[BurstRecord]) -> go.Figure:
     names = [f"{each.session}.{each.number}" for each in records]
     for arm in ARMS:
         failed = [len(each.arms[arm.name].failed) for each in records]
-        figure.add_bar(x=names, y=failed, name=arm_names()[arm.name])
+        figure.add_bar(x=names, y=failed, name=arm.title)
     layout = {"height": 340, "xaxis_title": "session and burst", "yaxis_title": "failed requests"}
     figure.update_layout(**layout, xaxis_type="category", legend={"orientation": "h", "y": -0.3})
     return figure
@@ -235,9 +234,7 @@ def _steps(records: Sequence[BurstRecord]) -> Table:
             own = [each.arms[arm.name] for each in records if (each.number == 1) is first]
             if own:
                 means = (_mean_ready(own, second) for second in _SECONDS)
-                rows.append(
-                    (f"{arm_names()[arm.name]}, {name}", *(f"{mean:.1f}" if mean is not None else "" for mean in means))
-                )
+                rows.append((f"{arm.title}, {name}", *(f"{mean:.1f}" if mean is not None else "" for mean in means)))
     return Table(("mean Ready replicas at second", *map(str, _SECONDS)), rows)
 
 
@@ -249,9 +246,7 @@ def _bursts(records: Sequence[BurstRecord]) -> Table:
             p95 = "" if own.p95 is None else f"{own.p95 * 1000:.0f}"
             failed = f"{len(own.failed)} ({_failed_share(own):.1%})"
             most, enough = str(max(own.ready, default=0)), f"{enough_at(each, arm.name):.0f}"
-            rows.append(
-                (f"{each.session}.{each.number}", arm_names()[arm.name], most, enough, str(own.requests), failed, p95)
-            )
+            rows.append((f"{each.session}.{each.number}", arm.title, most, enough, str(own.requests), failed, p95))
     headers = ("burst", "arm", "most Ready", "enough at second", "requests", "failed", "p95, ms (failed: 2000)")
     return Table(headers, rows)
 
