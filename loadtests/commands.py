@@ -196,6 +196,23 @@ def experiment_bnip(**given: Any) -> None:
     main(BnipOptions(**given))
 
 
+@experiment.command("hpa")
+@click.option("--repeats", type=click.IntRange(1, 100), default=12, show_default=True, help="Bursts of load.")
+@click.option("--seconds", type=click.FloatRange(30, 3600), default=300.0, show_default=True, help="Of a burst.")
+@click.option(
+    "--pause", type=click.FloatRange(0, 3600), default=30.0, show_default=True, help="Seconds between bursts."
+)
+@click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured, in a session of its own.")
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-hpa"), show_default=True,
+              help="Folder for the data and the report.")  # fmt: skip
+@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+def experiment_hpa(**given: Any) -> None:
+    """BNIP's autoscaling test on real nodes (root): bursts, by metrics.k8s.io, Prometheus and forecast (70 minutes)."""
+    from loadtests.experiments.hpa.main import HpaOptions, main
+
+    main(HpaOptions(**given))
+
+
 @experiment.command("genetic")
 @click.option("--seeds", type=click.IntRange(1, 50), default=5, show_default=True, help="Workloads.")
 @_kept_in(".rematch/experiment-genetic")

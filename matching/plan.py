@@ -207,6 +207,17 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
+class PowerUse:
+    """What the nodes draw, by a linear model (`matching.planning.power`)."""
+
+    watts: float
+    idle: tuple[str, ...]
+    """Nodes without a pod that could run elsewhere: they could be switched off."""
+    idle_watts: float
+    """The part of `watts` that those draw."""
+
+
+@dataclass(frozen=True, slots=True)
 class Measures:
     """Figures of a placement, before or after the plan. Loads are peaks as shares of the node's room, worst axis."""
 
@@ -216,6 +227,8 @@ class Measures:
     overloaded: tuple[str, ...]
     """Nodes whose load leaves less than the headroom free."""
     pending: int
+    power: PowerUse | None = None
+    """None where the power of a node is not known."""
 
 
 @dataclass(frozen=True, slots=True)

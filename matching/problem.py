@@ -198,6 +198,8 @@ class Pod:
     """Mean usage over its history. Empty where there is not enough of it: then its usage counts instead."""
     idle_cpu: float | None = None
     """CPU while unloaded, over its history; only where nodes rank pods by it."""
+    of_node: bool = False
+    """Belongs to its node, as those of DaemonSets do: a node with no other pods is idle."""
 
     @property
     def usual(self) -> Amounts:
@@ -212,6 +214,19 @@ class Pod:
     @property
     def namespace(self) -> str:
         return self.key.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What a node draws, in watts: linear in its CPU."""
+
+    idle: float
+    full: float
+    """With all of its CPU in use."""
+
+    def at(self, share: float) -> float:
+        """With a share of its CPU in use; more than all of it is all of it."""
+        return self.idle + (self.full - self.idle) * min(max(share, 0.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +250,8 @@ class Node:
     """How many volumes of a CSI driver can be attached; a driver that is missing has no limit."""
     attached: tuple[Volume, ...] = ()
     """Volumes that are attached although no pod there uses them. They count as well."""
+    power: Power | None = None
+    """None where it is not known. No planner uses it: plans say what they do to it."""
 
 
 class Scope(StrEnum):

@@ -30,6 +30,7 @@ from matching.plan import (
     Plan,
     PlanBenefit,
     PlannedMove,
+    PowerUse,
     Rejected,
     Stay,
     Unplaced,
@@ -216,7 +217,12 @@ def _measures(measures: Measures) -> dict[str, Any]:
         "spread": measures.spread,
         "overloaded": list(measures.overloaded),
         "pending": measures.pending,
+        "power": None if measures.power is None else _power(measures.power),
     }
+
+
+def _power(power: PowerUse) -> dict[str, Any]:
+    return {"watts": power.watts, "idle": list(power.idle), "idleWatts": power.idle_watts}
 
 
 def _check_version(version: object, newest: int, path: str) -> None:

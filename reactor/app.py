@@ -18,6 +18,7 @@ from reactor.background.event_policy_check import EventPolicyCheck
 from reactor.background.forecasting import ForecastUpdates
 from reactor.background.latency_listening import LatencyListening
 from reactor.background.leading import Leading
+from reactor.background.load_sampling import LoadSampling
 from reactor.background.metrics_collection import MetricsCollector
 from reactor.background.probe_counting import ProbeCounting
 from reactor.background.requests import Requests
@@ -188,6 +189,7 @@ def wire(borders: Borders) -> Controller:
     memory = DecisionMemory(borders.remembered)
     recorder = Recorder(History(borders.store), events, instruments)
     instruments.watch_forecasts(state, settings)
+    instruments.watch_power(state, settings)
     instruments.watch_latency(state.latency)
     instruments.watch_calibration(state.calibration, recorder.move_checks.summary)
     parts = CycleParts(state, memory, make_planner, executor, recorder, settings, PlanningThread("planner"))
@@ -448,7 +450,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
         await _restore_calibration(controller, history, calibrating)
         recording = UsageRecording(state, store, settings.get, clock)
         await recording.restore(history)
-        counting = ProbeCounting(state, settings.get, clock)
+        counting, sampling = ProbeCounting(state, settings.get, clock), LoadSampling(state, settings.get, clock)
         watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock))
         instruments.read_when_scraped(
             watches=lambda: watch.states,
@@ -463,7 +465,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             settings=settings,
             watch=watch,
             metrics=MetricsCollector(
-                state, reader, settings.get, clock, instruments, options.prometheus, counting.count
+                state, reader, settings.get, clock, instruments, options.prometheus, (counting.count, sampling.sample)
             ),
             recording=recording,
             backfill=UsageBackfill(state, store, PrometheusSource(options.prometheus), recording, settings.get, clock),

@@ -42,6 +42,8 @@ class LabApp:
     name: str
     kind: AppKind = AppKind.WEB
     cpu: str = "20m"
+    cpu_limit: str = ""
+    """Empty: none."""
     memory: str = "32Mi"
     environment: Mapping[str, str] = field(default_factory=dict)
     """ITERATIONS, PROBE_ITERATIONS, WORKERS, BACKLOG, DRAIN_MS and the like: see loadtests/images/apps."""
@@ -91,6 +93,8 @@ def _pod(app: LabApp, scheduler: str) -> Json:
     }
     if app.readiness:
         container["readinessProbe"] = _probe("/readyz", app.probe)
+    if app.cpu_limit:
+        container["resources"]["limits"] = {"cpu": app.cpu_limit}
     if app.pre_stop_seconds:
         container["lifecycle"] = {"preStop": {"sleep": {"seconds": app.pre_stop_seconds}}}
     return {

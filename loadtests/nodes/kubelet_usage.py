@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import aiohttp
 
 from loadtests.embedded.metrics_api import NodeMetrics, PodMetrics
+from loadtests.workloads.api import Changed, Json, Listed
 from reactor.clock import Clock
 
 _LINE = re.compile(r"^([a-z_]+)(?:\{([^}]*)\})? (\S+)(?: (\d+))?$")
@@ -88,11 +89,46 @@ class KubeletRates:
         self.memory = scrape.memory
 
 
+Labels = tuple[tuple[str, str], ...]
+
+
+class PodLabels:
+    """Of the pods that exist: autoscalers ask for the metrics of pods by label."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Labels] = {}
+
+    def see(self, change: Listed | Changed) -> None:
+        if isinstance(change, Listed):
+            self._known = dict(map(_labelled, change.items))
+            return
+        name, labels = _labelled(change.item)
+        if change.kind == "DELETED":
+            self._known.pop(name, None)
+        else:
+            self._known[name] = labels
+
+    def of(self, namespace: str, name: str) -> Labels:
+        return self._known.get((namespace, name), ())
+
+
+def _labelled(pod: Json) -> tuple[tuple[str, str], Labels]:
+    meta = pod["metadata"]
+    return (meta["namespace"], meta["name"]), tuple((meta.get("labels") or {}).items())
+
+
 class KubeletUsage:
     """A `MetricsProvider`; `run` asks the kubelets that `targets` names (node -> host:port) every `step`."""
 
-    def __init__(self, targets: Callable[[], Mapping[str, str]], clock: Clock, step: float = 2.0) -> None:
+    def __init__(
+        self,
+        targets: Callable[[], Mapping[str, str]],
+        clock: Clock,
+        step: float = 2.0,
+        labels: PodLabels | None = None,
+    ) -> None:
         self._targets = targets
+        self._labels = labels or PodLabels()
         self._clock = clock
         self._step = step
         self._kubelets: dict[str, KubeletRates] = {}
@@ -121,7 +157,8 @@ class KubeletUsage:
                     continue
                 containers = tuple((key[2], kubelet.rates[key].cores, kubelet.memory[key].value) for key in keys)
                 oldest = min(rates, key=lambda rate: rate.at)
-                yield PodMetrics(namespace, name, containers, oldest.at, window_seconds=oldest.window)
+                labels = self._labels.of(namespace, name)
+                yield PodMetrics(namespace, name, containers, oldest.at, labels, oldest.window)
 
     async def _ask(self, session: aiohttp.ClientSession, node: str, target: str) -> None:
         """A kubelet that does not answer has nothing new; its last figures grow old."""

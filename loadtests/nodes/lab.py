@@ -25,7 +25,7 @@ from loadtests.kubelet.pod_runner import together
 from loadtests.nodes.cgroups import Cgroups
 from loadtests.nodes.claims import Claim, claimed_slot, control_plane_folder
 from loadtests.nodes.event_clock import wrong_clock
-from loadtests.nodes.kubelet_usage import KubeletUsage
+from loadtests.nodes.kubelet_usage import KubeletUsage, PodLabels
 from loadtests.nodes.network import Addresses, connect, make_bridge, serve_pods
 from loadtests.nodes.node import Node, Programs
 from loadtests.nodes.node_files import KubeletPace, NodePlace
@@ -52,6 +52,8 @@ class LabOptions:
     node_grace: float = 50.0
     """A node that has not been heard of for so long is NotReady."""
     scrape_interval: float = 5.0
+    metrics_resolution: float = 2.0
+    """How often metrics.k8s.io asks the kubelets; metrics-server's default is 15 s."""
     root: Path = Path.home() / ".cache" / "rematch" / "nodes"
     for_people: bool = False
     """Until somebody ends it, so `rematch lab nodes down` may."""
@@ -141,8 +143,9 @@ async def real_nodes(options: LabOptions) -> AsyncIterator[Lab]:
         await lab.until_ready()
         stack.callback(watcher.stop)
         await watcher.start()
-        usage = KubeletUsage(lab.kubelets, SystemClock())
-        await stack.enter_async_context(together(usage.run()))
+        labels = PodLabels()
+        usage = KubeletUsage(lab.kubelets, SystemClock(), options.metrics_resolution, labels)
+        await stack.enter_async_context(together(usage.run(), api.follow("/api/v1/pods", {}, labels.see)))
         await stack.enter_async_context(serve_metrics(plane, usage))
         yield lab
 

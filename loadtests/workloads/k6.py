@@ -15,7 +15,7 @@ import msgspec
 
 from loadtests.tools.processes import CommandFailed, run
 from loadtests.workloads.load_generator import AppLoad, LoadPlan
-from loadtests.workloads.load_tools import SPARE_SECONDS, Load, LoadResult, LoadToolError, lateness_ms
+from loadtests.workloads.load_tools import SPARE_SECONDS, FallingLoad, Load, LoadResult, LoadToolError, lateness_ms
 from loadtests.workloads.samples import LoadSummary, RequestOutcome, RequestSample, summarise
 
 Json = dict[str, Any]
@@ -66,6 +66,11 @@ class K6:
     async def attack(self, load: Load) -> LoadResult:
         return parse_results(await self._run(script_input(load), load.deadline), load)
 
+    async def fall(self, load: FallingLoad) -> list[RequestSample]:
+        """Their starts are seconds since the epoch. Requests for which k6 had no virtual user left are missing."""
+        text = await self._run(falling_input(load), load.deadline)
+        return await asyncio.to_thread(parse_samples, text, load.urls, load.timeout, may_drop=True)
+
     async def follow_pods(self, plan: LoadPlan, pods: PodSource) -> LoadSummary:
         """The plan's load on the pods that are Ready at the time of each request. Dropped requests do not count."""
         text = await self._run(pods_input(plan, pods), plan.duration + plan.timeout + SPARE_SECONDS)
@@ -102,6 +107,22 @@ def script_input(load: Load) -> Json:
         "urls": dict(load.urls),
         "timeoutMs": round(load.timeout * 1000),
         "keepAlive": load.keep_alive,
+    }
+
+
+def falling_input(load: FallingLoad) -> Json:
+    scenario = {
+        "executor": "ramping-arrival-rate",
+        "startRate": round(load.top * 60),
+        "timeUnit": "1m",
+        "stages": [{"target": 0, "duration": f"{round(load.seconds * 1000)}ms"}],
+        **_users(load.top, load.timeout),
+    }
+    return {
+        "scenarios": {app: {**scenario, "env": {"APP": app}} for app in load.urls},
+        "urls": dict(load.urls),
+        "timeoutMs": round(load.timeout * 1000),
+        "keepAlive": False,
     }
 
 

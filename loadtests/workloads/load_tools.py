@@ -74,6 +74,30 @@ class ClosedLoad:
         return self.seconds + self.timeout + SPARE_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class FallingLoad:
+    """Begins with `top` requests per second to each app, all apps at once, and falls evenly to nothing."""
+
+    urls: Mapping[str, str]
+    """By app."""
+    top: float
+    seconds: float
+    timeout: float
+    network: str
+    """As of `Load`."""
+
+    def __post_init__(self) -> None:
+        _check_addresses(self.urls, self.network)
+
+    @property
+    def requests(self) -> float:
+        return self.top / 2 * len(self.urls) * self.seconds
+
+    @property
+    def deadline(self) -> float:
+        return self.seconds + self.timeout + SPARE_SECONDS
+
+
 def _check_addresses(urls: Mapping[str, str], network: str) -> None:
     allowed = ipaddress.ip_network(network)
     for url in urls.values():

@@ -95,6 +95,11 @@ class Arrays:
         return found if self.default_spread is None else found | self.default_spread.applies
 
     @cached_property
+    def of_node(self) -> Mask:
+        """`Pod.of_node`"""
+        return np.fromiter((pod.of_node for pod in self.pods), np.bool_, len(self.pods))
+
+    @cached_property
     def by_workload(self) -> Mapping[str, Sequence[int]]:
         """The pods of each workload; workloads of several namespaces may have the same name."""
         grouped: defaultdict[str, list[int]] = defaultdict(list)

@@ -11,6 +11,7 @@ from matching.model.arrays import Arrays
 from matching.model.ledger import peak_loads
 from matching.plan import BlockingCause, Measures
 from matching.planning.expectation import Expectation
+from matching.planning.power import power_use
 from matching.problem import TOLERANCE
 
 
@@ -104,4 +105,5 @@ def measure(arrays: Arrays, at: Ints) -> Measures:
         spread=max(ready) - min(ready) if ready else 0.0,
         overloaded=tuple(name for name, load in by_name.items() if load > limit),
         pending=int(((at == NOWHERE) & ((arrays.current != NOWHERE) | arrays.without_node)).sum()),
+        power=power_use(arrays, at),
     )

@@ -46,10 +46,10 @@ class MetricsCollector:
         clock: Clock,
         instruments: Instruments,
         prometheus: PrometheusAccess | None = None,
-        measured: Callable[[], Awaitable[None]] | None = None,
+        measured: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
-        """`measured` is called after each round."""
-        self.measured = [] if measured is None else [measured]
+        """`measured` are called after each round."""
+        self.measured = list(measured)
         self._state = state
         self._settings = settings
         self._clock = clock

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matching.plan import Plan
+from matching.plan import Plan, PowerUse
 from matching.problem import TOLERANCE, Problem, ProblemError
 from matching.registry import known_planners
 from reactor.cli.output import table, to_json, to_yaml
@@ -20,7 +20,20 @@ from reactor.settings.model import Planner, Settings
 from reactor.settings.planner import make_planner
 from reactor.state.snapshot import Snapshot
 
-_HEADERS = ("planner", "moves", "unplaced", "spread", "overloaded", "blocking", "cured", "feasible", "time", "waives")
+_HEADERS = (
+    "planner",
+    "moves",
+    "unplaced",
+    "spread",
+    "overloaded",
+    "blocking",
+    "cured",
+    "watts",
+    "idle",
+    "feasible",
+    "time",
+    "waives",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +127,24 @@ def _cells(row: Compared, unhappy: int) -> Sequence[str]:
         f"{len(before.overloaded)} -> {len(after.overloaded)}",
         str(row.plan.certificate.blocking_pairs),
         f"{row.cured} of {unhappy}",
+        *_power(before.power, after.power),
         "yes" if row.plan.certificate.feasible else "NO",
         f"{row.seconds * 1000:.0f} ms",
         ", ".join(row.waives) or "nothing",
     )
+
+
+def _power(before: PowerUse | None, after: PowerUse | None) -> tuple[str, str]:
+    """Watts, and idle nodes."""
+    if before is None or after is None:
+        return "unknown", "unknown"
+    return f"{before.watts:.0f} -> {after.watts:.0f}", f"{len(before.idle)} -> {len(after.idle)}"
+
+
+def _power_entry(power: PowerUse | None) -> dict[str, Any] | None:
+    if power is None:
+        return None
+    return {"watts": power.watts, "idleNodes": len(power.idle), "idleWatts": power.idle_watts}
 
 
 def _document(comparison: PlannerComparison) -> dict[str, Any]:
@@ -138,6 +165,7 @@ def _entry(row: Compared | NotCompared) -> dict[str, Any]:
         "blockingPairs": plan.certificate.blocking_pairs,
         "feasible": plan.certificate.feasible,
         "cured": row.cured,
+        "power": {"before": _power_entry(plan.before.power), "after": _power_entry(plan.after.power)},
         "seconds": row.seconds,
         "waives": list(row.waives),
         "notes": list(plan.notes),

@@ -13,7 +13,7 @@ from reactor.cli.output import to_json
 from reactor.cli.usage_plot import plot
 from reactor.clock import rfc3339
 from reactor.errors import InputError
-from reactor.record.usage_reader import UsageDocument, read_usage, subjects_of
+from reactor.record.usage_reader import UsageAxis, UsageDocument, read_usage, subjects_of
 from storage.place import Place
 from storage.store import Store
 
@@ -31,7 +31,7 @@ def show_usage(name: str, namespace: str, hours: int, output: str, store: Place 
         raise InputError(f"{found.kind} {found.name} was not measured in the last {hours} h; give more --hours")
     if output == "json":
         return to_json(found)
-    return _csv(found) if output == "csv" else plot(found, shutil.get_terminal_size().columns)
+    return as_csv(found) if output == "csv" else plot(found, shutil.get_terminal_size().columns)
 
 
 def _served(server: str, name: str, namespace: str, hours: int) -> UsageDocument | None:
@@ -47,13 +47,28 @@ def _stored(path: Place, name: str, namespace: str, hours: int) -> UsageDocument
     return asyncio.run(read())
 
 
-def _csv(document: UsageDocument) -> str:
-    """A line per time. What was not measured is empty."""
+def as_csv(document: UsageDocument) -> str:
+    """A line per time, then one per horizon of the forecasts. What was not measured is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["time", "node", *(f"{axis.axis}_{what}" for axis in document.axes for what in ("mean", "max"))])
-    columns = [column for axis in document.axes for column in (axis.mean, axis.max)]
+    writer.writerow(["time", "node", *(f"{axis.axis}_{what}" for axis in document.axes for what in _COLUMNS)])
     nodes = document.nodes or ("",) * len(document.times)
-    for at, node, *values in zip(document.times, nodes, *columns, strict=True):
-        writer.writerow([rfc3339(at), node, *("" if value is None else value for value in values)])
+    for row, (at, node) in enumerate(zip(document.times, nodes, strict=True)):
+        writer.writerow([rfc3339(at), node, *(cell for axis in document.axes for cell in _measured(axis, row))])
+    for at in sorted({at for axis in document.axes if axis.forecast for at in axis.forecast.times}):
+        writer.writerow([rfc3339(at), "", *(cell for axis in document.axes for cell in _forecast(axis, at))])
     return text.getvalue().rstrip("\n")
+
+
+_COLUMNS = ("mean", "max", "forecast", "peak", "trust")
+
+
+def _measured(axis: UsageAxis, row: int) -> tuple[float | str, ...]:
+    return (*("" if value is None else value for value in (axis.mean[row], axis.max[row])), "", "", "")
+
+
+def _forecast(axis: UsageAxis, at: float) -> tuple[float | str, ...]:
+    if axis.forecast is None or at not in axis.forecast.times:
+        return ("",) * len(_COLUMNS)
+    column = axis.forecast.times.index(at)
+    return "", "", axis.forecast.values[column], axis.forecast.peaks[column], axis.forecast.trust[column]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from matching.missing_text import missing_text
-from matching.plan import Certificate, Plan, PlanBenefit, PlannedMove, Rejected, Unplaced
+from matching.plan import Certificate, Plan, PlanBenefit, PlannedMove, PowerUse, Rejected, Unplaced
 from matching.serialization import plan_to_json
 from reactor.cli.output import table, to_json, to_yaml
 from reactor.decision.decide import Decision
@@ -99,6 +99,11 @@ def _benefit(benefit: PlanBenefit) -> str:
     return f"expected {minutes}, {lost}; price {benefit.price:.1f} pod-minutes ({benefit.ratio:.1f} times{demanded})"
 
 
+def _power(power: PowerUse) -> str:
+    nodes = f"{len(power.idle)} idle {'node' if len(power.idle) == 1 else 'nodes'}"
+    return f"{power.watts:.0f} W" + (f" ({power.idle_watts:.0f} W by {nodes})" if power.idle else "")
+
+
 def _pairs(certificate: Certificate) -> str:
     causes = sorted({pair.cause for pair in certificate.blocking})
     return f"{certificate.blocking_pairs} blocking pairs" + (f" by {', '.join(causes)}" if causes else "")
@@ -118,6 +123,8 @@ def _summary(shown: ShownPlan, *, wide: bool) -> str:
     benefit = plan.benefit
     if benefit is not None and benefit.price > 0 and (wide or benefit.required_ratio):
         lines.append(_benefit(benefit))
+    if wide and plan.before.power is not None and plan.after.power is not None:
+        lines.append(f"power, estimated: {_power(plan.before.power)} -> {_power(plan.after.power)}")
     if plan.missing is not None:
         lines.append(f"missing: {missing_text(plan.missing)}")
     if shown.needs is Needs.REQUESTS:

@@ -1,14 +1,18 @@
-"""A chart in the terminal: columns of eighths of a line for means, a dot where the maximum is."""
+"""A chart in the terminal: columns of eighths of a line for means, a dot where the maximum is. Beside it the forecast:
+a wide column per horizon for the value, shaded up to the peak."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from reactor.clock import rfc3339
-from reactor.record.usage_reader import UsageAxis, UsageDocument
+from reactor.record.usage_reader import UsageAxis, UsageDocument, UsageForecast
+from reactor.settings.duration import format_duration
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _DOT = "·"
+_SHADE = "░"
+_HORIZON_WIDTH = 4
 _HEIGHT = 6
 _LABEL = 9
 
@@ -17,35 +21,77 @@ Values = Sequence[float | None]
 
 def plot(document: UsageDocument, width: int) -> str:
     """All axes, one below the other."""
-    charts = [_chart(axis, document.times, max(10, width - _LABEL - 1)) for axis in document.axes]
+    charts = [_chart(axis, document.times, width - _LABEL - 1) for axis in document.axes]
     events = [f"{rfc3339(event.at)}  {event.text}" for event in document.events]
     head = f"{document.kind} {document.name}, in steps of {document.step // 60} min, UTC"
     return "\n\n".join([head, *charts, *(["\n".join(events)] if events else [])])
 
 
 def _chart(axis: UsageAxis, times: Sequence[float], width: int) -> str:
-    means, maxima = _squeezed(axis.mean, width, _average), _squeezed(axis.max, width, max)
-    top = max((value for value in maxima if value is not None), default=0.0) or 1.0
+    forecast = axis.forecast
+    beside = 2 + _HORIZON_WIDTH * len(forecast.times) if forecast is not None else 0
+    columns = max(10, width - beside)
+    means, maxima = _squeezed(axis.mean, columns, _average), _squeezed(axis.max, columns, max)
+    peaks = () if forecast is None else forecast.peaks
+    top = max((value for value in (*maxima, *peaks) if value is not None), default=0.0) or 1.0
+    rows = list(_rows(means, maxima, top))
+    if forecast is not None:
+        rows = [f"{row:{len(means)}} ┊{band}" for row, band in zip(rows, _bands(forecast, top), strict=True)]
     lines = [
-        f"{_amount(top, axis.unit) if row == _HEIGHT - 1 else '':>{_LABEL}} {line}"
-        for row, line in reversed(list(enumerate(_rows(means, maxima, top))))
+        f"{_amount(top, axis.unit) if number == _HEIGHT - 1 else '':>{_LABEL}} {row.rstrip()}"
+        for number, row in reversed(list(enumerate(rows)))
     ]
     begin, end = rfc3339(times[0])[:16], rfc3339(times[-1])[:16]
     axis_line = f"{'0':>{_LABEL}} {begin}{end:>{max(len(end) + 1, len(means) - len(begin))}}"
-    return "\n".join([f"{axis.axis} ({axis.unit})", *lines, axis_line])
+    if forecast is None:
+        return "\n".join([f"{axis.axis} ({axis.unit})", *lines, axis_line])
+    axis_line += "  " + "".join(f"{text:>{_HORIZON_WIDTH}}" for text in _horizons(forecast))
+    return "\n".join([f"{axis.axis} ({axis.unit})", *lines, axis_line, _said(forecast, axis.unit)])
 
 
 def _rows(means: Values, maxima: Values, top: float) -> Iterator[str]:
     """The lowest first."""
     for row in range(_HEIGHT):
-        yield "".join(_cell(mean, most, top, row) for mean, most in zip(means, maxima, strict=True)).rstrip()
+        yield "".join(_cell(mean, most, top, row) for mean, most in zip(means, maxima, strict=True))
+
+
+def _bands(forecast: UsageForecast, top: float) -> Iterator[str]:
+    """The lowest first."""
+    for row in range(_HEIGHT):
+        cells = (_band(value, peak, top, row) for value, peak in zip(forecast.values, forecast.peaks, strict=True))
+        yield "".join(f" {cell * (_HORIZON_WIDTH - 1)}" for cell in cells)
+
+
+def _band(value: float, peak: float, top: float, row: int) -> str:
+    filled = _filled(value, top, row)
+    return _SHADE if not filled and peak / top * _HEIGHT > row else _EIGHTHS[filled]
+
+
+def _horizons(forecast: UsageForecast) -> Iterator[str]:
+    return (str(format_duration(at - forecast.made_at)) for at in forecast.times)
+
+
+def _said(forecast: UsageForecast, unit: str) -> str:
+    """The numbers of the forecast, and how far to trust them."""
+    said = (
+        f"in {horizon} {_amount(value, unit)} (at most {_amount(peak, unit)}, {trust})"
+        for horizon, value, peak, trust in zip(
+            _horizons(forecast), forecast.values, forecast.peaks, forecast.trust, strict=True
+        )
+    )
+    return f"forecast: {'; '.join(said)}"
 
 
 def _cell(mean: float | None, most: float | None, top: float, row: int) -> str:
     if mean is None or most is None:
         return " "
-    filled = round(min(max(mean / top * _HEIGHT - row, 0.0), 1.0) * 8)
+    filled = _filled(mean, top, row)
     return _DOT if not filled and int(most / top * (_HEIGHT - 0.01)) == row else _EIGHTHS[filled]
+
+
+def _filled(value: float, top: float, row: int) -> int:
+    """Eighths of this row."""
+    return round(min(max(value / top * _HEIGHT - row, 0.0), 1.0) * 8)
 
 
 def _squeezed(values: Values, width: int, together: Callable[[Sequence[float]], float]) -> list[float | None]:

@@ -116,6 +116,11 @@ class Pod(Struct, frozen=True, gc=False):
         return self.phase in ("Succeeded", "Failed")
 
     @property
+    def of_node(self) -> bool:
+        """Of a DaemonSet or a static pod: it could not run elsewhere."""
+        return self.mirror or (self.owner is not None and self.owner.kind in ("DaemonSet", "Node"))
+
+    @property
     def active(self) -> bool:
         """Counted by its ReplicaSet: neither finished nor being deleted."""
         return self.deleting is None and not self.finished

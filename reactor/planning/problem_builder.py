@@ -22,6 +22,7 @@ from reactor.forecasts.pod_forecasts import PodPeaks
 from reactor.planning.history_needs import described, inherited, with_history
 from reactor.planning.problem_nodes import POD_COUNT, MeasuredPods, problem_nodes
 from reactor.planning.problem_pods import EVICTED, KeptPods, PodNeeds, RequestAmounts, Row, counted, problem_pods
+from reactor.settings.model import Energy
 from reactor.signals.workloads import workload_key
 from reactor.state.moves import Reservation
 from reactor.state.snapshot import MEASURED, Needs, Snapshot
@@ -38,10 +39,12 @@ class ProblemBuilder:
         kept: KeptPods | None = None,
         *,
         predicted: bool = False,
+        energy: Energy | None = None,
     ) -> None:
         """`only`: the names of the nodes that matter; None means all. `avoided`: nodes that did not help, by the UID of
         a pod that is not to be moved there. `kept`: the pods of the last problem. `predicted`: pods need what they are
-        expected to need, by the outlook of their nodes."""
+        expected to need, by the outlook of their nodes. `energy`: plans say what their nodes draw."""
+        self._energy = energy
         self._growth = {name: each.growth for name, each in snapshot.outlooks.items()} if predicted else {}
         self._avoided = avoided or {}
         self._kept = KeptPods() if kept is None else kept
@@ -88,7 +91,7 @@ class ProblemBuilder:
         return Problem(
             axes=requests.axes,
             pods=(*self._with_pending(pods, requests), *reserved, *waiting),
-            nodes=tuple(problem_nodes(self._nodes, requests.axes, self._snapshot, measured)),
+            nodes=tuple(problem_nodes(self._nodes, requests.axes, self._snapshot, measured, self._energy)),
             options=options,
             needs_from=self._snapshot.needs,
             estimates=described(self._snapshot, needs, forecasts),

@@ -15,6 +15,8 @@ from matching.problem import Node as ProblemNode
 from reactor.cluster.pod_constraints import unused_attachments
 from reactor.cluster.records import Node
 from reactor.planning.problem_pods import Row
+from reactor.settings.model import Energy
+from reactor.state.node_power import node_power
 from reactor.state.snapshot import MEASURED, Needs, Snapshot
 
 POD_COUNT = "pods"
@@ -32,8 +34,9 @@ class MeasuredPods:
 
 
 def problem_nodes(
-    nodes: Sequence[Node], axes: tuple[str, ...], snapshot: Snapshot, pods: MeasuredPods
+    nodes: Sequence[Node], axes: tuple[str, ...], snapshot: Snapshot, pods: MeasuredPods, energy: Energy | None
 ) -> list[ProblemNode]:
+    """Without `energy` nobody asks what the nodes draw."""
     cluster = snapshot.cluster
     allocatable = [_amounts(axes, node.allocatable) for node in nodes]
     measured, background = _measured(nodes, axes, snapshot, pods)
@@ -56,6 +59,7 @@ def problem_nodes(
             "features": [node.features for node in nodes],
             "volume_limits": [{} if each is None else each.volume_limits for each in csi],
             "attached": [unused_attachments(node.name, cluster) for node in nodes],
+            "power": [None if energy is None else node_power(node, energy) for node in nodes],
         },
     )
 

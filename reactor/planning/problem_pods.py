@@ -63,6 +63,7 @@ def problem_pods(rows: Sequence[Row], needs: Sequence[PodNeeds], cluster: Cluste
             "startup_seconds": startups,
             "mean": mean,
             "idle_cpu": idle_cpu,
+            "of_node": [pod.of_node for pod in pods],
         },
     )
 

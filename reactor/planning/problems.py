@@ -33,7 +33,8 @@ def rematch_problem(eligibility: Eligibility, decision: Decision, kept: KeptPods
     scope = Scope(settings.planner.scope)
     only_unhappy = scope is Scope.UNHAPPY and not waived_by(settings.planner.name)
     bound = _bound_pods(snapshot)
-    builder = ProblemBuilder(snapshot, avoided=_avoided(bound, eligibility), kept=kept, predicted=decision.predicted)
+    avoided, energy = _avoided(bound, eligibility), settings.energy
+    builder = ProblemBuilder(snapshot, avoided=avoided, kept=kept, predicted=decision.predicted, energy=energy)
     unhappy = {one.uid for one in decision.unhappy}
     happy = [pod.uid not in unhappy for pod in bound]
     reasons = [None] * len(bound) if only_unhappy else eligibility.why_not_all(bound)

@@ -20,6 +20,7 @@ from reactor.decision.wait_reasons import Reason
 from reactor.execution.acting import Acting
 from reactor.record.landings import Landing
 from reactor.record.move_checks import CheckedMoves
+from reactor.record.power_metrics import PowerMetrics
 from reactor.record.workload_metrics import WorkloadMetrics
 from reactor.settings.model import Mode, Settings
 from reactor.signals.latency import LatencySignals
@@ -66,6 +67,10 @@ class Instruments:
         self.registry.register(self.workloads)
         self.registry.register(_NodeForecasts(state))
         self.forecast_trust.set_function(lambda: state.foresight.trust)
+
+    def watch_power(self, state: State, settings: Callable[[], Settings]) -> None:
+        """Read when it is scraped."""
+        self.registry.register(PowerMetrics(state, settings))
 
     def watch_latency(self, latency: LatencySignals) -> None:
         """Read when they are scraped."""

@@ -32,6 +32,20 @@ _DIGITS = 4
 Subject = tuple[SeriesKind, str]
 
 
+class UsageForecast(Struct, frozen=True, rename="camel"):
+    """Where an axis goes; one value per horizon. Of a workload, each replica, if it keeps as many as it has; of a node,
+    the sum of the pods that are there now."""
+
+    made_at: float
+    times: tuple[float, ...]
+    """When the horizons end."""
+    values: tuple[float, ...]
+    peaks: tuple[float, ...]
+    """What is not exceeded until then."""
+    trust: tuple[str, ...]
+    """`calibrated`, `uncalibrated` or `lower bound`."""
+
+
 class UsageAxis(Struct, frozen=True, rename="camel"):
     """One value per time; None where nothing was measured."""
 
@@ -39,6 +53,8 @@ class UsageAxis(Struct, frozen=True, rename="camel"):
     unit: str
     mean: tuple[float | None, ...]
     max: tuple[float | None, ...]
+    forecast: UsageForecast | None = None
+    """None where there is none: without a running controller, and while forecasts are missing or old."""
 
 
 class UsageEvent(Struct, frozen=True, rename="camel"):
@@ -115,4 +131,8 @@ def _document(kind: str, name: str, series: UsageSeries, events: Sequence[UsageE
 
 
 def _numbers(values: Floats) -> tuple[float | None, ...]:
-    return tuple(None if math.isnan(value) else float(f"{value:.{_DIGITS}g}") for value in values.tolist())
+    return tuple(None if math.isnan(value) else rounded(value) for value in values.tolist())
+
+
+def rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from reactor.forecasts.load_ahead import AHEAD
 from reactor.forecasts.pod_forecasts import OLD
 from reactor.history.levels import Axis
 from reactor.settings.duration import format_duration
@@ -93,6 +94,8 @@ class WorkloadMetrics(Collector):
                 f"{each.text} that a workload stays below until the horizon, by forecasting.coverage.",
                 labels=(*labels, "trust"),
             )
+            if each.axis is Axis.CPU:
+                self._one_minute_ahead(value, names)
             for name in names if fresh else ():
                 for horizon in FORECAST_HORIZONS:
                     found = forecasts.workloads.of(name, each.axis, horizon)
@@ -102,6 +105,14 @@ class WorkloadMetrics(Collector):
                         peak.add_metric((*shown, found.trust), found.peak)
             yield value
             yield peak
+
+    def _one_minute_ahead(self, family: GaugeMetricFamily, names: list[str]) -> None:
+        """The most until then, of workloads that are autoscaled."""
+        now = self._state.cluster().at
+        for name in names:
+            most = self._state.load_ahead.most(name, now)
+            if most is not None:
+                family.add_metric((*_labels(name), str(format_duration(AHEAD))), most)
 
     def _growing(self) -> Metric:
         family = GaugeMetricFamily(

@@ -96,6 +96,7 @@ Seconds = Annotated[float, _READ, Field(ge=0), _WRITTEN, _duration_schema(minimu
 PositiveSeconds = Annotated[float, _READ, Field(gt=0), _WRITTEN, _duration_schema(exclusiveMinimum=0)]
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Watts = Annotated[float, Field(ge=0)]
 NamespaceName = Annotated[str, AfterValidator(_name)]
 
 
@@ -603,6 +604,26 @@ class Forecasting(_Section):
     """Workloads whose current and predicted usage is in /metrics; the largest ones where there are more."""
 
 
+class NodeWatts(_Section):
+    idle: Watts
+    """Without load."""
+    full: Watts
+    """With all CPU in use."""
+
+
+class Energy(_Section):
+    """What nodes draw: linear in their CPU. Plans and the dashboard show it; nothing is decided by it."""
+
+    idle_watts_per_core: Watts = 0.74
+    """Of nodes without an annotation and without a class: the average of the processors of a large cloud."""
+    full_watts_per_core: Watts = 3.5
+    """The same with all CPU in use."""
+    class_label: str = "node.kubernetes.io/instance-type"
+    """The label of a node that names its class."""
+    classes: dict[str, NodeWatts] = {}
+    """Watts of a whole node by class, `{m5.xlarge: {idle: 8, full: 30}}`; a node's annotations have priority."""
+
+
 class Latency(_Section):
     """Round trips that latency meters (`rematch latency-client`) publish, for the planner `latency`."""
 
@@ -641,3 +662,4 @@ class Settings(_Section):
     history: History = History()
     forecasting: Forecasting = Forecasting()
     latency: Latency = Latency()
+    energy: Energy = Energy()

@@ -51,6 +51,8 @@ class UsageView:
     peaks: NDArray[np.float64]
     known: NDArray[np.bool_]
     """By slot of a pod: whether CPU and memory are fresh."""
+    created: NDArray[np.float64]
+    """By slot of a pod."""
     workload_ids: dict[str, int]
     remembered: dict[str, Peak]
 
@@ -125,18 +127,21 @@ class UsageView:
         return np.where(_is_fresh(at, self.now, self.freshness), usage, np.nan), at[:, CPU]
 
     def by_workload(self) -> dict[str, tuple[float, float, int]]:
-        """Cores and bytes of all pods of each workload together, and their number; only where all of them are fresh."""
+        """Cores and bytes of all pods of each workload together, and their number; only where all of them are fresh. A
+        pod that is younger than a measurement may be counts as nothing: an autoscaler has to know the load of the
+        others while it adds pods."""
         number = 1 + max(self.workload_ids.values(), default=0)
         slots = np.fromiter(self.pods.slots.values(), np.intp, len(self.pods.slots))
         owner = self.pods.workloads[slots]
         pods = np.bincount(owner, minlength=number)
-        known = np.bincount(owner, self.known[slots], number)
-        values = self.pods.values[slots, :_MEASURED]
+        young = ~self.known[slots] & (self.created[slots] > self.now - self.freshness)
+        known, new = (np.bincount(owner, which, number) for which in (self.known[slots], young))
+        values = np.where(young[:, np.newaxis], 0.0, self.pods.values[slots, :_MEASURED])
         cpu, memory = (np.bincount(owner, np.nan_to_num(values[:, axis]), number) for axis in (CPU, MEMORY))
         return {
             key: (float(cpu[at]), float(memory[at]), int(pods[at]))
             for key, at in self.workload_ids.items()
-            if pods[at] and known[at] == pods[at]
+            if known[at] and known[at] + new[at] == pods[at]
         }
 
     def workload_peak(self, key: str) -> Peak:
@@ -346,6 +351,7 @@ class UsageHistory:
             nodes=self._nodes.freeze(),
             peaks=self._estimated(),
             known=np.all(fresh & ~np.isnan(pods.values[:, :_MEASURED]), axis=1),
+            created=np.array(self._created, dtype=np.float64),
             workload_ids=dict(self._workloads.ids),
             remembered=dict(self._workloads.remembered),
         )

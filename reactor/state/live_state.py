@@ -17,6 +17,7 @@ from reactor.cluster.records import ConfigMap, Event, Namespace, Node, Pod, Reco
 from reactor.cluster.view import ClusterView
 from reactor.cluster.writes import Binding
 from reactor.forecasts.forecasts import Forecasts
+from reactor.forecasts.load_ahead import LoadAhead
 from reactor.forecasts.pod_forecasts import ForecastNeeds
 from reactor.history.past_needs import HistoryNeeds, PastNeeds
 from reactor.settings.model import DecisionTrigger, Settings
@@ -89,6 +90,8 @@ class State:
         """Replaced every hour by `UsageRecording`."""
         self.forecasts = Forecasts()
         """Replaced every 5 minutes by `ForecastUpdates`."""
+        self.load_ahead = LoadAhead()
+        """Of autoscaled workloads; `LoadSampling` adds to it after each round of measurements."""
         self.foresight = Foresight()
         self._outlooks: dict[str, NodeOutlook] = {}
         self.calibration = Calibration()

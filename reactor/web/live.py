@@ -9,7 +9,7 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
-from matching.plan import Plan
+from matching.plan import Plan, PowerUse
 from matching.serialization import plan_from_json
 from reactor.background.metrics_collection import ServiceLevel
 from reactor.clock import Clock
@@ -19,8 +19,10 @@ from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.cycle_outcome import Outcome
 from reactor.record.history_reader import HistoryEntry, HistoryTotals
 from reactor.record.landings import Landing
+from reactor.record.usage_forecasts import with_forecasts
 from reactor.record.usage_reader import UsageDocument
 from reactor.settings.model import Settings
+from reactor.state.node_power import power_now
 from reactor.state.snapshot import Snapshot
 from reactor.web.calibration_page import calibration_view
 from reactor.web.chart_samples import ChartSample, ChartSamples
@@ -37,6 +39,7 @@ from reactor.web.view import (
     Overview,
     PlacementView,
     PodView,
+    PowerView,
     Refusal,
     Series,
     SettingsView,
@@ -66,6 +69,8 @@ class LiveView:
         self._title = title
         self._totals = HistoryTotals()
         self._to_sample: deque[Snapshot] = deque(maxlen=MOST_WAITING)
+        self._planned_power: tuple[PowerUse | None, PowerUse | None] = (None, None)
+        """Before and after the newest plan."""
         self.samples = ChartSamples()
 
     def cycle_recorded(self, _cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
@@ -73,6 +78,7 @@ class LiveView:
         sample is taken later: the cycle does not wait for it."""
         if outcome.rematch is not None:
             self._to_sample.append(snapshot)
+            self._planned_power = (outcome.rematch.plan.before.power, outcome.rematch.plan.after.power)
 
     async def keep_sampling(self) -> None:
         """Add samples for the charts until cancelled."""
@@ -108,7 +114,16 @@ class LiveView:
             pending=(),
             steering=self._steering(snapshot, settings),
             calibration=self._state.calibration_summary(),
+            power=self._power(snapshot, settings),
         )
+
+    def _power(self, snapshot: Snapshot, settings: Settings) -> PowerView | None:
+        now = power_now(snapshot.cluster, snapshot.usage, settings.energy)
+        if now is None:
+            return None
+        before, after = self._planned_power
+        planned = () if before is None or after is None else (before.watts, after.watts, len(after.idle))
+        return PowerView(now.watts, now.idle_nodes, now.idle_watts, now.not_measured, *planned)
 
     async def series(self) -> Series:
         rematches = await self._history.rematch_times(self.samples.since)
@@ -147,7 +162,13 @@ class LiveView:
         return found
 
     async def usage(self, wanted: UsageQuery) -> UsageDocument | None:
-        return await self._history.usage(wanted.name, wanted.namespace, self._clock.now(), wanted.hours * 3600.0)
+        now = self._clock.now()
+        found = await self._history.usage(wanted.name, wanted.namespace, now, wanted.hours * 3600.0)
+        if found is None:
+            return None
+        usage = (await self._state.snapshot_between_cycles(PATIENCE)).usage
+        replicas = {name: pods for name, (_, _, pods) in usage.by_workload().items()}
+        return with_forecasts(found, self._state.forecasts, replicas, now)
 
     async def _planned(self, pod: Pod) -> PlacementView | None:
         """From the newest plan, if it moves the pod or the pod that this one replaced."""

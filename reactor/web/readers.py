@@ -11,6 +11,7 @@ from reactor.background.active_settings import ActiveSettings
 from reactor.background.metrics_collection import ServiceLevel
 from reactor.clock import SystemClock
 from reactor.decision.cooldowns import Cooldowns
+from reactor.forecasts.forecasts import Forecasts
 from reactor.record.calibration_summary import CalibrationSummary, summarize
 from reactor.record.failures import problems as failure_texts
 from reactor.record.history_reader import HistoryReader
@@ -50,6 +51,10 @@ class StateReader:
         """A cycle that is due goes first, if it takes no longer than so many seconds."""
         await self._controller.work_queue.yield_to_cycle(seconds)
         return self._controller.state.freeze(self._controller.executor.active_moves())
+
+    @property
+    def forecasts(self) -> Forecasts:
+        return self._controller.state.forecasts
 
     @property
     def landings(self) -> Counter[Landing]:

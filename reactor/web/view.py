@@ -118,6 +118,23 @@ class SteeringView(Struct, frozen=True, rename="camel"):
     landed_source: int = 0
 
 
+class PowerView(Struct, frozen=True, rename="camel"):
+    """Estimated by the CPU of the nodes, in watts."""
+
+    watts: float
+    """Of the nodes that are measured."""
+    idle_nodes: int
+    """Of those, without a pod that could run elsewhere."""
+    idle_watts: float
+    """The part of `watts` that idle nodes draw."""
+    not_measured: int
+    """Nodes that are not in the figures."""
+    plan_before: float | None = None
+    """With the newest plan of this process: watts before and after, and the nodes that it leaves idle."""
+    plan_after: float | None = None
+    plan_idle_nodes: int | None = None
+
+
 class Overview(Struct, frozen=True, rename="camel"):
     """`nodes` and `pending` are what a query selects, the other numbers are of the whole cluster."""
 
@@ -141,6 +158,8 @@ class Overview(Struct, frozen=True, rename="camel"):
     node_summary: NodeSummary | None = None
     steering: SteeringView | None = None
     calibration: CalibrationSummary | None = None
+    power: PowerView | None = None
+    """None when no node is measured."""
 
 
 class PodPage(Struct, frozen=True, rename="camel"):

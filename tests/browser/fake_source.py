@@ -9,7 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from reactor.record.history_reader import HistoryEntry
-from reactor.record.usage_reader import UsageAxis, UsageDocument
+from reactor.record.usage_reader import UsageAxis, UsageDocument, UsageForecast
 from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, UsageQuery
 from reactor.web.view import (
     CalibrationView,
@@ -122,7 +122,10 @@ class FakeSource:
 
     async def usage(self, wanted: UsageQuery) -> UsageDocument | None:
         times = tuple(float(at) for at in range(0, 3600, 60))
-        cpu = UsageAxis("cpu", "cores", (0.5,) * len(times), (0.75,) * len(times))
+        ahead = tuple(times[-1] + seconds for seconds in (300.0, 900.0, 3600.0))
+        trust = ("calibrated", "calibrated", "uncalibrated")
+        forecast = UsageForecast(times[-1], ahead, (0.6, 0.7, 0.8), (0.9, 1.1, 1.4), trust)
+        cpu = UsageAxis("cpu", "cores", (0.5,) * len(times), (0.75,) * len(times), forecast)
         return UsageDocument("pod", wanted.name, 60, times, (cpu,), ("n1",) * len(times))
 
     async def wait_for_change(self, after: int) -> int:

@@ -11,7 +11,17 @@ from reactor.record.calibration_summary import summarize
 from reactor.record.move_checks import CheckedMoves
 from reactor.state.calibration import BIN_WIDTH, BINS, COLUMNS, PRIOR, Calibration, fitted_curve
 from reactor.web.calibration_page import calibration_view
-from reactor.web.view import CalibrationView, Gauge, NodeSeries, NodeView, Overview, PodChip, Series, SettingsView
+from reactor.web.view import (
+    CalibrationView,
+    Gauge,
+    NodeSeries,
+    NodeView,
+    Overview,
+    PodChip,
+    PowerView,
+    Series,
+    SettingsView,
+)
 
 AT = 1_763_265_600.0
 GIB = 2.0**30
@@ -106,6 +116,7 @@ def overview(step: int) -> Overview:
         problems=(),
         nodes=tuple(node(name, step) for name in CAPACITY),
         pending=(waiting,),
+        power=PowerView(412.4, 1, 48.0, 1, plan_before=431.0, plan_after=396.0, plan_idle_nodes=2),
     )
 
 

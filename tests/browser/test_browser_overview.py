@@ -25,6 +25,8 @@ async def test_nodes_pods_and_decisions_are_shown(open_page: OpenPage) -> None:
     await expect(page.locator("#decisions > li").first).to_contain_text("fell to 0.31 on worker-2")
     await expect(page.locator(".gauge").nth(2)).to_contain_text("4.85 / 5 cores 97 %")
     await expect(page).to_have_title("(3) embedded · Rematch")
+    await expect(page.locator(".facts").first).to_contain_text("power about 412 W, 1 idle node 48 W")
+    await expect(page.locator(".facts").first).to_contain_text("last plan 431 W → 396 W, 2 nodes idle")
 
 
 async def test_charts_are_drawn_and_readable_without_seeing(open_page: OpenPage) -> None:

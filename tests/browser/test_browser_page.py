@@ -130,6 +130,18 @@ async def test_a_pods_page_has_an_address_of_its_own(open_page: OpenPage) -> Non
     await expect(page.locator("#nodes .node")).to_have_count(3)
 
 
+async def test_the_usage_chart_goes_on_with_the_forecast_and_its_band(open_page: OpenPage) -> None:
+    page = await open_page(POD)
+    chart = page.locator('[data-key="usage-cpu"]')
+    await expect(chart).to_contain_text("forecast for 60 min: 0.80, at most 1.40 (uncalibrated)")
+    await expect(chart.locator(".plot .fills path.js-fill")).to_have_count(1)
+    await expect(chart.locator(".plot .legend")).to_contain_text("forecast (calibrated, uncalibrated)")
+    await chart.get_by_text("as a table").click()
+    last = chart.get_by_role("row").last
+    await expect(last).to_contain_text("1.40")
+    await expect(last).to_contain_text("uncalibrated")
+
+
 async def test_a_missing_pod_is_reported(open_page: OpenPage, forgiven: list[str]) -> None:
     forgiven.append("404")
     page = await open_page("pods/shop/gone")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
+import numpy as np
 import pytest
 import structlog
 
@@ -16,14 +18,18 @@ from loadtests.embedded.resources import CONFIGMAPS, DEPLOYMENTS, PODDISRUPTIONB
 from reactor.app import LiveController, Options, open_controller
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
+from reactor.forecasts.models import load
+from reactor.history.levels import FIVE_MINUTES, Axis
+from reactor.history.series import SeriesIndex
 from reactor.settings.model import Mode
 from reactor.web.live import LiveView
-from reactor.web.query import FindQuery, OverviewQuery
+from reactor.web.query import FindQuery, OverviewQuery, UsageQuery
 from reactor.web.readers import HealthReader
 from reactor.web.server import live_view, serve
 from storage import StorageError
 from storage.rows import LoadBinRow, MoveCheckRow, MoveRow, StartupRow
 from storage.store import Store
+from tests.reactor.forecasts.recorded import record
 from tests.support.clock import eventually
 from tests.support.cluster import make_settings
 from tests.support.shop import Shop, open_shop
@@ -323,3 +329,53 @@ def _node_of(shop: Shop, name: str) -> str:
         for stored in shop.cluster.store.all(PODS)
         if stored.obj["metadata"]["name"] == name
     )
+
+
+async def record_two_days(path: Path) -> int:
+    """Of forty pods, until now; the end of the last step of the history."""
+    now = int(time.time())
+    start = now // 3600 * 3600 - 48 * 3600
+    steps = (now - start) // FIVE_MINUTES.step
+    draw = np.random.default_rng(3)
+    day = 1 + np.sin(2 * np.pi * np.arange(steps) / 288)
+    cpu = {f"shop/web-{number}": day * draw.uniform(0.2, 0.4, steps) for number in range(40)}
+    async with await Store.open(path) as store:
+        index = SeriesIndex()
+        await record(store, index, "pod", start, {Axis.CPU: cpu})
+        await record(store, index, "workload", start, {Axis.CPU: {"shop/ReplicaSet/web": day}})
+    return start + steps * FIVE_MINUTES.step
+
+
+def training_niceness() -> list[int]:
+    """Of the children of this process that train."""
+    children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    found = [int(child) for file in children for child in file.read_text().split()]
+    lines = {child: Path(f"/proc/{child}/cmdline") for child in found}
+    training = [child for child, file in lines.items() if file.exists() and b"predictors.train" in file.read_bytes()]
+    return [os.getpriority(os.PRIO_PROCESS, child) for child in training]
+
+
+@pytest.mark.timeout(180)
+async def test_training_runs_niced_and_its_models_are_used_again_after_a_restart(shop: Shop, tmp_path: Path) -> None:
+    """Of the CPU: the training of memory follows with the next step, five minutes later."""
+    trains = "forecasting: {training: {minimum: 6h, seconds: 10s}}"
+    last_step = await record_two_days(tmp_path / "rematch.db")
+    models = tmp_path / "rematch.db.models-cpu"
+    async with controlled(shop, tmp_path, trains) as live:
+        await eventually(lambda: training_niceness() == [19])
+        await eventually(models.exists, 100.0)
+        await eventually(lambda: live.controller.state.forecasts.pods.rows)
+        assert live.controller.state.forecasts.trained_at == {}, "the first forecasts were made without a model"
+    trained_at = load(models).trained_at
+    assert trained_at is not None
+    assert trained_at >= last_step
+    written = models.stat().st_mtime_ns
+    async with controlled(shop, tmp_path, trains) as again:
+        await eventually(lambda: Axis.CPU in again.controller.state.forecasts.trained_at)
+        forecasts = again.controller.state.forecasts
+        usage = await live_view(again).usage(UsageQuery(name="shop/web-0"))
+    assert usage is not None
+    assert usage.axes[0].forecast is not None, "charts go on with it"
+    assert forecasts.trained_at[Axis.CPU] == trained_at
+    assert forecasts.pods.of("shop/web-0", Axis.CPU, 3600.0) is not None
+    assert models.stat().st_mtime_ns == written, "a model of today is not trained again"

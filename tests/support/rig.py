@@ -11,6 +11,7 @@ from reactor.cluster.kinds import CLUSTER_KINDS, Kind
 from reactor.cluster.records import (
     ConfigMap,
     Event,
+    HorizontalPodAutoscaler,
     Namespace,
     Node,
     NodeUsageSample,
@@ -39,6 +40,7 @@ _KINDS: dict[type, Kind] = {
     PodDisruptionBudget: Kind.PDBS,
     Namespace: Kind.NAMESPACES,
     ConfigMap: Kind.CONFIG_MAPS,
+    HorizontalPodAutoscaler: Kind.HPAS,
 }
 _WORKLOADS = {"ReplicaSet": Kind.REPLICA_SETS, "Deployment": Kind.DEPLOYMENTS, "StatefulSet": Kind.STATEFUL_SETS}
 

@@ -52,6 +52,8 @@ export function amount(value, unit) {
   return unit === "bytes" ? bytes(value) : plain(value);
 }
 
+export const watts = (value) => (value < 10_000 ? `${plain(Math.round(value))} W` : `${plain(value / 1000)} kW`);
+
 export const withUnit = (value, unit) => (known(value) && unit !== "bytes" ? `${plain(value)} ${unit}` : amount(value, unit));
 
 export const plain = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(value < 10 ? 2 : 1));

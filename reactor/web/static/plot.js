@@ -13,7 +13,20 @@ const TICKS = [
 ];
 
 export function draw(parent, chart, series) {
-  return drawInto(parent, () => ({ traces: traces(chart, series.times), layout: layout(chart, series) }));
+  return drawInto(parent, () => ({ traces: [...traces(chart, series.times), ...bandTraces(chart)], layout: layout(chart, series) }));
+}
+
+/** A forecast as a dashed line, filled up to what it stays below. */
+function bandTraces({ band, print }) {
+  if (!band) return [];
+  const shared = { type: "scatter", x: band.times.map(localTime), hovertemplate: "%{text}", legendgroup: band.name };
+  const ink = colour(`--line-${band.order % COLOURS}`);
+  return [
+    { ...shared, mode: "lines+markers", name: inert(band.name), y: band.lower, text: band.lower.map((value) => print(value)),
+      line: { width: 1.75, color: ink, dash: "dash" }, marker: { size: 4 } },
+    { ...shared, mode: "lines", name: "at most", showlegend: false, y: band.upper, text: band.upper.map((value) => print(value)),
+      line: { width: 1, color: ink, dash: "dot" }, fill: "tonexty" },
+  ];
 }
 
 function traces({ lines, print }, times) {
@@ -25,7 +38,7 @@ function traces({ lines, print }, times) {
   }));
 }
 
-function layout({ share, floor, ceiling, level, lines, id }, { times, rematches }) {
+function layout({ share, floor, ceiling, level, lines, id, band }, { times, rematches }) {
   const ink = colour("--muted");
   const rule = colour("--line");
   const upright = (at) => ({ type: "line", yref: "paper", y0: 0, y1: 1, x0: localTime(at), x1: localTime(at),
@@ -36,7 +49,7 @@ function layout({ share, floor, ceiling, level, lines, id }, { times, rematches 
     ...frame(id), showlegend: lines.length > 1, hovermode: "x unified",
     xaxis: { type: "date", gridcolor: rule, linecolor: rule, nticks: 6, tickformatstops: TICKS, hoverformat: "%H:%M:%S", fixedrange: false },
     yaxis: { gridcolor: rule, zeroline: false, nticks: 5, tickformat: share ? ".0%" : "", ticksuffix: id === "latency" ? " s" : "",
-      fixedrange: true, ...bounds(lines, floor, ceiling) },
+      fixedrange: true, ...bounds([...lines, { values: band?.upper ?? [] }], floor, ceiling) },
     annotations: level === undefined ? [] : [{ text: `threshold ${level.toFixed(2)}`, xref: "paper", x: 0, xanchor: "left", y: level,
       yanchor: "top", showarrow: false, font: { size: 11, color: colour("--warn") } }],
     shapes: [...visible.map(upright), ...(level === undefined ? [] : [across(level)])],

@@ -30,15 +30,24 @@ function figure(name, value, note, tone = "") {
     el("dt", {}, name), el("dd", {}, el("span", { class: "value" }, value), el("span", { class: "note" }, note)));
 }
 
-function facts({ planner, cycles, settings, totals, at }) {
+function facts({ planner, cycles, settings, totals, at, power }) {
   const parts = [
     `${format.counted(totals.pods, "pod")} on ${format.counted(totals.nodes, "node")}`,
+    ...(power ? powerFacts(power) : []),
     `planner ${planner}`,
     `cycle ${cycles.toLocaleString()}`,
     `settings ${settings.digest} from ${settings.source}`,
     `as of ${format.timeOfDay(at)}`,
   ];
   return parts.map((part) => el("span", {}, part));
+}
+
+function powerFacts({ watts, idleNodes, idleWatts, notMeasured, planBefore, planAfter, planIdleNodes }) {
+  const idle = idleNodes ? `, ${format.counted(idleNodes, "idle node")} ${format.watts(idleWatts)}` : "";
+  const without = notMeasured ? `, without ${format.counted(notMeasured, "node")} not measured` : "";
+  const now = `power about ${format.watts(watts)}${idle}${without}`;
+  if (planAfter === null) return [now];
+  return [now, `last plan ${format.watts(planBefore)} → ${format.watts(planAfter)}, ${format.counted(planIdleNodes, "node")} idle`];
 }
 
 export function latest(column = []) {

@@ -6,8 +6,9 @@ import pytest
 
 from loadtests.nodes.apps import AppKind, LabApp, ProbeTimes, deployment
 from loadtests.nodes.event_clock import deadline_of, shifted
-from loadtests.nodes.kubelet_usage import KubeletRates, KubeletUsage, parse_resource_metrics
+from loadtests.nodes.kubelet_usage import KubeletRates, KubeletUsage, PodLabels, parse_resource_metrics
 from loadtests.nodes.prometheus import scrape_config
+from loadtests.workloads.api import Changed, Listed
 from tests.support.clock import VirtualClock
 
 TEXT = """\
@@ -69,6 +70,18 @@ async def test_usage_grows_old_when_a_kubelet_is_silent() -> None:
     await clock.advance(61)
     assert not list(usage.node_usage())
     assert not list(usage.pod_usage())
+
+
+def test_pods_are_measured_with_their_labels_while_they_exist() -> None:
+    """Autoscalers ask by label."""
+    labels = PodLabels()
+    pod = {"metadata": {"namespace": "shop", "name": "web-1", "labels": {"app": "web"}}}
+    labels.see(Listed((pod,)))
+    assert labels.of("shop", "web-1") == (("app", "web"),)
+    labels.see(Changed("MODIFIED", {"metadata": {**pod["metadata"], "labels": None}}))
+    assert labels.of("shop", "web-1") == ()
+    labels.see(Changed("DELETED", pod))
+    assert labels.of("shop", "web-1") == ()
 
 
 def test_another_clock_shifts_every_time_of_an_event() -> None:

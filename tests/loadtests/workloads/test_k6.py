@@ -8,10 +8,20 @@ import pytest
 
 from loadtests.tools import Missing, survey
 from loadtests.tools.processes import run
-from loadtests.workloads.k6 import K6, SCRIPT, PodSource, parse_results, parse_samples, pods_input, script_input
+from loadtests.workloads.k6 import (
+    K6,
+    SCRIPT,
+    PodSource,
+    falling_input,
+    parse_results,
+    parse_samples,
+    pods_input,
+    script_input,
+)
 from loadtests.workloads.load_generator import AppLoad, LoadPlan, RateStep
-from loadtests.workloads.load_tools import Load, LoadToolError
+from loadtests.workloads.load_tools import FallingLoad, Load, LoadToolError
 from loadtests.workloads.samples import RequestOutcome, summarise
+from loadtests.workloads.targets import ForeignAddressError
 
 URLS = {"a": "http://127.0.0.1:8080/"}
 LOAD = Load(URLS, 2.0, 2.0, 2.0, "127.0.0.0/8")
@@ -109,3 +119,14 @@ async def test_k6_takes_the_script(given: dict[str, object], executor: str) -> N
         pytest.skip("k6 is neither on the PATH nor in the cache")
     command = [str(k6.path), "inspect", "-e", f"LOAD={json.dumps(given)}", str(SCRIPT)]
     assert executor in await run(command, deadline=30.0)
+
+
+def test_a_falling_load_begins_at_its_top() -> None:
+    load = FallingLoad({"a": "http://10.0.0.1/"}, 60.0, 300.0, 2.0, "10.0.0.0/24")
+    (scenario,) = falling_input(load)["scenarios"].values()
+    assert (scenario["startRate"], scenario["timeUnit"]) == (3600, "1m")
+    assert scenario["stages"] == [{"target": 0, "duration": "300000ms"}]
+    assert scenario["preAllocatedVUs"] >= 120, "every request of the first two seconds may run into its timeout"
+    assert load.requests == 9000
+    with pytest.raises(ForeignAddressError):
+        FallingLoad({"a": "http://10.1.0.1/"}, 60.0, 300.0, 2.0, "10.0.0.0/24")

@@ -143,7 +143,10 @@ def test_all_planners_side_by_side(rematch: Rematch) -> None:
     result = rematch("--compare")
     assert result.exit_code == 0
     head, *rows = result.stdout.splitlines()
-    assert " ".join(head.split()) == "PLANNER MOVES UNPLACED SPREAD OVERLOADED BLOCKING CURED FEASIBLE TIME WAIVES"
+    assert (
+        " ".join(head.split())
+        == "PLANNER MOVES UNPLACED SPREAD OVERLOADED BLOCKING CURED WATTS IDLE FEASIBLE TIME WAIVES"
+    )
     assert [row.split()[0] for row in rows if row][:-1] == sorted(set(known_planners()) - {"function"})
     assert rows[-1].startswith("function is left out: parameter path")
     cells = next(row for row in rows if row.startswith("greedy-published")).split()
@@ -157,6 +160,9 @@ def test_the_comparison_for_programs(rematch: Rematch) -> None:
     assert rows.keys() == set(known_planners())
     assert rows["refine"]["moves"] == 4
     assert rows["refine"]["spread"]["after"] < rows["refine"]["spread"]["before"]
+    power = rows["refine"]["power"]
+    assert power["before"]["watts"] == pytest.approx(power["after"]["watts"]), "the same work on equal nodes"
+    assert (power["before"]["idleNodes"], power["after"]["idleNodes"]) == (2, 0)
     assert rows["network"]["moves"] == 3, "the load of n3 is unknown, so that half of them go to n2"
     assert "path" in rows["function"]["error"]
     assert {"unhappy", "planners"} == document.keys()

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
+from reactor.background.load_sampling import LoadSampling
+from reactor.cluster.records import HorizontalPodAutoscaler
 from reactor.forecasts.forecasts import AxisForecasts, Forecasts, KindForecasts, MemoryGrowth
 from reactor.history.levels import Axis
 from reactor.record.workload_metrics import WorkloadMetrics
@@ -54,6 +56,24 @@ def test_what_is_not_fresh_is_missing(rig: Rig) -> None:
     assert registry.get_sample_value("rematch_current_cpu_cores", WEB) is None, "web-2 has no sample"
     rig.measure({"web-1": 0.4, "web-2": 1.0}, {"n1": 2.0})
     assert registry.get_sample_value("rematch_predicted_cpu_cores", {**WEB, "horizon": "5m"}) is None
+
+
+def test_a_replica_that_is_too_new_to_be_measured_hides_nobody(rig: Rig) -> None:
+    """Else an autoscaler would not know the load while it adds replicas."""
+    rig.sync(make_pod("web-3", created=rig.clock.now() - 5))
+    rig.measure({"web-1": 0.4, "web-2": 1.0}, {"n1": 2.0})
+    assert registry_of(rig).get_sample_value("rematch_current_cpu_cores", WEB) == pytest.approx(1.4)
+
+
+async def test_an_autoscaled_workload_is_predicted_one_minute_ahead(rig: Rig) -> None:
+    rig.measure({"web-1": 0.4, "web-2": 1.0}, {"n1": 2.0})
+    sampling = LoadSampling(rig.state, lambda: rig.settings, rig.clock)
+    one_minute = {**WEB, "horizon": "1m"}
+    await sampling.sample()
+    assert registry_of(rig).get_sample_value("rematch_predicted_cpu_cores", one_minute) is None, "nobody scales it"
+    rig.sync(HorizontalPodAutoscaler("uid-hpa", "shop", "web", "", "Deployment", "web"))
+    await sampling.sample()
+    assert registry_of(rig).get_sample_value("rematch_predicted_cpu_cores", one_minute) == pytest.approx(1.4)
 
 
 def test_the_number_of_series_is_bounded(rig: Rig) -> None:
