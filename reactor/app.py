@@ -318,7 +318,6 @@ class LiveController:
 
     async def _decide(self) -> None:
         await self.controller.state.until_synced()
-        await self.compilation.compile_if_large()
         if self.options.own_process:
             freeze_heap()
         await self.controller.loop.run()
@@ -472,7 +471,9 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             ),
             calibrating=calibrating,
             forecasting=ForecastUpdates(state, store, settings.get, clock, models=_models(options)),
-            compilation=KernelCompilation(state, clock, settings.get),
+            compilation=KernelCompilation(
+                state, clock, settings.get, freeze_heap if options.own_process else lambda: None
+            ),
             steering_check=steering_check,
             election=election,
             leading=leading,
