@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
+import platform
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -26,6 +28,8 @@ COMPILE_DEADLINE = 900.0
 _YOUNG_OBJECTS = 50_000
 """A plan of a large cluster makes some hundred thousand objects, most of which are freed by reference count."""
 
+_MALLOC_OPTIONS = {-8: 1, -3: 2**18, -1: 2**19}
+"""M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of glibc."""
 
 _PODS_PER_UNHAPPY_ONE = 20
 """Where only unhappy pods are matched, room is made for one of so many pods to be unhappy at once."""
@@ -98,3 +102,13 @@ def freeze_heap() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS)
+
+
+def limit_heap() -> None:
+    """Makes glibc give back what is free. Else each thread keeps a heap of its own, as large as its largest plan. To be
+    called before there are threads; with another C library there is nothing to do."""
+    if platform.libc_ver()[0] != "glibc":
+        return
+    library = ctypes.CDLL(None)
+    for option, value in _MALLOC_OPTIONS.items():
+        library.mallopt(option, value)
