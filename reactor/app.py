@@ -19,6 +19,7 @@ from reactor.background.forecasting import ForecastUpdates
 from reactor.background.latency_listening import LatencyListening
 from reactor.background.leading import Leading
 from reactor.background.metrics_collection import MetricsCollector
+from reactor.background.next_problem import NextProblem
 from reactor.background.probe_counting import ProbeCounting
 from reactor.background.requests import Requests
 from reactor.background.start_up import KernelCompilation, freeze_heap
@@ -447,7 +448,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
         await _restore_calibration(controller, history, calibrating)
         recording = UsageRecording(state, store, settings.get, clock)
         await recording.restore(history)
-        counting = ProbeCounting(state, settings.get, clock)
+        counting, following = ProbeCounting(state, settings.get, clock), NextProblem(controller.parts)
         watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock))
         instruments.read_when_scraped(
             watches=lambda: watch.states,
@@ -462,7 +463,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             settings=settings,
             watch=watch,
             metrics=MetricsCollector(
-                state, reader, settings.get, clock, instruments, options.prometheus, counting.count
+                state, reader, settings.get, clock, instruments, options.prometheus, (counting.count, following.refresh)
             ),
             recording=recording,
             backfill=UsageBackfill(state, store, PrometheusSource(options.prometheus), recording, settings.get, clock),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -46,10 +46,10 @@ class MetricsCollector:
         clock: Clock,
         instruments: Instruments,
         prometheus: PrometheusAccess | None = None,
-        measured: Callable[[], Awaitable[None]] | None = None,
+        measured: Iterable[Callable[[], Awaitable[None]]] = (),
     ) -> None:
-        """`measured` is called after each round."""
-        self.measured = [] if measured is None else [measured]
+        """`measured` are called after each round."""
+        self.measured = list(measured)
         self._state = state
         self._settings = settings
         self._clock = clock
