@@ -1,15 +1,20 @@
-"""Compiles the inner loops ahead of time. A controller calls `warm_up` when it starts, off its event loop, so that no
-decision waits for the compiler."""
+"""Compiles the inner loops ahead of time, so that no decision waits for the compiler.
+
+A controller first starts `COMMAND`, which leaves them on disk, and then calls `warm_up` off its event loop: what the
+compiler takes, some hundred MiB, is never given back by the process that it runs in.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from types import ModuleType
 
 import numpy as np
 
 from matching.array_types import NOWHERE
-from matching.compiled.loading import LARGE, load
+from matching.compiled.loading import LARGE, load, only_on_request
 from matching.planners.stable.serial_choice import serial_choice
 from matching.planning.move_order import order_moves
 from matching.planning.prepared import prepare
@@ -17,7 +22,10 @@ from matching.planning.reasons.replay import ranks_of
 from matching.problem import Node, Options, Pod, PodTerm, Problem, Rules, Selector
 from matching.verify import certify
 
-__all__ = ["LARGE", "warm_up"]
+__all__ = ["COMMAND", "LARGE", "only_on_request", "warm_up"]
+
+COMMAND = (sys.executable, "-m", "matching.compilation")
+_NICE = 10
 
 _APART = Rules(pod_anti_affinity=(PodTerm("host", Selector()),))
 
@@ -51,3 +59,8 @@ def _run_all(kernels: ModuleType) -> None:
     kernels.push(np.zeros(1, dtype=np.int64), 0, 0)
     prepared.own_node_ranks(~prepared.arrays.unhappy)
     certify(problem, (), (), ()).count()
+
+
+if __name__ == "__main__":
+    os.nice(_NICE)
+    warm_up()

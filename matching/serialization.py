@@ -234,6 +234,8 @@ def _check_version(version: object, newest: int, path: str) -> None:
 
 def _encode(value: Any) -> Any:
     """Fields that have their default are left out."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if is_dataclass(value):
         found = ((field, getattr(value, field.name)) for field in fields(value))
         return {_name(field): _encode(each) for field, each in found if each != _default(field)}
@@ -254,7 +256,7 @@ def _encode_columns(kind: type[Pod] | type[Node], rows: Sequence[Pod] | Sequence
 
 
 def _encode_table(column: Sequence[object]) -> dict[str, Any]:
-    """Values that are the same object, or equal in JSON, share an entry."""
+    """Values that are the same object, or have the same text, share an entry."""
     by_identity: dict[int, int] = {}
     by_text: dict[str, int] = {}
     table: list[Any] = []
@@ -262,7 +264,7 @@ def _encode_table(column: Sequence[object]) -> dict[str, Any]:
         if id(value) in by_identity:
             continue
         encoded = _encode(value)
-        at = by_identity[id(value)] = by_text.setdefault(json.dumps(encoded), len(table))
+        at = by_identity[id(value)] = by_text.setdefault(repr(encoded), len(table))
         if at == len(table):
             table.append(encoded)
     if len(table) == 1:

@@ -34,6 +34,8 @@ _COARSE, _FINE = 9, 5
 """Points per axis of the first grid and of the others."""
 _SHRINK = 0.7
 _ZOOMS = 24
+_AT_ONCE = 256
+"""Sets of parameters: a large grid at all loads takes 30 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,11 @@ def _independent(loads: Floats, probes: Floats, failures: Floats) -> tuple[Float
 
 
 def _likelihoods(parameters: Floats, loads: Floats, failed: Floats, succeeded: Floats) -> Floats:
-    rates = _rates(parameters, loads)
-    found: Floats = np.log(rates) @ failed + np.log1p(-np.minimum(rates, 1 - 1e-12)) @ succeeded
+    found = np.empty(len(parameters))
+    for start in range(0, len(parameters), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        rates = _rates(parameters[part], loads)
+        found[part] = np.log(rates) @ failed + np.log1p(-np.minimum(rates, 1 - 1e-12)) @ succeeded
     return found
 
 

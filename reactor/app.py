@@ -20,6 +20,7 @@ from reactor.background.latency_listening import LatencyListening
 from reactor.background.leading import Leading
 from reactor.background.load_sampling import LoadSampling
 from reactor.background.metrics_collection import MetricsCollector
+from reactor.background.next_problem import NextProblem
 from reactor.background.probe_counting import ProbeCounting
 from reactor.background.requests import Requests
 from reactor.background.start_up import KernelCompilation, freeze_heap
@@ -320,7 +321,6 @@ class LiveController:
 
     async def _decide(self) -> None:
         await self.controller.state.until_synced()
-        await self.compilation.compile_if_large()
         if self.options.own_process:
             freeze_heap()
         await self.controller.loop.run()
@@ -451,6 +451,7 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
         recording = UsageRecording(state, store, settings.get, clock)
         await recording.restore(history)
         counting, sampling = ProbeCounting(state, settings.get, clock), LoadSampling(state, settings.get, clock)
+        following = NextProblem(controller.parts)
         watch = ClusterWatch(reader, state.mirror, WatchRecorder(instruments), WatchTiming(clock))
         instruments.read_when_scraped(
             watches=lambda: watch.states,
@@ -465,7 +466,13 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             settings=settings,
             watch=watch,
             metrics=MetricsCollector(
-                state, reader, settings.get, clock, instruments, options.prometheus, (counting.count, sampling.sample)
+                state,
+                reader,
+                settings.get,
+                clock,
+                instruments,
+                options.prometheus,
+                (counting.count, sampling.sample, following.refresh),
             ),
             recording=recording,
             backfill=UsageBackfill(state, store, PrometheusSource(options.prometheus), recording, settings.get, clock),
@@ -474,7 +481,9 @@ async def open_controller(options: Options, clock: Clock | None = None) -> Async
             ),
             calibrating=calibrating,
             forecasting=ForecastUpdates(state, store, settings.get, clock, models=_models(options)),
-            compilation=KernelCompilation(state, clock, settings.get),
+            compilation=KernelCompilation(
+                state, clock, settings.get, freeze_heap if options.own_process else lambda: None
+            ),
             steering_check=steering_check,
             election=election,
             leading=leading,

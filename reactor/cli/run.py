@@ -11,6 +11,7 @@ import click
 import structlog
 
 from reactor.app import LiveController, Options, open_controller
+from reactor.background.start_up import limit_heap
 from reactor.cli.stopping import until_stopped
 from reactor.cluster.kinds import ObjectName
 from reactor.execution.leader import LeaseTiming
@@ -71,6 +72,7 @@ def run_controller(options: RunOptions) -> None:
     if options.settings_file is not None and options.configmap is not None:
         raise click.UsageError("--settings and --configmap exclude each other; use one of them")
     configure_logs(level=options.log_level, json=None if options.log_format == "auto" else options.log_format == "json")
+    limit_heap()
     if asyncio.run(until_stopped(_run(options), grace=STOPS_WITHIN)):
         log.info("stopped")
 

@@ -67,15 +67,16 @@ spec:
         {{- range .Values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
-      {{- if .Values.store.postgresql.secretName }}
       env:
+        - {name: XDG_CACHE_HOME, value: /var/lib/rematch} # compiled kernels: the image is read-only
+        {{- if .Values.store.postgresql.secretName }}
         {{- if eq (int .Values.replicas) 1 }}
         - {name: REMATCH_STORE_SCHEMA, value: rematch}
         {{- else }}
         - name: REMATCH_STORE_SCHEMA
           valueFrom: {fieldRef: {fieldPath: metadata.name}}
         {{- end }}
-      {{- end }}
+        {{- end }}
       ports:
         - {name: probes, containerPort: 8081}
         {{- if .Values.externalMetrics.enabled }}
