@@ -18,9 +18,9 @@ from loadtests.controlplane.api_service import ApiService, registered
 from loadtests.controlplane.credentials import OUR_HOST
 from loadtests.controlplane.process import ComponentProcess
 from loadtests.experiments.hpa.design import AHEAD, ARMS, LEAST, NAMESPACE, NODES, TIMEOUT, TOP, app_of, autoscaler
-from loadtests.experiments.stable.real.client import client_network
 from loadtests.nodes import KubeletPace, Lab, LabOptions, real_nodes
 from loadtests.nodes.apps import PORT, deployment
+from loadtests.nodes.client_network import client_network
 from loadtests.nodes.in_cluster import install_policies
 from loadtests.nodes.prometheus import queries_over
 from loadtests.nodes.spec import LabError
