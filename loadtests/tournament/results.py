@@ -1,4 +1,4 @@
-"""Results on disk: a line per run, so that an interrupted tournament loses nothing."""
+"""Results on disk, a line per run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from loadtests.record_file import RecordFile
 from loadtests.tournament.measures import Measures
 from loadtests.tournament.policies import is_settings_file
 from loadtests.tournament.scenario import Scenario
@@ -36,31 +37,17 @@ def digest_of(scenario: Scenario, policy: str) -> str:
 
 class ResultFile:
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._file = RecordFile(path, Result)
+        self.forget, self.add = self._file.forget, self._file.add
 
     def read(self, wanted: Iterable[Scenario]) -> dict[tuple[str, int, str], Result]:
-        """What is there of these scenarios as they are now. A line that was cut short is left out."""
+        """What is there of these scenarios as they are now."""
         by_name = {scenario.name: scenario for scenario in wanted}
-        found: dict[tuple[str, int, str], Result] = {}
-        if not self._path.exists():
-            return found
-        for line in self._path.read_bytes().splitlines():
-            try:
-                result = msgspec.json.decode(line, type=Result)
-            except msgspec.DecodeError:
-                continue
-            scenario = by_name.get(result.scenario)
-            if scenario is not None and _is_current(result, scenario):
-                found[result.key] = result
-        return found
-
-    def forget(self) -> None:
-        self._path.unlink(missing_ok=True)
-
-    def add(self, result: Result) -> None:
-        """A new line also after one that was cut short."""
-        with self._path.open("ab") as file:
-            file.write(b"\n" + msgspec.json.encode(result) + b"\n")
+        return {
+            result.key: result
+            for result in self._file.read()
+            if result.scenario in by_name and _is_current(result, by_name[result.scenario])
+        }
 
 
 def _is_current(result: Result, scenario: Scenario) -> bool:
