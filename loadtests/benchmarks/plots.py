@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from loadtests.figure_file import save
+from loadtests.plots.figure_file import save
 
 if TYPE_CHECKING:
     from loadtests.benchmarks.real_load_data import Row

@@ -24,7 +24,7 @@ from loadtests.chaos.proxy import Traffic
 from loadtests.chaos.requests import Step
 from loadtests.chaos.samples import MEASURES, Sample, rises, sample, trend
 from loadtests.chaos.world import SETTINGS, World, open_world
-from loadtests.figure_file import save
+from loadtests.plots.figure_file import save
 from reactor.clock import SystemClock
 
 CHURN = frozenset({FaultKind.POD_DELETED, FaultKind.OWNER_SCALED, FaultKind.OWNER_ROLLED_OUT, FaultKind.OWNER_DELETED})

@@ -1,4 +1,4 @@
-"""The plot of the report. Only it needs matplotlib."""
+"""The plot of the report on lost requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from loadtests.figure_file import save
+from loadtests.plots.figure_file import save
 
 
 def plot_zero_loss(figures: Mapping[tuple[str, str], tuple[float, float]], path: Path) -> None:

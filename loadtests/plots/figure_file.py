@@ -1,4 +1,4 @@
-"""Saves a figure of matplotlib, which comes with a clone, not with the lab."""
+"""Saves a figure."""
 
 from __future__ import annotations
 

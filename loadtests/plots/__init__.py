@@ -1,0 +1,1 @@
+"""Plots that need matplotlib. They come with a clone, not with the lab."""
