@@ -20,7 +20,7 @@ from reactor.settings.model import Settings
 from reactor.settings.selector import parse_selector
 from reactor.signals.latency_messages import FUTURE, LatencyMessage, Refusal, parse_message
 
-PLANNER = "latency"
+PLANNERS = ("latency", "latency-published")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,32 +31,46 @@ class Measured:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenMove:
+    first_visit: str
+    """The node that this move alone has visited; empty when others had."""
+    left: str
+    """The node that a target leaves; empty when the pod is a probe."""
+
+
 @dataclass(slots=True)
 class LatencyRounds:
-    """The nodes that were visited since the last quiet time. A node is visited from the plan on: another plan does not
-    choose it again. It is not when the move did not take place."""
+    """What is known since the last quiet time. A node is visited from the plan on: another plan does not choose it
+    again. It is not when the move did not take place."""
 
     moved_at: float
     number: int = 1
     visited: set[str] = field(default_factory=set)
-    _open: dict[str, str] = field(default_factory=dict)
-    """By move, the node that it alone has visited; empty when others had."""
+    known: dict[str, float] = field(default_factory=dict)
+    """By node, the last round trip that was measured there."""
+    left: set[str] = field(default_factory=set)
+    """Nodes from which a target has moved away."""
+    _open: dict[str, _OpenMove] = field(default_factory=dict)
 
-    def reserve(self, move: str, source: str, target: str, now: float) -> None:
+    def reserve(self, move: str, role: Role, source: str, target: str, now: float) -> None:
         """The move is planned or under way."""
         if move in self._open:
             return
-        self._open[move] = "" if target in self.visited else target
+        first_visit = "" if target in self.visited else target
+        self._open[move] = _OpenMove(first_visit, source if role is Role.TARGET else "")
         self.visited |= {source, target}
         self.moved_at = now
 
     def arrived(self, move: str, now: float) -> None:
-        if self._open.pop(move, None) is not None:
+        if (done := self._open.pop(move, None)) is not None:
             self.moved_at = now
+            self.left |= {done.left} - {""}
 
     def rolled_back(self, move: str) -> None:
         """The pod did not get to the node."""
-        self.visited.discard(self._open.pop(move, ""))
+        if (undone := self._open.pop(move, None)) is not None:
+            self.visited.discard(undone.first_visit)
 
     def forget_others(self, moves: Iterable[str]) -> None:
         """Of moves that this process does not follow any more, such as those of a leader that was replaced."""
@@ -67,6 +81,8 @@ class LatencyRounds:
         """A new round begins after the quiet time without a move."""
         if self.visited and not self._open and now - self.moved_at >= quiet:
             self.visited.clear()
+            self.known.clear()
+            self.left.clear()
             self.number += 1
 
 
@@ -94,6 +110,8 @@ class LatencySignals:
         if message.rtt_seconds is None:
             self._last.pop(message.uid, None)
             return Refusal.UNANSWERED
+        if (pod := self._pod(message.uid)) is not None and pod.node is not None:
+            self.rounds.known[pod.node] = message.rtt_seconds
         self._last[message.uid] = Measured(message.rtt_seconds, message.jitter_seconds, message.loss, at)
         self.accepted_at = now
         return None
@@ -121,13 +139,13 @@ class LatencySignals:
         return Role.PROBE if matches(parse_selector(settings.probe), pod.labels) else None
 
     def start_cycle(self, now: float) -> None:
-        if self._settings().planner.name == PLANNER:
+        if self._settings().planner.name in PLANNERS:
             self.rounds.advance(now, quiet_seconds(self._settings()))
 
     def freeze(self, pods: Iterable[Pod], now: float) -> Latency | None:
         """The planner's input, of the pods that are there. None while it is off."""
         settings = self._settings()
-        if not settings.latency.broker or settings.planner.name != PLANNER:
+        if not settings.latency.broker or settings.planner.name not in PLANNERS:
             return None
         roles, last = {}, {}
         for pod in pods:
@@ -137,7 +155,9 @@ class LatencySignals:
             roles[pod.key] = role
             if (found := self.measured(pod.uid)) is not None:
                 last[pod.key] = LatencyMeasurement(found.rtt, found.at)
-        return Latency(now, self.rounds.moved_at, roles, last, frozenset(self.rounds.visited))
+        rounds = self.rounds
+        visited, left = frozenset(rounds.visited), frozenset(rounds.left)
+        return Latency(now, rounds.moved_at, roles, last, visited, dict(rounds.known), left)
 
     def _foreign(self, topic: str, message: LatencyMessage, settings: LatencySettings) -> Refusal | None:
         listened = not settings.namespaces or message.namespace in settings.namespaces
@@ -162,16 +182,20 @@ class LatencySignals:
 
 def quiet_seconds(settings: Settings) -> float:
     """The planner's parameter, or its default."""
-    return float(settings.planner.parameters.get("quiet", _default("quiet")))
+    return _parameter(settings, "quiet")
 
 
 def needed_measurements(settings: Settings) -> int:
-    return int(settings.planner.parameters.get("measurements", _default("measurements")))
+    return int(_parameter(settings, "measurements"))
+
+
+def _parameter(settings: Settings, name: str) -> float:
+    return float(settings.planner.parameters.get(name, _default(settings.planner.name, name)))
 
 
 @lru_cache(maxsize=8)
-def _default(parameter: str) -> float:
+def _default(planner: str, parameter: str) -> float:
     """Cached, because each look-up reads the metadata of all installed packages."""
-    value = parameter_fields(planner_class(PLANNER))[parameter].default
+    value = parameter_fields(planner_class(planner))[parameter].default
     assert isinstance(value, int | float)
     return value

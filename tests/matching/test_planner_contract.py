@@ -196,7 +196,7 @@ def _target_round_trips(problem: Problem, where: Where) -> float:
     """What was measured on the node of each target; a node without a measurement is as far as can be."""
     assert problem.latency is not None
     latency, homes = problem.latency, {pod.key: pod.node for pod in problem.pods}
-    known: dict[str | None, float] = {}
+    known: dict[str | None, float] = dict(latency.known)
     for key, measured in latency.last.items():
         if key in homes and key in latency.roles:
             known[homes[key]] = min(known.get(homes[key], math.inf), measured.rtt)
@@ -219,4 +219,5 @@ OBJECTIVES: dict[str, Callable[[Problem, Where], float]] = {
     "genetic": _mean_load_deviation,
     "network": _network_variance,
     "latency": _target_round_trips,
+    "latency-published": _target_round_trips,
 }

@@ -43,6 +43,7 @@ def test_the_last_measurement_of_each_pod_is_the_planners_input() -> None:
     assert latency is not None
     assert {pod: each.rtt for pod, each in latency.last.items()} == {"edge/app": 0.4, "edge/echo": 0.1}
     assert latency.roles == {"edge/app": Role.TARGET, "edge/echo": Role.PROBE}
+    assert latency.known == {"far": 0.4, "near": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,8 @@ def test_without_a_broker_there_is_no_input() -> None:
 
 def test_a_node_is_visited_from_the_plan_on_and_not_after_a_failure() -> None:
     rounds = LatencyRounds(moved_at=0.0)
-    rounds.reserve("m1", "far", "near", 10.0)
-    rounds.reserve("m1", "far", "near", 11.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 10.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 11.0)
     assert (rounds.visited, rounds.moved_at) == ({"far", "near"}, 10.0)
     rounds.rolled_back("m1")
     assert rounds.visited == {"far"}
@@ -112,27 +113,35 @@ def test_a_node_is_visited_from_the_plan_on_and_not_after_a_failure() -> None:
 
 def test_a_failed_move_does_not_make_a_node_unvisited_that_was_visited_before() -> None:
     rounds = LatencyRounds(moved_at=0.0)
-    rounds.reserve("m1", "far", "near", 1.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 1.0)
     rounds.arrived("m1", 2.0)
-    rounds.reserve("m2", "middle", "near", 3.0)
+    rounds.reserve("m2", Role.TARGET, "middle", "near", 3.0)
     rounds.rolled_back("m2")
     assert rounds.visited == {"far", "near", "middle"}
 
 
 def test_a_round_ends_after_the_quiet_time_and_not_during_a_move() -> None:
     rounds = LatencyRounds(moved_at=0.0)
-    rounds.reserve("m1", "far", "near", 1.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 1.0)
     rounds.advance(100.0, quiet=30.0)
     assert rounds.visited
     rounds.arrived("m1", 100.0)
     rounds.advance(129.0, quiet=30.0)
-    assert (rounds.number, rounds.visited) == (1, {"far", "near"})
+    assert (rounds.number, rounds.visited, rounds.left) == (1, {"far", "near"}, {"far"})
+    rounds.known["far"] = 0.3
     rounds.advance(130.0, quiet=30.0)
-    assert (rounds.number, rounds.visited) == (2, set())
+    assert (rounds.number, rounds.visited, rounds.left, rounds.known) == (2, set(), set(), {})
+
+
+def test_a_node_that_a_probe_leaves_is_open_to_targets() -> None:
+    rounds = LatencyRounds(moved_at=0.0)
+    rounds.reserve("m1", Role.PROBE, "far", "near", 1.0)
+    rounds.arrived("m1", 2.0)
+    assert (rounds.visited, rounds.left) == ({"far", "near"}, set())
 
 
 def test_moves_that_nobody_follows_any_more_are_rolled_back() -> None:
     rounds = LatencyRounds(moved_at=0.0)
-    rounds.reserve("m1", "far", "near", 1.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 1.0)
     rounds.forget_others(())
     assert rounds.visited == {"far"}
