@@ -37,12 +37,14 @@ TARGET, PROBE = "app", "latency-probe"
 APP_SERVICE, ECHO_SERVICE = "app", "latency"
 APP_PORT, ECHO_PORT = 8080, 9500
 APP_NODE_PORT, ECHO_NODE_PORT = 30951, 30950
+TARGET_HOOK_SECONDS, PROBE_HOOK_SECONDS = 5, 1
+"""Of preStop, as in deploy/latency: a request that is on its way still finds the pod."""
 METER_MANIFEST = Path(__file__).parents[3] / "deploy" / "latency" / "meter.yaml"
 _ROLE = "rematch.io/latency"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 _SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
-_APP = AppSpec(work_ms=1, startup_ms=20, probe_work_ms=0.2, drain_ms=2000, echo_port=ECHO_PORT)
+_APP = AppSpec(work_ms=1, startup_ms=20, probe_work_ms=0.2, drain_ms=100, echo_port=ECHO_PORT)
 _DEADLINE = 60.0
 _POLL = 0.1
 _CLOCK = SystemClock()
@@ -157,8 +159,9 @@ class Edge:
         scheduler = "default-scheduler" if free else "rematch"
         await api.create(_SERVICES, service(APP_SERVICE, {"app": TARGET}, "TCP", APP_PORT, APP_NODE_PORT))
         await api.create(_SERVICES, service(ECHO_SERVICE, {"edge": "echo"}, "UDP", ECHO_PORT, ECHO_NODE_PORT))
-        await api.create(_DEPLOYMENTS, deployment(TARGET, "target", self.case.targets, scheduler))
-        await api.create(_DEPLOYMENTS, deployment(PROBE, "probe", 1, scheduler))
+        targets = self.case.targets
+        await api.create(_DEPLOYMENTS, deployment(TARGET, "target", targets, scheduler, TARGET_HOOK_SECONDS))
+        await api.create(_DEPLOYMENTS, deployment(PROBE, "probe", 1, scheduler, PROBE_HOOK_SECONDS))
         if not free:
             await self._bind(TARGET, self.case.start)
             await self._bind(PROBE, (self.case.probe,))
@@ -214,7 +217,7 @@ def service(name: str, selector: Mapping[str, str], protocol: str, port: int, no
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def deployment(name: str, role: str, replicas: int, scheduler: str) -> Json:
+def deployment(name: str, role: str, replicas: int, scheduler: str, hook_seconds: int) -> Json:
     def probe(path: str) -> Json:
         return {"httpGet": {"path": path, "port": APP_PORT}, "periodSeconds": 1, "timeoutSeconds": 5}
 
@@ -224,6 +227,7 @@ def deployment(name: str, role: str, replicas: int, scheduler: str) -> Json:
         "image": "lab.local/app:1",
         "ports": [{"containerPort": APP_PORT}],
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+        "lifecycle": {"preStop": {"sleep": {"seconds": hook_seconds}}},
         "livenessProbe": {**probe("/healthz"), "failureThreshold": 10, "initialDelaySeconds": 1},
         "readinessProbe": {**probe("/readyz"), "failureThreshold": 10},
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -84,7 +85,8 @@ class Run:
 
     async def play(self) -> RunRecord:
         case = self._case
-        self._folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)  # of a run that was stopped
+        self._folder.mkdir(parents=True)
         moves: list[MoveRow] = []
         async with self._lab.opened(case, self._pace) as edge:
             self._began = self._clock.now()
@@ -310,7 +312,6 @@ def settings_of(case: Case, broker: Broker, pace: float) -> dict[str, object]:
         "latency": {"broker": str(broker), "namespaces": [NAMESPACE]},
         "execution": {
             "maxMovesInFlight": 2,
-            "drainDelay": f"{max(1.0, 5 * pace):g}s",
             "limits": {scope: {"per10Minutes": 10_000, "perDay": 10_000} for scope in scopes},
             "brake": {"movesWithoutEffect": 1000},
         },
