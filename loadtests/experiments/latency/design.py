@@ -92,6 +92,14 @@ class Case:
     def best_after_change(self) -> tuple[int, ...]:
         return (*tuple(RANKS)[: self.targets - 1], CHANGED_RANK)
 
+    @property
+    def expected_seconds(self) -> float:
+        """At full delays."""
+        if not self.arm.moves:
+            return 40.0
+        seconds = 330.0 if self.test == CHANGING_TEST else 150.0
+        return seconds if self.trouble is Trouble.NONE else 1.5 * seconds
+
     def __str__(self) -> str:
         trouble = "" if self.trouble is Trouble.NONE else f", {self.trouble}"
         return f"test {self.test}, {self.targets} targets{trouble}, {self.arm}, seed {self.seed}"
@@ -105,7 +113,7 @@ def worker_names(seed: int) -> dict[int, str]:
 
 
 def cases(seeds: int, *, only_first: bool = False) -> Sequence[Case]:
-    """All of a seed before the next. `only_first`: test 1 with two targets, which shows that everything works."""
+    """All of a seed before the next, the longest first. `only_first`: test 1 with two targets, which shows that everything works."""
     if only_first:
         return [Case(Arm.REMATCH, 1, 2, Trouble.NONE, 1)]
     return [case for seed in range(1, seeds + 1) for case in _of_seed(seed)]
@@ -120,4 +128,4 @@ def _of_seed(seed: int) -> Sequence[Case]:
     found += [Case(Arm.REMATCH, test, 2, Trouble.LOSS, seed) for test in STARTS]
     found.append(Case(Arm.REMATCH, 1, 2, Trouble.SILENCE, seed))
     found += [Case(Arm.PUBLISHED, test, 2, Trouble.NONE, seed) for test in STARTS]
-    return found
+    return sorted(found, key=lambda case: case.expected_seconds, reverse=True)

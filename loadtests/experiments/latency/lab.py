@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from loadtests.controlplane import ControlPlane, ControlPlaneOptions, control_plane, prepare_journal, serve_metrics
-from loadtests.experiments.latency.design import DELAY, LOSS, RANKS, Case, Trouble, worker_names
+from loadtests.experiments.latency.design import DELAY, LOSS, Case, Trouble, worker_names
 from loadtests.experiments.latency.endpoints import Endpoint, ServiceEndpoints
 from loadtests.experiments.latency.network import node_address, pod_network
 from loadtests.experiments.latency.relay import NodeRelay, Way

@@ -29,13 +29,17 @@ def enter() -> None:
     _check(own)
     rematch = [sys.executable, "-c", "from reactor.cli.main import main; main()"]
     command = [*own, "sh", "-c", _SCRIPT, "sh", *rematch, *sys.argv[1:]]
-    os.execvpe(command[0], command, {**os.environ, _INSIDE: "yes"})  # noqa: S606  (no shell reads the arguments)
+    os.execvpe(command[0], command, {**os.environ, _INSIDE: "yes"})
 
 
 def _check(own: list[str]) -> None:
     try:
         found = subprocess.run(
-            [*ENDS_WITH_US, *own, "sh", "-c", _SCRIPT, "sh", "true"], capture_output=True, text=True, timeout=_SECONDS
+            [*ENDS_WITH_US, *own, "sh", "-c", _SCRIPT, "sh", "true"],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"a network of its own is not possible: {error}; install util-linux and iproute2") from error
