@@ -113,7 +113,7 @@ def worker_names(seed: int) -> dict[int, str]:
 
 
 def cases(seeds: int, *, only_first: bool = False) -> Sequence[Case]:
-    """All of a seed before the next, the longest first. `only_first`: test 1 with two targets, which shows that everything works."""
+    """All of a seed before the next, the longest first. `only_first`: test 1, which shows that everything works."""
     if only_first:
         return [Case(Arm.REMATCH, 1, 2, Trouble.NONE, 1)]
     return [case for seed in range(1, seeds + 1) for case in _of_seed(seed)]
