@@ -13,17 +13,16 @@ from loadtests.experiments.latency.design import (
     CHANGING_TEST,
     DELAY,
     MOST_ITERATIONS,
-    QUIET,
     STARTS,
     Arm,
     Trouble,
 )
+from loadtests.experiments.latency.processes import quiet
 from loadtests.experiments.latency.records import MoveSeen, RunRecord
 
 _AFTER_SILENCE = 5.0
 """Seconds in which a plan that was made of what was heard before may still begin."""
 _SHARE_OF_QUIET = 0.9
-_LEAST_QUIET = 5.0
 _WINDOW = 10.0
 """Seconds at the start and at the end of a run over which the user's round trips are averaged."""
 
@@ -104,11 +103,11 @@ def finding(record: RunRecord) -> Finding:
 
 def _split(moves: Sequence[MoveSeen], pace: float) -> list[list[MoveSeen]]:
     """A quiet time without a move is the end of a round."""
-    quiet = _SHARE_OF_QUIET * max(_LEAST_QUIET, QUIET * pace)
+    pause = _SHARE_OF_QUIET * quiet(pace)
     rounds: list[list[MoveSeen]] = []
     ended = float("-inf")
     for move in moves:
-        if move.started - ended >= quiet:
+        if move.started - ended >= pause:
             rounds.append([])
         rounds[-1].append(move)
         ended = max(ended, move.ended)

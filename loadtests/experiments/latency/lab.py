@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from loadtests.controlplane import ControlPlane, ControlPlaneOptions, control_plane, prepare_journal, serve_metrics
-from loadtests.experiments.latency.design import DELAY, LOSS, Case, Trouble, worker_names
+from loadtests.experiments.latency.design import DELAY, LOSS, Arm, Case, Trouble, worker_names
 from loadtests.experiments.latency.endpoints import Endpoint, ServiceEndpoints
 from loadtests.experiments.latency.network import node_address, pod_network
 from loadtests.experiments.latency.relay import NodeRelay, Way
@@ -155,7 +155,7 @@ class Edge:
         return {name: rank for rank, name in self.names.items()}
 
     async def deploy(self) -> None:
-        api, free = self.lab.api, not self.case.arm.moves and self.case.arm.value == "kube-scheduler"
+        api, free = self.lab.api, self.case.arm is Arm.SCHEDULER
         scheduler = "default-scheduler" if free else "rematch"
         await api.create(_SERVICES, service(APP_SERVICE, {"app": TARGET}, "TCP", APP_PORT, APP_NODE_PORT))
         await api.create(_SERVICES, service(ECHO_SERVICE, {"edge": "echo"}, "UDP", ECHO_PORT, ECHO_NODE_PORT))

@@ -18,7 +18,7 @@ from loadtests.experiments.latency.lab import edge_lab
 from loadtests.experiments.latency.network import enter, inside
 from loadtests.experiments.latency.records import append_record, read_records
 from loadtests.experiments.latency.report import write_report
-from loadtests.experiments.latency.run import Run
+from loadtests.experiments.latency.run import play
 from loadtests.mosquitto import find_mosquitto
 from loadtests.progress_bar import Progress, ProgressBar
 from loadtests.report_page import copy_report
@@ -82,5 +82,5 @@ async def _work(
         while missing:
             case = missing.popleft()
             place = options.state / "runs" / "-".join(str(part).replace(" ", "-") for part in case.key)
-            append_record(path, await Run(lab, case, options.pace, place).play())
+            append_record(path, await play(lab, case, options.pace, place))
             bar.show(Progress(len(read_records(path)), len(wanted), str(case)))
