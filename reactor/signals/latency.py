@@ -1,4 +1,4 @@
-"""Round trips that meters have measured, the last one of each pod, and the rounds of the planner `latency`.
+"""Round trips that meters have measured, the last two of each pod, and the rounds of the planner `latency`.
 
 A message counts only for the running pod whose namespace, name and UID it names, in the namespace of its topic: whoever
 may publish for one namespace can make trouble for the pods of this namespace at most.
@@ -7,7 +7,7 @@ may publish for one namespace can make trouble for the pods of this namespace at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from matching.problem import Latency, LatencyMeasurement, Role
@@ -92,7 +92,8 @@ class LatencySignals:
         self._settings = settings
         self._clock = clock
         self._pod = pod
-        self._last: dict[str, Measured] = {}
+        self._heard: dict[str, tuple[Measured, ...]] = {}
+        """The last two of each pod, by UID."""
         self.rounds = LatencyRounds(clock.now())
         self.accepted_at: float | None = None
         """When the last message was accepted."""
@@ -108,27 +109,32 @@ class LatencySignals:
         if refused is not None:
             return refused
         if message.rtt_seconds is None:
-            self._last.pop(message.uid, None)
+            self.forget(message.uid)
             return Refusal.UNANSWERED
-        if (pod := self._pod(message.uid)) is not None and pod.node is not None:
-            self.rounds.known[pod.node] = message.rtt_seconds
-        self._last[message.uid] = Measured(message.rtt_seconds, message.jitter_seconds, message.loss, at)
+        heard = Measured(message.rtt_seconds, message.jitter_seconds, message.loss, at)
+        self._heard[message.uid] = (*self._heard.get(message.uid, ())[-1:], heard)
         self.accepted_at = now
+        pod, confirmed = self._pod(message.uid), self.measured(message.uid)
+        if confirmed is not None and pod is not None and pod.node is not None:
+            self.rounds.known[pod.node] = confirmed.rtt
         return None
 
     def measured(self, uid: str) -> Measured | None:
-        """The last measurement of a pod, if it is fresh."""
-        found = self._last.get(uid)
-        fresh = found is not None and self._clock.now() - found.at <= self._settings().latency.freshness
-        return found if fresh else None
+        """The last measurement of a pod, if it is fresh, with the lower round trip of it and the one before: a single
+        one may be long by chance, never short. None before there are two."""
+        freshness = self._settings().latency.freshness
+        match self._heard.get(uid, ()):
+            case (before, last) if self._clock.now() - last.at <= freshness and last.at - before.at <= freshness:
+                return replace(last, rtt=min(before.rtt, last.rtt))
+        return None
 
     def fresh(self) -> int:
         """Pods with a fresh measurement."""
-        return sum(self.measured(uid) is not None for uid in self._last)
+        return sum(self.measured(uid) is not None for uid in self._heard)
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
-        self._last.pop(uid, None)
+        self._heard.pop(uid, None)
 
     def role(self, pod: Pod) -> Role | None:
         settings = self._settings().latency
@@ -170,7 +176,8 @@ class LatencySignals:
         return Refusal.NO_ROLE if self.role(pod) is None else None
 
     def _untimely(self, uid: str, at: float, now: float, settings: LatencySettings) -> Refusal | None:
-        known = self._last.get(uid)
+        heard = self._heard.get(uid, ())
+        known = heard[-1] if heard else None
         if at > now + FUTURE:
             return Refusal.FUTURE
         if known is not None and at == known.at:
