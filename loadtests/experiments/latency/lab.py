@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 from random import Random
@@ -13,9 +14,16 @@ from typing import Any
 
 import yaml
 
-from loadtests.controlplane import ControlPlane, ControlPlaneOptions, control_plane, prepare_journal, serve_metrics
+from loadtests.controlplane import (
+    ControlPlane,
+    ControlPlaneOptions,
+    control_plane,
+    forget_journal,
+    prepare_journal,
+    serve_metrics,
+)
 from loadtests.experiments.latency.design import DELAY, LOSS, Arm, Case, Trouble, worker_names
-from loadtests.experiments.latency.endpoints import Endpoint, ServiceEndpoints
+from loadtests.experiments.latency.endpoints import ServiceEndpoints
 from loadtests.experiments.latency.network import node_address, pod_network
 from loadtests.experiments.latency.relay import NodeRelay, Way
 from loadtests.kubelet.addresses import AddressPool
@@ -27,7 +35,6 @@ from loadtests.workloads.api import LabApi, has_condition
 from loadtests.workloads.app_spec import AppSpec
 from loadtests.workloads.placement import NodeSpec
 from reactor.clock import SystemClock
-from reactor.cluster.connection import DEFAULT_NAMESPACE
 from reactor.errors import NotFound
 
 Json = dict[str, Any]
@@ -67,7 +74,7 @@ class EdgeLab:
             endpoints = ServiceEndpoints(self.api, NAMESPACE)
             await stack.enter_async_context(together(sampler.run(), endpoints.run()))
             await stack.enter_async_context(serve_metrics(self.plane, LabMetrics(sampler)))
-            await self._forget_journal()
+            await forget_journal(self.api)
             ways = await self._ways(case, names, endpoints, pace, stack)
             stack.push_async_callback(self._clear)
             edge = Edge(self, case, names, ways, endpoints)
@@ -97,20 +104,11 @@ class EdgeLab:
     async def _ways(
         self, case: Case, names: Mapping[int, str], endpoints: ServiceEndpoints, pace: float, stack: AsyncExitStack
     ) -> dict[int, Way]:
-        ways = {}
+        loss = LOSS if case.trouble is Trouble.LOSS else 0.0
+        ways = {rank: Way(DELAY * rank * pace, loss, Random(f"way {case.seed} {rank}")) for rank in names}
         for rank, name in names.items():
-            loss = LOSS if case.trouble is Trouble.LOSS else 0.0
-            ways[rank] = Way(DELAY * rank * pace, loss, Random(f"way {case.seed} {rank}"))
-
-            def of(service: str, node: str = name) -> list[Endpoint]:
-                return list(endpoints.on_node(service, node))
-
-            relay = NodeRelay(
-                node_address(self.number, rank),
-                ways[rank],
-                lambda of=of: of(ECHO_SERVICE),  # type: ignore[misc]
-                lambda of=of: of(APP_SERVICE),  # type: ignore[misc]
-            )
+            of_echo, of_app = (partial(endpoints.on_node, each, name) for each in (ECHO_SERVICE, APP_SERVICE))
+            relay = NodeRelay(node_address(self.number, rank), ways[rank], of_echo, of_app)
             await relay.start(ECHO_NODE_PORT, APP_NODE_PORT)
             stack.push_async_callback(relay.stop)
         return ways
@@ -127,17 +125,6 @@ class EdgeLab:
                     with suppress(NotFound):
                         await self.api.delete(f"{_PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
                 await asyncio.sleep(_POLL)
-
-    async def _forget_journal(self) -> None:
-        """Of the run before: its cooldowns and moves would be restored."""
-        for item in (
-            f"/api/v1/namespaces/{DEFAULT_NAMESPACE}/configmaps/rematch-state",
-            f"/apis/coordination.k8s.io/v1/namespaces/{DEFAULT_NAMESPACE}/leases/rematch",
-            f"/apis/rematch.io/v1alpha1/namespaces/{DEFAULT_NAMESPACE}/moves",
-            f"/apis/rematch.io/v1alpha1/namespaces/{DEFAULT_NAMESPACE}/requests",
-        ):
-            with suppress(NotFound):
-                await self.api.delete(item, {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,8 @@ def test_what_a_round_knows() -> None:
     latency = with_measurement(latency, "d/t2", "w2", 0.2, 6.0)
     moved = after_moves(latency, {"d/t1": ("w3", "w1"), "d/probe": ("w1", "w4")}, 7.0)
     assert moved.last.keys() == {"d/t2"}
-    assert (moved.visited, moved.left) == ({"w1", "w3", "w4"}, {"w3"})
+    assert moved.visited == {"w1", "w3", "w4"}
+    assert moved.left == {"w3"}
     assert moved.known == {"w3": 0.3, "w2": 0.2}
     assert current_round(replace(moved, now=36.0), 30.0) == replace(moved, now=36.0)
     fresh = current_round(replace(moved, now=37.0), 30.0)
@@ -315,7 +316,7 @@ def test_the_probe_makes_way_where_the_node_takes_one_pod_only() -> None:
 def test_parameters_that_make_no_sense_are_refused() -> None:
     for wrong in ({"gain": 1.0}, {"at_once": -0.1}, {"quiet": -1.0}, {"measurements": 0}):
         with pytest.raises(ParameterError, match=r"must be at least"):
-            LatencyPlanner(**wrong)  # type: ignore[arg-type]
+            LatencyPlanner(**wrong)
 
 
 def by_the_book(start: Mapping[str, str], rtts: Mapping[str, float]) -> list[dict[str, str]]:
