@@ -196,7 +196,8 @@ def _target_round_trips(problem: Problem, where: Where) -> float:
     """What was measured on the node of each target; a node without a measurement is as far as can be."""
     assert problem.latency is not None
     latency, homes = problem.latency, {pod.key: pod.node for pod in problem.pods}
-    known: dict[str | None, float] = dict(latency.known)
+    known: dict[str | None, float] = {}
+    known.update(latency.known)
     for key, measured in latency.last.items():
         if key in homes and key in latency.roles:
             known[homes[key]] = min(known.get(homes[key], math.inf), measured.rtt)

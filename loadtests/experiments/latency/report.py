@@ -37,6 +37,8 @@ _DIFFERENT = (
     "The arm latency is our rule, which remembers what was measured in a round. The arm latency-published is the"
     " thesis' rule in the same system. The thesis counts 7 rounds in test 3; its rule needs 5 or 6 iterations per"
     " round in any order of the workers.",
+    "A pod counts as measured from its second measurement on, with the lower of the last two. The thesis takes the last"
+    " one.",
     "A relay accepts a connection at once, so a request costs one round trip; with a handshake through the delay it"
     " would cost two. With loss, a lost datagram is lost, and what is lost of a connection is sent again after a round"
     " trip, at least 200 ms.",
