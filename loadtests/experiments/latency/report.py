@@ -43,12 +43,12 @@ _DIFFERENT = (
     " would cost two. With loss, a lost datagram is lost, and what is lost of a connection is sent again after a round"
     " trip, at least 200 ms.",
     "A pod is moved by a surge: the replacement is Ready before the old pod ends. The thesis removes the pod first.",
-    "One probe takes part in each step, which the thesis deletes and its Deployment makes again elsewhere.",
+    "The probe is moved. The thesis deletes it, and its Deployment makes it again elsewhere.",
 )
 _ANSWERED = (
-    ("test 1, RTT over time", "first figure below"),
-    ("test 2, RTT over time", "first figure below"),
-    ("test 3, RTT over time and the change", "first and second figure below"),
+    ("test 1, RTT over time", "figure of round trips, test 1"),
+    ("test 2, RTT over time", "figure of round trips, test 2"),
+    ("test 3, RTT over time and the change", "figures of round trips and of workers, test 3"),
     ("iterations and rounds", "table of rounds"),
     ("several clusters", "not answered: the thesis leaves it open, and so do we"),
     ("real requests instead of probes", "rematch latency-client --mode http; not part of these runs"),
@@ -189,11 +189,13 @@ def _placements(records: Sequence[RunRecord], test: int) -> go.Figure:
     for record in _shown(records, test):
         if record.arm is not Arm.REMATCH:
             continue
+        places = [(each.at, each.targets) for each in record.placements if len(each.targets) == record.targets]
+        places.append((record.seconds, places[-1][1]))
         for number in range(record.targets):
-            places = [(each.at, each.targets) for each in record.placements if len(each.targets) == record.targets]
             x, y = [at for at, _ in places], [targets[number] for _, targets in places]
             figure.add_scatter(x=x, y=y, name=f"target {number + 1}, by distance", line={"shape": "hv"})
-        probes = [(each.at, each.probes[-1]) for each in record.placements if len(each.probes) == 1]
+        probes = [(each.at, each.probes[0]) for each in record.placements if len(each.probes) == 1]
+        probes.append((record.seconds, probes[-1][1]))
         x, y = [at for at, _ in probes], [rank for _, rank in probes]
         figure.add_scatter(x=x, y=y, name="probe", line={"shape": "hv", "dash": "dot"})
     return _laid_out(figure, f"test {test}: worker")
