@@ -238,6 +238,26 @@ def experiment_kse(**given: Any) -> None:
     main(KseOptions(**given))
 
 
+@experiment.command("latency")
+@click.option("--seeds", type=click.IntRange(1, 50), default=3, show_default=True,
+              help="Each has other names for the workers.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 16), default=2, show_default=True,
+              help="Labs at the same time; each has a control plane of its own.")  # fmt: skip
+@click.option("--pace", type=click.FloatRange(0.1, 1.0), default=1.0, show_default=True,
+              help="Factor on delays and waiting times; 1 is the thesis'.")  # fmt: skip
+@click.option("--only-first", is_flag=True, help="One run of test 1, to see that everything works.")
+@click.option("--resume", is_flag=True, help="Go on with what an earlier run has measured.")
+@click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/experiment-latency"),
+              show_default=True, help="Folder for the data and the report.")  # fmt: skip
+@click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
+def experiment_latency(**given: Any) -> None:
+    """LATENCY's tests: eight workers at 100 to 800 ms, the meter, a broker and the controller on a real control plane,
+    targets that move to the nearest workers, one HTML report."""
+    from loadtests.experiments.latency.main import LatencyOptions, main
+
+    main(LatencyOptions(**given))
+
+
 @lab.command()
 @click.option("--docs", type=click.Path(path_type=Path), default=Path("docs"), show_default=True,
               help="Folder with the result files; evidence.md is written there.")  # fmt: skip

@@ -363,6 +363,10 @@ class Latency:
     """The last measurement of each pod, by key; a move drops it."""
     visited: frozenset[str] = frozenset()
     """Nodes that have had a target or a probe in this round; those that have one now always count."""
+    known: Mapping[str, float] = field(default_factory=dict)
+    """By node: the last round trip that was measured there in this round."""
+    left: frozenset[str] = frozenset()
+    """Nodes that a target has left in this round; no target goes back to one."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

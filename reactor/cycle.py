@@ -146,15 +146,15 @@ async def _execute(
 
 
 def _follow_rounds(parts: CycleParts, moves: Iterable[Move], now: float) -> None:
-    """For the planner `latency`: a node is visited from the plan on, unless the move comes to nothing."""
+    """For the latency planners: a node is visited from the plan on, unless the move comes to nothing."""
     latency = parts.state.latency
     for move in moves:
         if move.state is MoveState.DONE:
             latency.rounds.arrived(move.id, now)
         elif not move.active:
             latency.rounds.rolled_back(move.id)
-        elif (pod := parts.state.mirror.pod(move.pod.uid)) is not None and latency.role(pod) is not None:
-            latency.rounds.reserve(move.id, move.source, move.target, now)
+        elif (pod := parts.state.mirror.pod(move.pod.uid)) is not None and (role := latency.role(pod)) is not None:
+            latency.rounds.reserve(move.id, role, move.source, move.target, now)
     latency.rounds.forget_others(move.id for move in parts.executor.active_moves().moves)
 
 

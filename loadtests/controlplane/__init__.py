@@ -14,7 +14,7 @@ Ports are free ones, credentials are made for the run, logs stay in `folder/log`
 with this process even when it is killed; what an earlier run left in the same folder is removed at the start.
 """
 
-from loadtests.controlplane.custom_resources import install_crds, prepare_journal
+from loadtests.controlplane.custom_resources import forget_journal, install_crds, prepare_journal
 from loadtests.controlplane.metrics_service import serve_metrics
 from loadtests.controlplane.options import Component, ControlPlaneOptions, User
 from loadtests.controlplane.plane import ControlPlane, control_plane
@@ -25,6 +25,7 @@ __all__ = [
     "ControlPlaneOptions",
     "User",
     "control_plane",
+    "forget_journal",
     "install_crds",
     "prepare_journal",
     "serve_metrics",

@@ -42,7 +42,9 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
-class _Maker:
+class CertificateMaker:
+    """Files in `folder`."""
+
     openssl: Path
     folder: Path
 
@@ -72,7 +74,7 @@ class _Maker:
 
 
 async def make_credentials(openssl: Path, options: ControlPlaneOptions, folder: Path) -> Credentials:
-    maker = _Maker(openssl, folder)
+    maker = CertificateMaker(openssl, folder)
     ca, front_proxy_ca = await maker.authority("ca"), await maker.authority("front-proxy-ca")
     service = str(next(ipaddress.ip_network(options.service_range).hosts()))
     hosts = ["127.0.0.1", "localhost", options.address, service, *_service_names("kubernetes.default")]

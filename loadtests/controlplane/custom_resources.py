@@ -10,7 +10,7 @@ import yaml
 
 from loadtests.workloads.api import LabApi, has_condition
 from reactor.cluster.connection import DEFAULT_NAMESPACE
-from reactor.errors import Conflict
+from reactor.errors import Conflict, NotFound
 
 CRDS = Path(__file__).parents[2] / "deploy" / "chart" / "files" / "crds"
 _COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -22,6 +22,18 @@ async def prepare_journal(api: LabApi) -> None:
     await install_crds(api)
     with suppress(Conflict):
         await api.create("/api/v1/namespaces", {"metadata": {"name": DEFAULT_NAMESPACE}})
+
+
+async def forget_journal(api: LabApi) -> None:
+    """Of an earlier controller: its cooldowns and moves would be restored."""
+    for item in (
+        f"/api/v1/namespaces/{DEFAULT_NAMESPACE}/configmaps/rematch-state",
+        f"/apis/coordination.k8s.io/v1/namespaces/{DEFAULT_NAMESPACE}/leases/rematch",
+        f"/apis/rematch.io/v1alpha1/namespaces/{DEFAULT_NAMESPACE}/moves",
+        f"/apis/rematch.io/v1alpha1/namespaces/{DEFAULT_NAMESPACE}/requests",
+    ):
+        with suppress(NotFound):
+            await api.delete(item, {})
 
 
 async def install_crds(api: LabApi) -> None:

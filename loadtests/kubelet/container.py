@@ -10,6 +10,7 @@ from loadtests.workloads.http_server import AppServer
 from loadtests.workloads.live_cpu import LiveCpu
 from loadtests.workloads.webapp import WebApp
 from reactor.clock import Clock
+from reactor.meter.echo import EchoServer
 
 _log = logging.getLogger(__name__)
 _LISTEN_AGAIN = 0.5
@@ -27,6 +28,7 @@ class Container:
         self._clock = clock
         self._app = WebApp(pod.app, cpu, pod.identity.uid, seed)
         self._server = AppServer(self._app)
+        self._echo: asyncio.DatagramTransport | None = None
 
     @property
     def memory_bytes(self) -> int:
@@ -37,12 +39,20 @@ class Container:
         booted = asyncio.Event()
         self._app.boot(booted.set)
         await booted.wait()
+        await self._serve_echo()
         while True:
             try:
                 return await self._server.listen(self._host, self._pod.container.port)
             except OSError as error:
                 _log.warning("%s cannot listen yet: %s", self._host, error)
                 await self._clock.sleep(_LISTEN_AGAIN)
+
+    async def _serve_echo(self) -> None:
+        if port := self._pod.app.echo_port:
+            loop = asyncio.get_running_loop()
+            self._echo, _ = await loop.create_datagram_endpoint(
+                lambda: EchoServer(self._clock), local_addr=(self._host, port)
+            )
 
     async def stop(self, grace: float) -> bool:
         """Takes requests a little longer, answers what it has; False when grace was over first and it was killed."""
@@ -63,6 +73,9 @@ class Container:
     def kill(self) -> None:
         self._server.abort()
         self._app.kill()
+        if self._echo is not None:
+            self._echo.close()
+            self._echo = None
 
 
 class RestartBackoff:

@@ -65,7 +65,7 @@ class NodeStatus:
                 for kind, status, reason, message in _HEALTHY
             ],
             "addresses": [
-                {"type": "InternalIP", "address": "127.0.0.1"},
+                {"type": "InternalIP", "address": self._spec.address},
                 {"type": "Hostname", "address": self._spec.name},
             ],
             "nodeInfo": {

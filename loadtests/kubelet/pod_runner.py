@@ -46,6 +46,8 @@ async def together(*work: Work) -> AsyncIterator[list[asyncio.Task[object]]]:
 
 
 _KILLED = 137
+_LEAST_GRACE = 2.0
+"""Seconds that a container gets after its preStop hook, whatever is left of the grace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ class PodRunner:
         self._show(replace(self._status, host=host, state=Running(started)))
         try:
             await self._attend(container, host)
-            clean = await container.stop(self._grace)
+            clean = await container.stop(self._grace_left())
         finally:
             container.kill()
             self._container = None
@@ -145,7 +147,7 @@ class PodRunner:
         async with together(container.serve(), *self._probe_loops(host)) as tasks:
             if self._pod.container.readiness is None:
                 tasks[0].add_done_callback(lambda task: self._set_ready(not task.cancelled()))
-            await first_of(self._ending.wait(), self._unhealthy.wait())
+            await first_of(self._held_end(), self._unhealthy.wait())
         self._set_ready(False)
         name = self._pod.container.name
         if self._ending.is_set():
@@ -153,6 +155,16 @@ class PodRunner:
             self._show(replace(self._status, ending=True))
         else:
             self._say("Normal", "Killing", f"Container {name} failed liveness probe, will be restarted")
+
+    def _grace_left(self) -> float:
+        """After the preStop hook, as the kubelet gives it."""
+        hook = self._pod.container.pre_stop
+        return max(self._grace - hook, _LEAST_GRACE) if hook else self._grace
+
+    async def _held_end(self) -> None:
+        """The preStop hook is part of the grace; while it runs the pod is probed and serves as before."""
+        await self._ending.wait()
+        await self._clock.sleep(min(self._pod.container.pre_stop, self._grace))
 
     def _probe_loops(self, host: str) -> Iterator[Coroutine[Any, Any, None]]:
         """Readiness is asked as soon as the container runs, liveness somewhere in its first period."""

@@ -54,6 +54,8 @@ class ContainerSpec:
     limits: Mapping[str, str]
     liveness: ProbeSpec | None
     readiness: ProbeSpec | None
+    pre_stop: float = 0.0
+    """Seconds that a preStop hook sleeps; other hooks are not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def _container(item: Json) -> ContainerSpec:
         limits=limits,
         liveness=_probe(f"{path}.livenessProbe", item.get("livenessProbe"), ports),
         readiness=_probe(f"{path}.readinessProbe", item.get("readinessProbe"), ports),
+        pre_stop=float(((item.get("lifecycle") or {}).get("preStop") or {}).get("sleep", {}).get("seconds", 0)),
     )
 
 

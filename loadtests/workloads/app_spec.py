@@ -35,6 +35,8 @@ class AppSpec:
     """CPU spent by one thread before the app listens: on a busy node a start takes longer."""
     drain_ms: float = 300.0
     """After the signal to end, requests are still taken for so long: routes need time to notice."""
+    echo_port: int = 0
+    """Beside the app, `rematch latency-server` answers at this UDP port; 0: it does not run."""
 
     def annotations(self) -> dict[str, str]:
         return {PREFIX + _dashed(item.name): f"{getattr(self, item.name):g}" for item in fields(self)}

@@ -20,6 +20,7 @@ class NodeSpec:
     memory_bytes: int
     max_pods: int = 110
     labels: Mapping[str, str] = field(default_factory=dict)
+    address: str = "127.0.0.1"
 
     def resources(self) -> dict[str, str]:
         return {

@@ -4,7 +4,7 @@ with nodes of very different sizes, ones without room to spare."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from matching.problem import (
@@ -122,8 +122,10 @@ def _with_more(problem: Problem, seed: int) -> Problem:
         allocatable = (*node.allocatable, bandwidth)
         labels = {**node.labels, "host": node.name}
         nodes.append(replace(node, allocatable=allocatable, background=background, unknown=unknown, labels=labels))
+    names = sorted(node.name for node in nodes)
+    known, left = _remembered(names, seed)
     latency = Latency(
-        pick.choice([10.0, 100.0]), 5.0, roles, last, frozenset(pick.sample(sorted(n.name for n in nodes), 1))
+        pick.choice([10.0, 100.0]), 5.0, roles, last, frozenset(pick.sample(names, 1)), known=known, left=left
     )
     options = replace(
         problem.options,
@@ -133,6 +135,13 @@ def _with_more(problem: Problem, seed: int) -> Problem:
     )
     made = replace(problem, axes=AXES, pods=tuple(pods), nodes=tuple(nodes), options=options, latency=latency)
     return with_volumes(made, seed) if seed % 3 == 0 else made
+
+
+def _remembered(nodes: Sequence[str], seed: int) -> tuple[dict[str, float], frozenset[str]]:
+    """Round trips by node from earlier in the round, and nodes that a target has left."""
+    pick = random.Random(f"remembered {seed}")
+    known = {node: pick.randint(1, 9) / 10 for node in nodes if pick.random() < 0.3}
+    return known, frozenset(node for node in known if pick.random() < 0.2)
 
 
 def with_volumes(problem: Problem, seed: int) -> Problem:

@@ -1,4 +1,4 @@
-"""Round trips that meters have measured, the last one of each pod, and the rounds of the planner `latency`.
+"""Round trips that meters have measured, the last two of each pod, and the rounds of the planner `latency`.
 
 A message counts only for the running pod whose namespace, name and UID it names, in the namespace of its topic: whoever
 may publish for one namespace can make trouble for the pods of this namespace at most.
@@ -7,7 +7,7 @@ may publish for one namespace can make trouble for the pods of this namespace at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from matching.problem import Latency, LatencyMeasurement, Role
@@ -20,7 +20,7 @@ from reactor.settings.model import Settings
 from reactor.settings.selector import parse_selector
 from reactor.signals.latency_messages import FUTURE, LatencyMessage, Refusal, parse_message
 
-PLANNER = "latency"
+PLANNERS = ("latency", "latency-published")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,32 +31,46 @@ class Measured:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenMove:
+    first_visit: str
+    """The node that this move alone has visited; empty when others had."""
+    left: str
+    """The node that a target leaves; empty when the pod is a probe."""
+
+
 @dataclass(slots=True)
 class LatencyRounds:
-    """The nodes that were visited since the last quiet time. A node is visited from the plan on: another plan does not
-    choose it again. It is not when the move did not take place."""
+    """What is known since the last quiet time. A node is visited from the plan on: another plan does not choose it
+    again. It is not when the move did not take place."""
 
     moved_at: float
     number: int = 1
     visited: set[str] = field(default_factory=set)
-    _open: dict[str, str] = field(default_factory=dict)
-    """By move, the node that it alone has visited; empty when others had."""
+    known: dict[str, float] = field(default_factory=dict)
+    """By node, the last round trip that was measured there."""
+    left: set[str] = field(default_factory=set)
+    """Nodes from which a target has moved away."""
+    _open: dict[str, _OpenMove] = field(default_factory=dict)
 
-    def reserve(self, move: str, source: str, target: str, now: float) -> None:
+    def reserve(self, move: str, role: Role, source: str, target: str, now: float) -> None:
         """The move is planned or under way."""
         if move in self._open:
             return
-        self._open[move] = "" if target in self.visited else target
+        first_visit = "" if target in self.visited else target
+        self._open[move] = _OpenMove(first_visit, source if role is Role.TARGET else "")
         self.visited |= {source, target}
         self.moved_at = now
 
     def arrived(self, move: str, now: float) -> None:
-        if self._open.pop(move, None) is not None:
+        if (done := self._open.pop(move, None)) is not None:
             self.moved_at = now
+            self.left |= {done.left} - {""}
 
     def rolled_back(self, move: str) -> None:
         """The pod did not get to the node."""
-        self.visited.discard(self._open.pop(move, ""))
+        if (undone := self._open.pop(move, None)) is not None:
+            self.visited.discard(undone.first_visit)
 
     def forget_others(self, moves: Iterable[str]) -> None:
         """Of moves that this process does not follow any more, such as those of a leader that was replaced."""
@@ -67,6 +81,8 @@ class LatencyRounds:
         """A new round begins after the quiet time without a move."""
         if self.visited and not self._open and now - self.moved_at >= quiet:
             self.visited.clear()
+            self.known.clear()
+            self.left.clear()
             self.number += 1
 
 
@@ -76,7 +92,8 @@ class LatencySignals:
         self._settings = settings
         self._clock = clock
         self._pod = pod
-        self._last: dict[str, Measured] = {}
+        self._heard: dict[str, tuple[Measured, ...]] = {}
+        """The last two of each pod, by UID."""
         self.rounds = LatencyRounds(clock.now())
         self.accepted_at: float | None = None
         """When the last message was accepted."""
@@ -92,25 +109,32 @@ class LatencySignals:
         if refused is not None:
             return refused
         if message.rtt_seconds is None:
-            self._last.pop(message.uid, None)
+            self.forget(message.uid)
             return Refusal.UNANSWERED
-        self._last[message.uid] = Measured(message.rtt_seconds, message.jitter_seconds, message.loss, at)
+        heard = Measured(message.rtt_seconds, message.jitter_seconds, message.loss, at)
+        self._heard[message.uid] = (*self._heard.get(message.uid, ())[-1:], heard)
         self.accepted_at = now
+        pod, confirmed = self._pod(message.uid), self.measured(message.uid)
+        if confirmed is not None and pod is not None and pod.node is not None:
+            self.rounds.known[pod.node] = confirmed.rtt
         return None
 
     def measured(self, uid: str) -> Measured | None:
-        """The last measurement of a pod, if it is fresh."""
-        found = self._last.get(uid)
-        fresh = found is not None and self._clock.now() - found.at <= self._settings().latency.freshness
-        return found if fresh else None
+        """The last measurement of a pod, if it is fresh, with the lower round trip of it and the one before: a single
+        one may be long by chance, never short. None before there are two."""
+        freshness = self._settings().latency.freshness
+        match self._heard.get(uid, ()):
+            case (before, last) if self._clock.now() - last.at <= freshness and last.at - before.at <= freshness:
+                return replace(last, rtt=min(before.rtt, last.rtt))
+        return None
 
     def fresh(self) -> int:
         """Pods with a fresh measurement."""
-        return sum(self.measured(uid) is not None for uid in self._last)
+        return sum(self.measured(uid) is not None for uid in self._heard)
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
-        self._last.pop(uid, None)
+        self._heard.pop(uid, None)
 
     def role(self, pod: Pod) -> Role | None:
         settings = self._settings().latency
@@ -121,13 +145,13 @@ class LatencySignals:
         return Role.PROBE if matches(parse_selector(settings.probe), pod.labels) else None
 
     def start_cycle(self, now: float) -> None:
-        if self._settings().planner.name == PLANNER:
+        if self._settings().planner.name in PLANNERS:
             self.rounds.advance(now, quiet_seconds(self._settings()))
 
     def freeze(self, pods: Iterable[Pod], now: float) -> Latency | None:
         """The planner's input, of the pods that are there. None while it is off."""
         settings = self._settings()
-        if not settings.latency.broker or settings.planner.name != PLANNER:
+        if not settings.latency.broker or settings.planner.name not in PLANNERS:
             return None
         roles, last = {}, {}
         for pod in pods:
@@ -137,7 +161,9 @@ class LatencySignals:
             roles[pod.key] = role
             if (found := self.measured(pod.uid)) is not None:
                 last[pod.key] = LatencyMeasurement(found.rtt, found.at)
-        return Latency(now, self.rounds.moved_at, roles, last, frozenset(self.rounds.visited))
+        rounds = self.rounds
+        visited, left = frozenset(rounds.visited), frozenset(rounds.left)
+        return Latency(now, rounds.moved_at, roles, last, visited, dict(rounds.known), left)
 
     def _foreign(self, topic: str, message: LatencyMessage, settings: LatencySettings) -> Refusal | None:
         listened = not settings.namespaces or message.namespace in settings.namespaces
@@ -150,7 +176,8 @@ class LatencySignals:
         return Refusal.NO_ROLE if self.role(pod) is None else None
 
     def _untimely(self, uid: str, at: float, now: float, settings: LatencySettings) -> Refusal | None:
-        known = self._last.get(uid)
+        heard = self._heard.get(uid, ())
+        known = heard[-1] if heard else None
         if at > now + FUTURE:
             return Refusal.FUTURE
         if known is not None and at == known.at:
@@ -162,16 +189,20 @@ class LatencySignals:
 
 def quiet_seconds(settings: Settings) -> float:
     """The planner's parameter, or its default."""
-    return float(settings.planner.parameters.get("quiet", _default("quiet")))
+    return _parameter(settings, "quiet")
 
 
 def needed_measurements(settings: Settings) -> int:
-    return int(settings.planner.parameters.get("measurements", _default("measurements")))
+    return int(_parameter(settings, "measurements"))
+
+
+def _parameter(settings: Settings, name: str) -> float:
+    return float(settings.planner.parameters.get(name, _default(settings.planner.name, name)))
 
 
 @lru_cache(maxsize=8)
-def _default(parameter: str) -> float:
+def _default(planner: str, parameter: str) -> float:
     """Cached, because each look-up reads the metadata of all installed packages."""
-    value = parameter_fields(planner_class(PLANNER))[parameter].default
+    value = parameter_fields(planner_class(planner))[parameter].default
     assert isinstance(value, int | float)
     return value

@@ -199,6 +199,7 @@ def _target_round_trips(problem: Problem, where: Where) -> float:
     assert problem.latency is not None
     latency, homes = problem.latency, {pod.key: pod.node for pod in problem.pods}
     known: dict[str | None, float] = {}
+    known.update(latency.known)
     for key, measured in latency.last.items():
         if key in homes and key in latency.roles:
             known[homes[key]] = min(known.get(homes[key], math.inf), measured.rtt)
@@ -221,4 +222,5 @@ OBJECTIVES: dict[str, Callable[[Problem, Where], float]] = {
     "genetic": _mean_load_deviation,
     "network": _network_variance,
     "latency": _target_round_trips,
+    "latency-published": _target_round_trips,
 }

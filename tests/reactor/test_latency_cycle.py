@@ -32,9 +32,11 @@ def rig() -> Rig:
 
 
 def hear(rig: Rig, pod: Pod, rtt: float) -> None:
-    stamp = rfc3339_precise(rig.clock.now())
-    message = LatencyMessage(namespace="shop", pod=pod.name, uid=pod.uid, timestamp=stamp, rtt_seconds=rtt)
-    assert rig.state.latency.observe("rematch/latency/shop", encode_message(message)) is None
+    """Twice: one measurement alone does not count."""
+    for ago in (1.0, 0.0):
+        stamp = rfc3339_precise(rig.clock.now() - ago)
+        message = LatencyMessage(namespace="shop", pod=pod.name, uid=pod.uid, timestamp=stamp, rtt_seconds=rtt)
+        assert rig.state.latency.observe("rematch/latency/shop", encode_message(message)) is None
 
 
 async def test_the_farthest_target_goes_to_the_nearest_probe_and_its_nodes_are_visited() -> None:

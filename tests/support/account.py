@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadtests.controlplane import ControlPlane
+from loadtests.controlplane import ControlPlane, forget_journal
 from loadtests.nodes.in_cluster import NAMESPACE, manifests
 from loadtests.workloads.api import LabApi
 from reactor.cluster.rights import Scope, rights
-from reactor.errors import NotFound
 from tests.support.manifests import apply, deploy
 
 ACT = """
@@ -86,7 +85,7 @@ async def open_account(plane: ControlPlane, folder: Path) -> AsyncIterator[Accou
     account = Account(plane, api, token_file, kubeconfig)
     try:
         await deploy(api, ACT)
-        await _forget_journal(api)
+        await forget_journal(api)
         for permission in permissions():
             await account.until_judged(permission, allowed=True)
         await account.issue("first")
@@ -95,18 +94,6 @@ async def open_account(plane: ControlPlane, folder: Path) -> AsyncIterator[Accou
         for secret in (await api.get(_SECRETS))["items"]:
             await account.revoke(secret["metadata"]["name"])
         await api.close()
-
-
-async def _forget_journal(api: LabApi) -> None:
-    """Of an earlier test: its cooldowns and moves would be restored."""
-    for item in (
-        f"/api/v1/namespaces/{NAMESPACE}/configmaps/rematch-state",
-        f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/rematch",
-        f"/apis/rematch.io/v1alpha1/namespaces/{NAMESPACE}/moves",
-        f"/apis/rematch.io/v1alpha1/namespaces/{NAMESPACE}/requests",
-    ):
-        with suppress(NotFound):
-            await api.delete(item, {})
 
 
 def permissions() -> list[Permission]:

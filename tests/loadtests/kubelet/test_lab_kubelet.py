@@ -15,6 +15,7 @@ from loadtests.workloads.api import LabApi
 from loadtests.workloads.http_client import Ending, http_get
 from loadtests.workloads.placement import NodeSpec
 from reactor.clock import SystemClock
+from reactor.meter.measuring import MeterRequests, measure
 
 FAST = {"lab.rematch.io/startup-ms": "1", "lab.rematch.io/drain-ms": "20", "lab.rematch.io/work-ms": "1"}
 
@@ -116,6 +117,34 @@ async def test_a_deleted_pod_is_unready_first_answers_what_it_has_and_is_removed
     assert any(event["message"] == "Stopping container web" for event in tiny.events.values())
     assert (await http_get(host, 8080, "/", 1)).ending is Ending.REFUSED
     await until(lambda: not list(kubelet.probe_counts()))
+
+
+async def test_while_the_pre_stop_hook_sleeps_the_pod_is_ready_and_serves(
+    tiny: Any, kubelet: LabKubelet, until: Any, make_pod: Any, probe: Any
+) -> None:
+    hook = {"preStop": {"sleep": {"seconds": 1}}}
+    tiny.bind(make_pod("web", FAST, readinessProbe=probe("/readyz"), lifecycle=hook))
+    await until(lambda: tiny.ready("web"))
+    host = tiny.pods["web"]["status"]["podIP"]
+    tiny.ask_to_end("web", grace=5)
+    await asyncio.sleep(0.3)
+    assert (await http_get(host, 8080, "/", 1)).ok
+    assert tiny.ready("web")
+    await until(lambda: "web" not in tiny.pods)
+    assert (await http_get(host, 8080, "/", 1)).ending is Ending.REFUSED
+
+
+async def test_a_pod_answers_a_latency_meter_as_long_as_it_runs(
+    tiny: Any, kubelet: LabKubelet, until: Any, make_pod: Any
+) -> None:
+    tiny.bind(make_pod("web", FAST | {"lab.rematch.io/echo-port": "9500"}))
+    await until(lambda: tiny.pods["web"].get("status") and tiny.ready("web"))
+    host = tiny.pods["web"]["status"]["podIP"]
+    asked = MeterRequests(9500, number=2, timeout=0.5)
+    assert (await measure(host, asked, SystemClock())).loss == 0
+    tiny.ask_to_end("web", grace=1)
+    await until(lambda: "web" not in tiny.pods)
+    assert (await measure(host, asked, SystemClock())).loss == 1
 
 
 async def test_grace_is_not_waited_out_for_ever(

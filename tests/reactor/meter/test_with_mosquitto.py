@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from loadtests.controlplane.credentials import CertificateMaker
+from loadtests.mosquitto import running_mosquitto
 from loadtests.tools.ports import free_ports
 from reactor.background.latency_listening import LatencyListening
 from reactor.clock import SystemClock
@@ -27,39 +28,10 @@ from tests.support.cluster import make_node, make_pod, make_settings
 from tests.support.rig import Rig
 
 HOST = "127.0.0.1"
-MOSQUITTO = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 pytestmark = pytest.mark.skipif(
-    MOSQUITTO is None, reason="mosquitto is not here: apt-get install --no-install-recommends mosquitto"
+    shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None,
+    reason="mosquitto is not here: apt-get install --no-install-recommends mosquitto",
 )
-
-
-@asynccontextmanager
-async def mosquitto(folder: Path, port: int, *more: str) -> AsyncIterator[Broker]:
-    assert MOSQUITTO is not None
-    config = folder / "mosquitto.conf"
-    own = ["user root"] if os.geteuid() == 0 else []  # else it may not read the test's folder
-    lines = [f"listener {port} {HOST}", "persistence false", *own, *(more or ("allow_anonymous true",))]
-    config.write_text("\n".join(lines))
-    process = await asyncio.create_subprocess_exec(
-        MOSQUITTO, "-c", str(config), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
-    )
-    try:
-        async with asyncio.timeout(10):
-            while not await _listens(port):
-                await asyncio.sleep(0.02)
-        yield Broker(HOST, port, tls=False)
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-
-
-async def _listens(port: int) -> bool:
-    with suppress(OSError):
-        _, writer = await asyncio.open_connection(HOST, port)
-        writer.close()
-        return True
-    return False
 
 
 class OnePod:
@@ -102,7 +74,7 @@ async def test_what_the_meter_measures_reaches_the_state_also_after_the_broker_w
             await eventually(lambda: "not heard" in listening.problem, 20.0)
             for _ in range(2):
                 before = accepted()
-                async with mosquitto(tmp_path, port):
+                async with running_mosquitto(tmp_path, port):
                     await eventually(lambda before=before: accepted() > before, 20.0)  # type: ignore[misc]
                     assert listening.problem == ""
         finally:
@@ -120,7 +92,8 @@ async def test_garbage_and_foreign_messages_are_counted_by_reason(tmp_path: Path
     rig.sync(make_node("far"))
     messages = rig.instruments.latency_messages
     listening = LatencyListening(rig.state, lambda: rig.settings, SystemClock(), messages, BrokerAccess())
-    async with mosquitto(tmp_path, port) as broker:
+    broker = Broker(HOST, port, tls=False)
+    async with running_mosquitto(tmp_path, port):
         task = asyncio.create_task(listening.run())
         try:
             await eventually(lambda: listening._since is not None, 20.0)
@@ -137,10 +110,8 @@ async def test_a_broker_that_wants_a_password_gets_it_from_files_only_if_it_is_t
     (port,) = free_ports(HOST, 1)
     (tmp_path / "username").write_text("meter\n")
     (tmp_path / "password").write_text("secret\n")
-    passwords = tmp_path / "passwords"
-    passwords.touch(mode=0o600)
-    await (await asyncio.create_subprocess_exec("mosquitto_passwd", "-b", str(passwords), "meter", "secret")).wait()
-    async with mosquitto(tmp_path, port, "allow_anonymous false", f"password_file {passwords}") as broker:
+    broker = Broker(HOST, port, tls=False)
+    async with running_mosquitto(tmp_path, port, await passwords(tmp_path)):
         with pytest.raises(BrokerError, match=str(port)):
             async with connected(broker, BrokerAccess(), "nobody"):
                 pass
@@ -155,3 +126,53 @@ async def test_a_broker_that_wants_a_password_gets_it_from_files_only_if_it_is_t
     assert BrokerAccess(tmp_path, HOST).login(broker) == ("meter", "wrong")
     with pytest.raises(BrokerError, match="mqtts"):
         BrokerAccess(tmp_path, "example.org").login(Broker("example.org", 1883, tls=False))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paho's socket of a refused handshake
+async def test_over_tls_with_a_password_the_meter_is_heard_and_a_stranger_s_certificate_is_refused(
+    tmp_path: Path,
+) -> None:
+    (port,) = free_ports(HOST, 1)
+    maker = CertificateMaker(Path(shutil.which("openssl") or "openssl"), tmp_path)
+    ours, strange = await maker.authority("ca"), await maker.authority("strange-ca")
+    server = await maker.signed("server", ours, [HOST])
+    files = (f"cafile {ours.certificate}", f"certfile {server.certificate}", f"keyfile {server.key}")
+    (tmp_path / "username").write_text("meter")
+    (tmp_path / "password").write_text("secret")
+    broker = Broker.parse(f"mqtts://{HOST}:{port}")
+    access = BrokerAccess(tmp_path, HOST, ours.certificate)
+    rig = Rig(make_settings(latency={"broker": str(broker)}), SystemClock())  # type: ignore[arg-type]
+    app = make_pod("app", namespace="edge", node="far", labels={"rematch.io/latency": "target"})
+    rig.sync(make_node("far"), app)
+    messages = rig.instruments.latency_messages
+    listening = LatencyListening(rig.state, lambda: rig.settings, SystemClock(), messages, access)
+    async with (
+        running_mosquitto(tmp_path, port, (*files, *await passwords(tmp_path))),
+        echo_server(HOST, 0, SystemClock()) as (_, echo),
+    ):
+        with pytest.raises(BrokerError, match=r"(?i)certificate"):
+            async with connected(broker, BrokerAccess(tmp_path, HOST, strange.certificate), "deceived"):
+                pass
+        gc.collect()  # here, not in another test
+        with pytest.raises(BrokerError, match=str(port)):
+            async with connected(broker, BrokerAccess(None, HOST, ours.certificate), "nobody"):
+                pass
+        discovery = Discovery(OnePod(app.uid), "edge", ("a=b",))  # type: ignore[arg-type]
+        publishing = Publishing(broker, access, "meter", "rematch/latency", "edge")
+        meter = LatencyClient(discovery, MeterRequests(echo), publishing, SystemClock())
+        tasks = [asyncio.create_task(listening.run()), asyncio.create_task(meter.run(0.1))]
+        try:
+            await eventually(lambda: rig.state.latency.measured(app.uid) is not None, 20.0)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    assert listening.problem == ""
+
+
+async def passwords(folder: Path) -> tuple[str, ...]:
+    """Lines of Mosquitto's configuration: only the user `meter` may come."""
+    file = folder / "passwords"
+    file.touch(mode=0o600)
+    await (await asyncio.create_subprocess_exec("mosquitto_passwd", "-b", str(file), "meter", "secret")).wait()
+    return ("allow_anonymous false", f"password_file {file}")

@@ -96,6 +96,7 @@ def test_numbers_must_be_finite_and_no_booleans() -> None:
         ("network", {"gain": -1}, "gain"),
         ("latency", {"measurements": 0}, "measurements"),
         ("latency", {"quiet": -1}, "quiet"),
+        ("latency", {"atOnce": 2}, "atOnce"),
         ("function", {}, "path"),
     ],
 )

@@ -33,16 +33,30 @@ class Heard:
         return self.signals.observe(topic, encode_message(LatencyMessage(**(fields | changes))))
 
 
-def test_the_last_measurement_of_each_pod_is_the_planners_input() -> None:
+def test_the_lower_of_the_last_two_measurements_of_each_pod_is_the_planners_input() -> None:
     heard = Heard()
-    assert heard.hear(APP, 0.3) is None
-    heard.clock.set(heard.clock.now() + 1)
-    assert heard.hear(APP, 0.4) is None
-    assert heard.hear(ECHO, 0.1) is None
+    for app, echo in ((0.9, 0.1), (0.3, 0.2), (0.4, 0.8)):
+        assert heard.hear(APP, app) is None
+        assert heard.hear(ECHO, echo) is None
+        heard.clock.set(heard.clock.now() + 1)
     latency = heard.signals.freeze(heard.pods.values(), heard.clock.now())
     assert latency is not None
-    assert {pod: each.rtt for pod, each in latency.last.items()} == {"edge/app": 0.4, "edge/echo": 0.1}
+    assert {pod: each.rtt for pod, each in latency.last.items()} == {"edge/app": 0.3, "edge/echo": 0.2}
     assert latency.roles == {"edge/app": Role.TARGET, "edge/echo": Role.PROBE}
+    assert latency.known == {"far": 0.3, "near": 0.2}
+
+
+def test_one_measurement_alone_or_two_far_apart_do_not_count() -> None:
+    heard = Heard()
+    heard.hear(APP)
+    assert heard.signals.fresh() == 0
+    heard.clock.set(heard.clock.now() + 31)
+    heard.hear(APP)
+    assert heard.signals.fresh() == 0
+    assert not heard.signals.rounds.known
+    heard.clock.set(heard.clock.now() + 1)
+    heard.hear(APP)
+    assert heard.signals.fresh() == 1
 
 
 @pytest.mark.parametrize(
@@ -67,6 +81,7 @@ def test_a_message_that_is_not_believed_has_a_reason(changes: dict[str, Any], re
 
 def test_repeated_and_overtaken_messages_do_not_count() -> None:
     heard = Heard()
+    heard.hear(APP, 0.3, age=1.0)
     assert heard.hear(APP, 0.3) is None
     assert heard.hear(APP, 0.9) is Refusal.DUPLICATE
     assert heard.hear(APP, 0.9, age=3.0) is Refusal.LATE
@@ -82,13 +97,16 @@ def test_a_pod_without_a_role_and_a_namespace_that_is_not_listened_to_are_refuse
 
 def test_a_measurement_goes_with_its_pod_with_time_and_when_nothing_is_answered() -> None:
     heard = Heard()
-    heard.hear(APP)
-    heard.hear(ECHO)
+    for age in (1.0, 0.0):
+        heard.hear(APP, age=age)
+        heard.hear(ECHO, age=age)
+    assert heard.signals.fresh() == 2
     heard.signals.forget(APP.uid)
     assert heard.signals.measured(APP.uid) is None
     heard.clock.set(heard.clock.now() + 1)
     assert heard.hear(ECHO, None) is Refusal.UNANSWERED
     assert heard.signals.fresh() == 0
+    heard.hear(APP, age=1.0)
     heard.hear(APP)
     heard.clock.set(heard.clock.now() + 31)
     latency = heard.signals.freeze(heard.pods.values(), heard.clock.now())
@@ -103,8 +121,8 @@ def test_without_a_broker_there_is_no_input() -> None:
 
 def test_a_node_is_visited_from_the_plan_on_and_not_after_a_failure() -> None:
     rounds = LatencyRounds(moved_at=0.0)
-    rounds.reserve("m1", "far", "near", 10.0)
-    rounds.reserve("m1", "far", "near", 11.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 10.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 11.0)
     assert (rounds.visited, rounds.moved_at) == ({"far", "near"}, 10.0)
     rounds.rolled_back("m1")
     assert rounds.visited == {"far"}
@@ -112,27 +130,35 @@ def test_a_node_is_visited_from_the_plan_on_and_not_after_a_failure() -> None:
 
 def test_a_failed_move_does_not_make_a_node_unvisited_that_was_visited_before() -> None:
     rounds = LatencyRounds(moved_at=0.0)
-    rounds.reserve("m1", "far", "near", 1.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 1.0)
     rounds.arrived("m1", 2.0)
-    rounds.reserve("m2", "middle", "near", 3.0)
+    rounds.reserve("m2", Role.TARGET, "middle", "near", 3.0)
     rounds.rolled_back("m2")
     assert rounds.visited == {"far", "near", "middle"}
 
 
 def test_a_round_ends_after_the_quiet_time_and_not_during_a_move() -> None:
     rounds = LatencyRounds(moved_at=0.0)
-    rounds.reserve("m1", "far", "near", 1.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 1.0)
     rounds.advance(100.0, quiet=30.0)
     assert rounds.visited
     rounds.arrived("m1", 100.0)
     rounds.advance(129.0, quiet=30.0)
-    assert (rounds.number, rounds.visited) == (1, {"far", "near"})
+    assert (rounds.number, rounds.visited, rounds.left) == (1, {"far", "near"}, {"far"})
+    rounds.known["far"] = 0.3
     rounds.advance(130.0, quiet=30.0)
-    assert (rounds.number, rounds.visited) == (2, set())
+    assert (rounds.number, rounds.visited, rounds.left, rounds.known) == (2, set(), set(), {})
+
+
+def test_a_node_that_a_probe_leaves_is_open_to_targets() -> None:
+    rounds = LatencyRounds(moved_at=0.0)
+    rounds.reserve("m1", Role.PROBE, "far", "near", 1.0)
+    rounds.arrived("m1", 2.0)
+    assert (rounds.visited, rounds.left) == ({"far", "near"}, set())
 
 
 def test_moves_that_nobody_follows_any_more_are_rolled_back() -> None:
     rounds = LatencyRounds(moved_at=0.0)
-    rounds.reserve("m1", "far", "near", 1.0)
+    rounds.reserve("m1", Role.TARGET, "far", "near", 1.0)
     rounds.forget_others(())
     assert rounds.visited == {"far"}
