@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from loadtests.controlplane import ControlPlane
+from loadtests.controlplane.api_service import ApiService, registered
 from loadtests.controlplane.credentials import OUR_HOST
 from loadtests.workloads.api import LabApi
 from reactor.cluster.connection import open_connection
@@ -26,9 +26,8 @@ from tests.support.rig import Rig
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
 API = "/apis/external.metrics.k8s.io/v1beta1"
-SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 SHOP = "shop"
-SERVICE, NAMESPACE, _ = OUR_HOST.split(".")
+NAMESPACE = OUR_HOST.split(".")[1]
 
 
 def predicting() -> WorkloadMetrics:
@@ -42,35 +41,24 @@ def predicting() -> WorkloadMetrics:
     return WorkloadMetrics(rig.state, lambda: rig.settings)
 
 
+def served_by(host: str, port: int) -> ApiService:
+    return ApiService("external.metrics.k8s.io", "v1beta1", host, port)
+
+
 @asynccontextmanager
 async def served(plane: ControlPlane, metrics: WorkloadMetrics) -> AsyncIterator[LabApi]:
     given = plane.credentials.metrics
     options = ExternalMetricsOptions(0, given.certificate, given.key, host="127.0.0.1")
     connection, api = await open_connection(str(plane.kubeconfig), None), plane.client()
     try:
-        async with serve_external_metrics(options, metrics, connection, NAMESPACE, Rig().clock) as url:
-            await register(plane, api, int(url.rpartition(":")[2]))
+        async with (
+            serve_external_metrics(options, metrics, connection, NAMESPACE, Rig().clock) as url,
+            registered(plane, api, served_by(OUR_HOST, int(url.rpartition(":")[2]))),
+        ):
             yield api
     finally:
-        with suppress(ClusterError):
-            await api.delete(f"{SERVICES}/v1beta1.external.metrics.k8s.io", {})
         await connection.close()
         await api.close()
-
-
-async def register(plane: ControlPlane, api: LabApi, port: int, service: str = SERVICE) -> None:
-    await create(api, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    external = {"type": "ExternalName", "externalName": "localhost"}
-    await create(api, f"/api/v1/namespaces/{NAMESPACE}/services", {"metadata": {"name": service}, "spec": external})
-    spec = {
-        "group": "external.metrics.k8s.io",
-        "version": "v1beta1",
-        "groupPriorityMinimum": 100,
-        "versionPriority": 100,
-        "caBundle": base64.b64encode(plane.ca.read_bytes()).decode(),
-        "service": {"namespace": NAMESPACE, "name": service, "port": port},
-    }
-    await create(api, SERVICES, {"metadata": {"name": "v1beta1.external.metrics.k8s.io"}, "spec": spec})
 
 
 async def create(api: LabApi, path: str, body: dict[str, Any]) -> None:
@@ -117,13 +105,11 @@ async def test_nobody_but_the_api_server_is_answered(real_plane: ControlPlane) -
 async def test_it_refuses_to_start_where_another_server_owns_the_group(real_plane: ControlPlane) -> None:
     api = real_plane.client()
     try:
-        await register(real_plane, api, 443, service="keda-metrics")
-        with pytest.raises(InputError, match=f"served by {NAMESPACE}/keda-metrics already"):
-            async with served(real_plane, predicting()):
-                pass
+        async with registered(real_plane, api, served_by(f"keda-metrics.{NAMESPACE}.svc", 443)):
+            with pytest.raises(InputError, match=f"served by {NAMESPACE}/keda-metrics already"):
+                async with served(real_plane, predicting()):
+                    pass
     finally:
-        with suppress(ClusterError):
-            await api.delete(f"{SERVICES}/v1beta1.external.metrics.k8s.io", {})
         await api.close()
 
 

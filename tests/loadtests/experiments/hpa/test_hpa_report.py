@@ -40,8 +40,13 @@ def verdicts(*records: BurstRecord) -> list[str]:
 
 
 def test_the_first_burst_may_be_alike_the_later_ones_must_be_better() -> None:
-    assert verdicts(same(1), better(2, 40), better(3, 44), better(4, 42)) == ["reached"] * 3
-    assert verdicts(same(1), same(2), same(3)) == ["reached", "not reached", "not reached"]
+    assert verdicts(same(1), better(2, 40), better(3, 44), better(4, 42)) == ["reached"] * 5
+    assert verdicts(same(1), same(2), same(3), same(4)) == ["reached", *["not reached"] * 4]
+
+
+def test_the_second_burst_counts_as_a_later_one_and_is_told_apart() -> None:
+    learned = [better(number, 40 + number) for number in (3, 4, 5)]
+    assert verdicts(same(1), same(2), *learned) == ["reached", "not reached", "not reached", "reached", "reached"]
 
 
 def test_what_differs_by_chance_is_not_reached() -> None:
@@ -52,7 +57,7 @@ def test_a_worse_first_burst_is_said() -> None:
     assert verdicts(better(1, -500), better(2, 40), better(3, 41))[0] == "not reached"
     assert verdicts(better(1, -30), better(1, -31), better(1, -32))[0] == "not reached", "little, but always"
     assert verdicts(better(1, -30))[0] == "reached", "less than the margin, once"
-    assert verdicts(same(1), better(2, 40))[1:] == ["cannot be judged"] * 2, "one burst shows nothing"
+    assert verdicts(same(1), better(2, 40))[1:] == ["cannot be judged"] * 4, "one burst shows nothing"
 
 
 def test_enough_follows_the_load_down() -> None:
@@ -68,7 +73,7 @@ def test_the_files(tmp_path: Path) -> None:
     text = page.read_text()
     assert "Partial" in text
     summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["arms"]["predicted"]["later"]["failed"] == [50]
+    assert summary["arms"]["predicted"]["second"]["failed"] == [50]
     assert summary["arms"]["predicted"]["first"]["maximum"] == [12]
     with (tmp_path / "bursts.csv").open() as file:
         assert [row["failed"] for row in csv.DictReader(file) if row["arm"] == "predicted"] == ["90", "50"]
