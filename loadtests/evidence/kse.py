@@ -76,11 +76,8 @@ def _improved(workload: str, arm: str) -> Callable[[Any], Finding]:
     def find(summary: Any) -> Finding:
         here = summary["improved"][arm][workload]
         agree = abs(here - _THESIS[workload, arm]) <= _FEW
-        why = (
-            ""
-            if agree
-            else f"{summary['repeats']} repeats, and the balancers do better in the model than in the recorded runs: see the page"
-        )
+        better = "the balancers do better in the model than in the recorded runs: see the page"
+        why = "" if agree else f"{summary['repeats']} repeats; {better}"
         return Finding(f"{here} of 32", judged(agree), Where.SIMULATION, why)
 
     return find

@@ -42,7 +42,7 @@ async def test_no_request_is_lost_to_an_update_with_the_ingredients_of_bnip(
     lab: Lab, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """`rematch lab experiment bnip --live` is the long form, with plain pods and moves beside it."""
-    folder, (_, new_connections) = tmp_path_factory.mktemp("updates"), LOADS
+    folder, (new_connections, _) = tmp_path_factory.mktemp("updates"), LOADS
     async with UpdateBench.on(lab, ("node1", "node2", "node3"), folder, seconds=15.0) as bench:
         run = await bench.run(Change.UPDATE, new_connections, 1, rate=50.0)
     assert (run.lost, run.in_time) == (0, True)

@@ -71,7 +71,7 @@ def test_lost_requests_are_added_up_over_the_runs() -> None:
     arms: Any = live.summary()["updates"]
     assert arms["arms"][Change.PLAIN_UPDATE] == {"runs": 2, "requests": 60_000, "lost": 60, "lostPercent": 0.1}
     assert arms["arms"][Change.MOVE]["lost"] == 0
-    assert arms["rates"] == ["500, kept connections"]
+    assert arms["rates"] == ["500, new connections"]
 
 
 def test_placements_are_compared_repeat_by_repeat() -> None:
