@@ -130,6 +130,9 @@ def _concurrency(value: str, paper: float) -> Callable[[Any], Finding | None]:
         found = measured.get(value)
         if found is None:
             return None
+        if found["high"] is None:
+            text = f"{found['mean']:+.1f} % in one repeat"
+            return Finding(text, Verdict.NOT_COMPARED, Where.REAL_NODES, f"{measured['why']}; too few for an interval")
         verdict = judged(found["high"] < 0)
         if verdict is Verdict.REPRODUCED and found["mean"] < paper:
             verdict = Verdict.BETTER

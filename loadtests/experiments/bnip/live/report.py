@@ -186,11 +186,13 @@ def _figures(runs: Sequence[UpdateRun]) -> tuple[str, ...]:
     return (str(len(runs)), str(requests), str(lost), f"{100 * lost / requests:.3f}", how, took, in_time)
 
 
-def _interval(changes: list[float]) -> Mapping[str, float] | None:
-    if len(changes) < 2:
+def _interval(changes: list[float]) -> Mapping[str, float | None] | None:
+    """Of one repeat there is a mean, and no interval."""
+    if not changes:
         return None
-    found: Interval = paired_interval(changes)
-    return {"mean": found.mean, "low": found.low, "high": found.high, "repeats": len(changes)}
+    found: Interval | None = paired_interval(changes) if len(changes) > 1 else None
+    low, high = (None, None) if found is None else (found.low, found.high)
+    return {"mean": fmean(changes), "low": low, "high": high, "repeats": len(changes)}
 
 
 def _write(path: Path, kind: type[UpdateRun] | type[UsersRun], runs: Sequence[UpdateRun | UsersRun]) -> None:
