@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 
 from loadtests.demo.controller import ControllerSpec, running_controller
-from loadtests.experiments.stable.real.client import client_network
 from loadtests.kubelet.pod_runner import together
 from loadtests.nodes.apps import PORT, deployment
+from loadtests.nodes.client import client_network
 from loadtests.nodes.in_cluster import create, grant_rights, install_policies
 from loadtests.nodes.lab import Lab
 from loadtests.tools import ensure

@@ -15,9 +15,9 @@ from loadtests.experiments.bnip.design import DEMANDS, Arm
 from loadtests.experiments.bnip.lab import BnipLab, with_extender
 from loadtests.experiments.bnip.live.design import LINKS, LOAD_SECONDS, NODES, TIMEOUT, USERS_SCALE, web_app
 from loadtests.experiments.bnip.live.records import UsersRun
-from loadtests.experiments.stable.real.client import client_network
 from loadtests.nodes import Lab, LabOptions, real_nodes
 from loadtests.nodes.apps import PORT, deployment
+from loadtests.nodes.client import client_network
 from loadtests.nodes.network import inside
 from loadtests.nodes.spec import LabError
 from loadtests.tools import ensure

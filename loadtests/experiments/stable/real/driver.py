@@ -13,7 +13,6 @@ from loadtests.experiments.stable.apps import NAMESPACE, app_names
 from loadtests.experiments.stable.design import Design, Pace, Phase
 from loadtests.experiments.stable.driver import Collect, Observation, SessionSpec
 from loadtests.experiments.stable.measurement import ControllerCounter, app_of_pod
-from loadtests.experiments.stable.real.client import client_network
 from loadtests.experiments.stable.real.cpu_delay import CpuDelayMonitor
 from loadtests.experiments.stable.real.earlier_version import EarlierVersion
 from loadtests.experiments.stable.real.machine import cores_used, machine_between, read_machine, seconds_per_round
@@ -21,6 +20,7 @@ from loadtests.experiments.stable.real.observed_moves import ObservedMoves
 from loadtests.experiments.stable.real.workload import KUBE_SCHEDULER, PODS, REMATCH, ExperimentWorkload
 from loadtests.experiments.stable.settings import settings_tree
 from loadtests.nodes import KubeletPace, Lab, LabNodeSpec, LabOptions, real_nodes
+from loadtests.nodes.client import client_network
 from loadtests.nodes.spec import LabError
 from loadtests.tools import ensure
 from loadtests.tools.catalogue import program
