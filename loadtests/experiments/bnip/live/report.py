@@ -109,16 +109,16 @@ class Live:
         return Table(head, rows)
 
     def _update_summary(self) -> Mapping[str, object]:
-        rates = sorted({f"{run.rate:g}, {run.connections} connections" for run in self.updates})
         arms = {}
         for change in Change:
             runs = [run for run in self.updates if run.change == change]
             requests, lost = sum(run.requests for run in runs), sum(run.lost for run in runs)
             if runs:
                 share = {"requests": requests, "lost": lost, "lostPercent": 100 * lost / requests}
-                arms[change.value] = {"runs": len(runs), **share}
+                loads = sorted({f"{run.rate:g}/s, {run.connections} connections" for run in runs})
+                arms[change.value] = {"runs": len(runs), "loads": loads, **share}
         why = f"{REPLICAS} replicas, {CONNECTIONS} connections, {UPDATE_SECONDS:g} s; rates that the nodes carry"
-        return {"rates": rates, "arms": arms, "why": why}
+        return {"arms": arms, "why": why}
 
     def _users_table(self) -> Table:
         rows = []

@@ -69,9 +69,14 @@ def test_plain_pods_have_none_of_the_ingredients() -> None:
 def test_lost_requests_are_added_up_over_the_runs() -> None:
     live = Live([update(Change.PLAIN_UPDATE, 60), update(Change.PLAIN_UPDATE, 0, 2), update(Change.MOVE, 0)], [])
     arms: Any = live.summary()["updates"]
-    assert arms["arms"][Change.PLAIN_UPDATE] == {"runs": 2, "requests": 60_000, "lost": 60, "lostPercent": 0.1}
+    assert arms["arms"][Change.PLAIN_UPDATE] == {
+        "runs": 2,
+        "loads": ["500/s, new connections"],
+        "requests": 60_000,
+        "lost": 60,
+        "lostPercent": 0.1,
+    }
     assert arms["arms"][Change.MOVE]["lost"] == 0
-    assert arms["rates"] == ["500, new connections"]
 
 
 def test_placements_are_compared_repeat_by_repeat() -> None:
