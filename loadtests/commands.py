@@ -217,7 +217,7 @@ def experiment_hpa(**given: Any) -> None:
 @click.option("--seeds", type=click.IntRange(1, 50), default=5, show_default=True, help="Workloads.")
 @_kept_in(".rematch/experiment-genetic")
 def experiment_genetic(**given: Any) -> None:
-    """GENETIC's figures: check dictionary, loads against the real kube-scheduler's, weights (2 minutes)."""
+    """GENETIC's figures: check dictionary, loads against the real kube-scheduler's, weights (half a minute)."""
     from loadtests.experiments.genetic.main import GeneticOptions, main
 
     main(GeneticOptions(**given))

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from loadtests.experiments.genetic.small_clusters import GOOD_ENOUGH, METRICS, Convergence, convergence, weighted_use
-from loadtests.plots.figure_file import save
+from loadtests.benchmarks.plots import save
+from loadtests.small_clusters import GOOD_ENOUGH, METRICS, Convergence, convergence, weighted_use
 
 
 def _draw(curves: Convergence, uses: dict[str, dict[str, list[float]]], path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 from matplotlib.figure import Figure
 
+from loadtests.benchmarks.plots import save
 from loadtests.chaos.audit import Write
 from loadtests.chaos.controllers import CONTROLLER_NAMES, ControllerProcess, store_path
 from loadtests.chaos.faults import FaultKind, draw_faults
@@ -24,7 +25,6 @@ from loadtests.chaos.proxy import Traffic
 from loadtests.chaos.requests import Step
 from loadtests.chaos.samples import MEASURES, Sample, rises, sample, trend
 from loadtests.chaos.world import SETTINGS, World, open_world
-from loadtests.plots.figure_file import save
 from reactor.clock import SystemClock
 
 CHURN = frozenset({FaultKind.POD_DELETED, FaultKind.OWNER_SCALED, FaultKind.OWNER_ROLLED_OUT, FaultKind.OWNER_DELETED})

@@ -109,10 +109,7 @@ def _update(arm: str) -> Callable[[Any], Finding | None]:
         if found is None:
             return None
         lost = found["lostPercent"]
-        rates = "; ".join(updates["rates"])
-        text = (
-            f"{found['lost']} of {found['requests']} lost ({lost:.3f} %) in {found['runs']} runs; requests/s: {rates}"
-        )
+        text = f"{found['lost']} of {found['requests']} lost ({lost:.3f} %) at {'; '.join(found['loads'])}"
         return Finding(text, _update_verdict(arm, found), Where.REAL_NODES, updates["why"])
 
     return find
@@ -121,7 +118,9 @@ def _update(arm: str) -> Callable[[Any], Finding | None]:
 def _update_verdict(arm: str, found: Mapping[str, Any]) -> Verdict:
     if arm == "plain rolling update":
         return judged(found["lost"] > 0)
-    return Verdict.DIFFERS if found["lost"] else Verdict.REPRODUCED
+    if found["lost"]:
+        return Verdict.DIFFERS
+    return Verdict.BETTER if "move" in arm else Verdict.REPRODUCED
 
 
 def _concurrency(value: str, paper: float) -> Callable[[Any], Finding | None]:
@@ -130,6 +129,9 @@ def _concurrency(value: str, paper: float) -> Callable[[Any], Finding | None]:
         found = measured.get(value)
         if found is None:
             return None
+        if found["high"] is None:
+            text = f"{found['mean']:+.1f} % in one repeat"
+            return Finding(text, Verdict.NOT_COMPARED, Where.REAL_NODES, f"{measured['why']}; too few for an interval")
         verdict = judged(found["high"] < 0)
         if verdict is Verdict.REPRODUCED and found["mean"] < paper:
             verdict = Verdict.BETTER

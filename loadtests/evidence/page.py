@@ -14,7 +14,7 @@ _HEAD = """\
 
 Every result figure and table of the five sources, and what Rematch shows beside it. `rematch lab evidence` makes this page from the result files in `docs/`; do not edit it.
 
-- **reproduced**: the paper's result is found again, by the rule in `loadtests/evidence`; **better**: ours goes beyond it; **differs**: it is not found again, and the last column says why;
+- **reproduced**: the paper's result is found again, by the rule in `loadtests/evidence`; **better**: ours goes beyond it; **differs**: it is not found again, and its row says why;
   **shown, not compared**: there are figures of ours, and none of the paper to hold them against; **not shown**: nothing was measured; **ruled out**: none of the controller's business.
 - Beside the sources' own figures: [tournament](tournament.md), [requests lost to moves](zero-loss.md), [chaos](chaos.md), [speed](benchmarks.md).
 - The papers themselves were not at hand when this was written, only a digest of them. KSE's tables and figures are answered by their content, not one by one.

@@ -33,7 +33,7 @@ async def client_network(lab: Lab, kube_proxy: Path, proxy_delay: str = "0s") ->
     """Ends with the block: a namespace goes with its last process, and its cable with it. `proxy_delay` is the least
     time between two updates of kube-proxy's rules, 1 s by default in clusters."""
     folder = lab.folder / "client"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     holder = ComponentProcess("the client network", ["unshare", "--net", "sleep", "infinity"], folder / "client.log")
     holder.start()
     try:

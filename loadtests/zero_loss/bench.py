@@ -15,7 +15,7 @@ from loadtests.demo.controller import ControllerSpec, running_controller
 from loadtests.kubelet.pod_runner import together
 from loadtests.nodes.apps import PORT, deployment
 from loadtests.nodes.client_network import client_network
-from loadtests.nodes.in_cluster import grant_rights, install_policies
+from loadtests.nodes.in_cluster import create, grant_rights, install_policies
 from loadtests.nodes.lab import Lab
 from loadtests.tools import ensure
 from loadtests.tools.ports import free_ports
@@ -71,7 +71,7 @@ class Bench:
             }
             await grant_rights(lab.api)
             await install_policies(lab.api)
-            await lab.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+            await create(lab.api, [{"kind": "Namespace", "metadata": {"name": NAMESPACE}}])
             urls = {moved.app.name: await _serve(lab, moved) for moved in apps}
             empty = EmptyServices(lab.api, NAMESPACE, clock)
             await stack.enter_async_context(together(empty.run()))

@@ -113,7 +113,7 @@ def markdown_table(rows: Sequence[Row]) -> str:
 def _plot(rows: Sequence[Row], path: Path) -> None:
     """Where matplotlib is: it comes with a clone, not with the lab."""
     try:
-        from loadtests.plots.zero_loss import plot_zero_loss
+        from loadtests.benchmarks.plots import plot_zero_loss
     except ImportError:
         return
     figures = {(row.way, row.app): (row.failed / max(1, row.moves), row.longest_gap_ms) for row in rows}

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from loadtests.experiments.bnip.live.design import LOADS, Change
+from loadtests.experiments.bnip.live.updates import UpdateBench
 from loadtests.nodes import Lab
 from loadtests.nodes.apps import LabApp, ProbeTimes
 from loadtests.nodes.in_cluster import install_policies
@@ -34,6 +36,17 @@ async def test_no_request_is_lost_to_the_chosen_surges(lab: Lab, tmp_path_factor
     strategies = {row.app: row.strategies for row in rows}
     assert strategies["hook-1"] == {"scaleSurge": 1}
     assert strategies["exits-2"] == {"releaseSurge": 2}
+
+
+async def test_no_request_is_lost_to_an_update_with_the_ingredients_of_bnip(
+    lab: Lab, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """`rematch lab experiment bnip --live` is the long form, with plain pods and moves beside it."""
+    folder, (new_connections, _) = tmp_path_factory.mktemp("updates"), LOADS
+    async with UpdateBench.on(lab, ("node1", "node2", "node3"), folder, seconds=15.0) as bench:
+        run = await bench.run(Change.UPDATE, new_connections, 1, rate=50.0)
+    assert (run.lost, run.in_time) == (0, True)
+    assert run.requests == pytest.approx(15 * 50, rel=0.05)
 
 
 async def test_a_starved_pair_behind_a_budget_that_allows_nothing_is_surged(ns: LabNamespace) -> None:

@@ -13,9 +13,9 @@ from loadtests.experiments.genetic.design import draw_pods
 from loadtests.experiments.genetic.lab import kube_scheduler
 from loadtests.experiments.genetic.outcome import Outcome, outcome
 from loadtests.experiments.genetic.report import DATA, write_report
-from loadtests.experiments.genetic.small_clusters import Curve, curve, mean_curves
 from loadtests.progress_bar import Progress, ProgressBar
 from loadtests.record_file import RecordFile
+from loadtests.small_clusters import Curve, curve, mean_curves
 from loadtests.tools.state_folder import claimed
 from reactor.cli.stopping import until_stopped
 

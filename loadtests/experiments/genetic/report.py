@@ -14,8 +14,8 @@ import plotly.graph_objects as go
 
 from loadtests.experiments.genetic.design import AXES, NODES, PAPER_RATIOS, PAPER_TABLE, deviations, loads, traces
 from loadtests.experiments.genetic.outcome import ARMS, KUBE_SCHEDULER, Outcome
-from loadtests.experiments.genetic.small_clusters import GENERATIONS, GOOD_ENOUGH, Convergence
 from loadtests.report_page import Answer, ReportPage, Table
+from loadtests.small_clusters import GENERATIONS, GOOD_ENOUGH, Convergence
 from loadtests.tools.catalogue import program
 from reactor.errors import InputError
 

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from loadtests.experiments.genetic.small_clusters import METRICS, constrained, convergence, random_pod, weighted_use
+from loadtests.small_clusters import METRICS, constrained, convergence, random_pod, weighted_use
 from matching.parameters import ParameterError
 from matching.plan import Plan
 from matching.planners.genetic import GeneticPlanner

@@ -26,8 +26,8 @@ class PaperLoad:
         return "kept" if self.kept else "new"
 
 
-LOADS = (PaperLoad(1500, kept=True), PaperLoad(1000, kept=False))
-"""The rates of its text and of its screenshots."""
+LOADS = (PaperLoad(1000, kept=False), PaperLoad(1500, kept=True))
+"""The rates of its screenshots and of its text."""
 CONNECTIONS = 8
 UPDATE_SECONDS = 60.0
 TIMEOUT = 2.0

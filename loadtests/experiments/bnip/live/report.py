@@ -109,16 +109,16 @@ class Live:
         return Table(head, rows)
 
     def _update_summary(self) -> Mapping[str, object]:
-        rates = sorted({f"{run.rate:g}, {run.connections} connections" for run in self.updates})
         arms = {}
         for change in Change:
             runs = [run for run in self.updates if run.change == change]
             requests, lost = sum(run.requests for run in runs), sum(run.lost for run in runs)
             if runs:
                 share = {"requests": requests, "lost": lost, "lostPercent": 100 * lost / requests}
-                arms[change.value] = {"runs": len(runs), **share}
+                loads = sorted({f"{run.rate:g}/s, {run.connections} connections" for run in runs})
+                arms[change.value] = {"runs": len(runs), "loads": loads, **share}
         why = f"{REPLICAS} replicas, {CONNECTIONS} connections, {UPDATE_SECONDS:g} s; rates that the nodes carry"
-        return {"rates": rates, "arms": arms, "why": why}
+        return {"arms": arms, "why": why}
 
     def _users_table(self) -> Table:
         rows = []
@@ -186,11 +186,13 @@ def _figures(runs: Sequence[UpdateRun]) -> tuple[str, ...]:
     return (str(len(runs)), str(requests), str(lost), f"{100 * lost / requests:.3f}", how, took, in_time)
 
 
-def _interval(changes: list[float]) -> Mapping[str, float] | None:
-    if len(changes) < 2:
+def _interval(changes: list[float]) -> Mapping[str, float | None] | None:
+    """Of one repeat there is a mean, and no interval."""
+    if not changes:
         return None
-    found: Interval = paired_interval(changes)
-    return {"mean": found.mean, "low": found.low, "high": found.high, "repeats": len(changes)}
+    found: Interval | None = paired_interval(changes) if len(changes) > 1 else None
+    low, high = (None, None) if found is None else (found.low, found.high)
+    return {"mean": fmean(changes), "low": low, "high": high, "repeats": len(changes)}
 
 
 def _write(path: Path, kind: type[UpdateRun] | type[UsersRun], runs: Sequence[UpdateRun | UsersRun]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from loadtests.experiments.bnip.live.design import (
     PaperLoad,
 )
 from loadtests.experiments.bnip.live.records import UpdateRun
-from loadtests.nodes import KubeletPace, LabOptions, real_nodes
+from loadtests.nodes import KubeletPace, Lab, LabOptions, real_nodes
 from loadtests.nodes.spec import LabError
 from loadtests.workloads.load_tools import Load, LoadResult, LoadToolError
 from loadtests.workloads.samples import RequestOutcome
@@ -44,21 +44,28 @@ _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 class UpdateBench:
     bench: Bench
     tool: Vegeta
+    seconds: float = UPDATE_SECONDS
 
     @classmethod
     @asynccontextmanager
     async def open(cls, folder: Path) -> AsyncIterator[UpdateBench]:
-        """The controller runs in all cases, so that it costs all the same; it moves only what it is asked to."""
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-        names = [node.name for node in NODES]
         async with (
             real_nodes(LabOptions(NODES, pace=KubeletPace(housekeeping=2))) as lab,
-            Bench.open(lab, names, (PLAIN, CAREFUL), folder) as bench,
-            bench.controller(Way.CHOSEN),
+            cls.on(lab, [node.name for node in NODES], folder) as bench,
         ):
+            yield bench
+
+    @classmethod
+    @asynccontextmanager
+    async def on(
+        cls, lab: Lab, nodes: Sequence[str], folder: Path, seconds: float = UPDATE_SECONDS
+    ) -> AsyncIterator[UpdateBench]:
+        """The controller runs in all cases, so that it costs all the same; it moves only what it is asked to."""
+        async with Bench.open(lab, nodes, (PLAIN, CAREFUL), folder) as bench, bench.controller(Way.CHOSEN):
             vegeta = bench.tools["vegeta"]
             assert isinstance(vegeta, Vegeta)
-            yield cls(bench, replace(vegeta, connections=CONNECTIONS))
+            yield cls(bench, replace(vegeta, connections=CONNECTIONS), seconds)
 
     async def rate(self, load: PaperLoad) -> float:
         """The largest part of the paper's that is served without a failure while nothing changes."""
@@ -78,9 +85,7 @@ class UpdateBench:
 
     async def run(self, change: Change, load: PaperLoad, repeat: int, rate: float) -> UpdateRun:
         async with self.bench.deployed():
-            attack = asyncio.ensure_future(
-                self.tool.attack(self._load(change.app, rate, UPDATE_SECONDS, kept=load.kept))
-            )
+            attack = asyncio.ensure_future(self.tool.attack(self._load(change.app, rate, self.seconds, kept=load.kept)))
             try:
                 await asyncio.sleep(_CALM)
                 began = self.bench.clock.monotonic()
