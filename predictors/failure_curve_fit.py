@@ -48,15 +48,23 @@ class CurveParameters:
     width: float
 
 
-def fit_failure_curve(loads: Numbers, probes: Numbers, failures: Numbers, prior: CurveParameters) -> CurveParameters:
+def fit_failure_curve(
+    loads: Numbers,
+    probes: Numbers,
+    failures: Numbers,
+    prior: CurveParameters,
+    *,
+    prior_weight: float = PRIOR_WEIGHT,
+    in_a_row: float = PROBES_IN_A_ROW,
+) -> CurveParameters:
     """One value of each per bin: the mean load, how many probes there were, and how many of them failed. Bins that
     make no sense (NaN, infinite, negative, empty) are left out."""
-    counted = _independent(*(np.asarray(each, dtype=np.float64) for each in (loads, probes, failures)))
+    counted = _independent(in_a_row, *(np.asarray(each, dtype=np.float64) for each in (loads, probes, failures)))
     start = np.clip(np.array(astuple(prior)), _LOW, _HIGH)
-    expected = PRIOR_WEIGHT * _rates(start[np.newaxis], _PRIOR_LOADS)[0]
+    expected = prior_weight * _rates(start[np.newaxis], _PRIOR_LOADS)[0]
     where = np.concatenate([counted[0], _PRIOR_LOADS])
     failed = np.concatenate([counted[1], expected])
-    succeeded = np.concatenate([counted[2], PRIOR_WEIGHT - expected])
+    succeeded = np.concatenate([counted[2], prior_weight - expected])
     best, likelihood = start, _likelihoods(start[np.newaxis], where, failed, succeeded)[0]
     for shrunk, points in _zooms():
         candidates = _grid(best, shrunk, points)
@@ -74,12 +82,12 @@ def failure_rates(parameters: CurveParameters, loads: Numbers) -> Floats:
     return rates
 
 
-def _independent(loads: Floats, probes: Floats, failures: Floats) -> tuple[Floats, Floats, Floats]:
+def _independent(in_a_row: float, loads: Floats, probes: Floats, failures: Floats) -> tuple[Floats, Floats, Floats]:
     """Loads, failures and successes of the bins that can be used, as numbers of independent probes."""
     with np.errstate(invalid="ignore"):
         usable = np.isfinite(loads) & (loads >= 0) & np.isfinite(probes) & (probes > 0) & (failures >= 0)
     loads, probes, failures = loads[usable], probes[usable], np.minimum(failures[usable], probes[usable])
-    weight = np.minimum(probes / PROBES_IN_A_ROW, _MOST)
+    weight = np.minimum(probes / in_a_row, _MOST)
     failed = weight * (failures / probes)
     return np.minimum(loads, _MOST_LOAD), failed, weight - failed
 

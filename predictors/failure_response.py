@@ -19,6 +19,9 @@ LOW_LOAD = 0.6
 """Below it no probe fails for the load."""
 BROKEN = 0.05
 """A group that fails more than this at low loads tells nothing about load."""
+_PRIOR_WEIGHT, _IN_A_ROW = 2.0, 15.0
+"""Less caution than where a decision depends on the curve: it has to describe what was recorded, and that failures come
+together is counted for itself."""
 _BIN, _MOST_LOAD = 0.05, 3.0
 _BASE_WEIGHT = 2_000.0
 """Probes by which the curve's floor counts in the rate of a group at low loads."""
@@ -79,7 +82,12 @@ def fit_failure_response(
     binned = by_bin(count)
     some = binned > 0
     curve = fit_failure_curve(
-        (by_bin(count * load) / np.maximum(binned, 1e-9))[some], binned[some], by_bin(failed)[some], prior
+        (by_bin(count * load) / np.maximum(binned, 1e-9))[some],
+        binned[some],
+        by_bin(failed)[some],
+        prior,
+        prior_weight=_PRIOR_WEIGHT,
+        in_a_row=_IN_A_ROW,
     )
     rise = np.maximum(failure_rates(curve, load) - curve.floor, 0.0)
     expected = by_group(count * rise)
