@@ -115,7 +115,7 @@ async def test_a_netrc_file_gives_no_credentials(
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login eve password secret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     await connection.send(PODS)
-    assert "Basic" not in server.seen[0].authorization
+    assert "Basic" not in (server.seen[0].authorization or "")
 
 
 async def test_a_line_of_many_megabytes(server: MisbehavingServer, connection: KubernetesConnection) -> None:
