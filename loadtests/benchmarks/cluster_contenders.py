@@ -20,7 +20,7 @@ MOVES_IN_FLIGHT = 500
 DEVIATION_POINTS = 5
 """Per cent of a node below and above the mean from which the descheduler calls a node under- and overutilised."""
 
-_UNLIMITED = dict.fromkeys(("cluster", "namespace", "workload"), {"per10Minutes": 100_000, "perDay": 100_000})
+_UNLIMITED = {"per10Minutes": 100_000, "perDay": 100_000}
 
 REMATCH_SETTINGS: dict[str, Any] = {
     "mode": "act",
@@ -29,7 +29,7 @@ REMATCH_SETTINGS: dict[str, Any] = {
         "maxMovesInFlight": MOVES_IN_FLIGHT,
         "strategies": ["evict"],
         "evictSingleReplicas": True,
-        "limits": _UNLIMITED,
+        "limits": {"cluster": _UNLIMITED, "namespace": _UNLIMITED, "workload": _UNLIMITED},
     },
     "metrics": {"metricsApi": {"enabled": False}},
 }
