@@ -236,11 +236,11 @@ def _encode(value: Any) -> Any:
     """Fields that have their default are left out."""
     if value is None or isinstance(value, str | int | float):
         return value
+    if isinstance(value, tuple):
+        return [each if type(each) is float else _encode(each) for each in value]
     if is_dataclass(value):
         found = ((field, getattr(value, field.name)) for field in fields(value))
         return {_name(field): _encode(each) for field, each in found if each != _default(field)}
-    if isinstance(value, tuple):
-        return [_encode(each) for each in value]
     if isinstance(value, frozenset):
         return sorted(value)
     if isinstance(value, Mapping):

@@ -22,7 +22,8 @@ def pod_rule_violations(problem: Problem, moves: Sequence[PlannedMove], gone: Se
     if not any(_has_pod_rules(rules) for rules in {id(pod.rules): pod.rules for pod in problem.pods}.values()):
         return
     counts = PodCounts(problem, {pod.key: pod.node for pod in problem.pods} | dict.fromkeys(gone))
-    rules, surging = PodRules(counts), {pod.key for pod in problem.pods if pod.strategy.surges}
+    rules, moved = PodRules(counts), {move.pod for move in moves}
+    surging = {pod.key for pod in problem.pods if pod.key in moved and pod.strategy.surges}
     for move in moves:
         if move.pod in counts.kinds and move.target in counts.nodes:
             found = rules.violation(move.pod, counts.nodes[move.target], surges=move.pod in surging)

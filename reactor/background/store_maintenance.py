@@ -58,8 +58,7 @@ class StoreMaintenance:
                 self._report_health()
                 await self._clock.sleep(SAVE_EVERY)
                 self._save()
-                await self._state.yield_to_cycle()
-                await self._recorder.complete_plans()
+                await self._recorder.complete_plans(self._state.yield_to_cycle)
                 await self._shrink()
                 await self._prune()
         finally:

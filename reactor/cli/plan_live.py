@@ -102,8 +102,15 @@ async def _plan(live: LiveController, request: PlanRequest, use: StoreUse, leads
         await live.steering_check.step()
     controller = live.controller
 
+    made = in_force = live.settings.get()
+
     def settings() -> Settings:
-        return requested_settings(request, live.settings.get())
+        """Made again only when others are in force: every cycle asks several times."""
+        nonlocal made, in_force
+        if made is in_force or live.settings.get() is not in_force:
+            in_force = live.settings.get()
+            made = requested_settings(request, in_force)
+        return made
 
     needs = Needs(request.needs) if request.needs else Needs.METRICS
     snapshot = controller.state.freeze(controller.executor.active_moves(), needs=needs)

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import yaml
@@ -112,12 +113,21 @@ def _credential(loader: Any, configuration: Configuration) -> Credential:
 def _connect(
     configuration: Configuration, credential: Credential, source: str, *, compress: bool
 ) -> KubernetesConnection:
+    configuration.proxy = configuration.proxy or _proxy_of(configuration.host)
+    configuration.client_session_kwargs = {"trust_env": False}
     try:
         client = ApiClient(configuration)
     except (OSError, ValueError) as error:
         raise InputError(f"{source}: its certificates cannot be used: {error}") from error
     client.user_agent = "rematch"
     return KubernetesConnection(client, credential, compress=compress)
+
+
+def _proxy_of(host: str) -> str | None:
+    """From the environment, read once: the client library reads it, and ~/.netrc, in a thread before every request."""
+    server = urlsplit(host)
+    proxy = getproxies().get(server.scheme, "")
+    return proxy if proxy.startswith("http://") and not proxy_bypass(server.hostname or "") else None
 
 
 def _is_remote(host: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar, cast
@@ -45,6 +45,10 @@ class _Unwritten(Generic[Row]):
 
     rematch: Rematch
     row: Callable[[], Row]
+
+
+async def at_once() -> None:
+    """For whoever lets nothing go first."""
 
 
 class History:
@@ -111,14 +115,17 @@ class History:
         for oldest in _take_oldest(self._problems):
             self._store.add_problem(ProblemRow(oldest.rematch.plan_id, None, "not stored: newer plans came too fast"))
 
-    async def complete_plans(self) -> int | None:
-        """Returns how many blocking pairs the newest plan leaves; None when there is no plan since the last call."""
+    async def complete_plans(self, between: Callable[[], Awaitable[None]] = at_once) -> int | None:
+        """Returns how many blocking pairs the newest plan leaves; None when there is no plan since the last call. Waits
+        for `between` before each plan and each problem: in a large cluster each takes as long as a reaction."""
         newest = None
         while self._uncounted:
+            await between()
             row = await asyncio.to_thread(self._uncounted.pop(0).row)
             self._store.add_plan(row)
             newest = row.blocking_pairs
         while self._problems:
+            await between()
             self._store.add_problem(await asyncio.to_thread(self._problems.pop(0).row))
         return newest
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import structlog
@@ -29,7 +29,7 @@ from reactor.record.events import (
     wait_event,
 )
 from reactor.record.failures import stage as stage_of_errors
-from reactor.record.history import History
+from reactor.record.history import History, at_once
 from reactor.record.landings import Landings
 from reactor.record.metrics import Instruments
 from reactor.record.move_checks import MoveChecks
@@ -78,10 +78,10 @@ class Recorder:
         for listener in self._listeners:
             listener(cycle, snapshot, outcome)
 
-    async def complete_plans(self) -> None:
+    async def complete_plans(self, between: Callable[[], Awaitable[None]] = at_once) -> None:
         """The problems and the blocking pairs of the plans recorded since the last call. Not part of a cycle: the next
-        one need not wait."""
-        pairs = await self._history.complete_plans()
+        one need not wait. `between` lets a cycle go first."""
+        pairs = await self._history.complete_plans(between)
         if pairs is not None:
             self._instruments.blocking_pairs.set(pairs)
 

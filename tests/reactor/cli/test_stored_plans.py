@@ -211,3 +211,21 @@ async def test_problems_that_cannot_be_written_in_time_do_not_pile_up(
         counted = {row.id: NOT_COUNTED not in row.document for row in await store.plans(10)}
     assert notes == [*["not stored: newer plans came too fast"] * 2, "", ""]
     assert counted == {"p0": False, "p1": False, "p2": True, "p3": True}
+
+
+async def test_a_cycle_may_go_before_each_plan_and_each_problem(tmp_path: Path) -> None:
+    problem = random_problem(4, pods=20, nodes=5)
+    rematch = Rematch("p1", load_planner("stable", {}).plan(problem), problem)
+    waited = 0
+
+    async def between() -> None:
+        nonlocal waited
+        waited += 1
+
+    async with await Store.open(tmp_path / "rematch.db") as store:
+        history = History(store)
+        for _ in range(2):
+            history.plan("c1", Decision(NOW, Trigger.INTERVAL), rematch, Mode.OBSERVE)
+        history.problem(rematch, Planner())
+        await history.complete_plans(between)
+    assert waited == 3

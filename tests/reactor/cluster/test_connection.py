@@ -93,6 +93,31 @@ async def test_a_slow_first_byte_is_waited_for(server: MisbehavingServer, connec
     assert len(await read(connection)) == 1
 
 
+async def test_the_proxy_of_the_environment_is_used_unless_it_is_excepted(
+    server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.truth.put("a")
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", "")
+    elsewhere = await open_connection(str(kubeconfig(tmp_path, "http://cluster.example:6443")))
+    assert b"uid-a" in (await elsewhere.send(PODS)).body
+    await elsewhere.close()
+
+    monkeypatch.setenv("no_proxy", "cluster.example")
+    directly = await open_connection(str(kubeconfig(tmp_path, "http://cluster.example:6443")))
+    assert directly._client.configuration.proxy is None
+    await directly.close()
+
+
+async def test_a_netrc_file_gives_no_credentials(
+    server: MisbehavingServer, connection: KubernetesConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login eve password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    await connection.send(PODS)
+    assert "Basic" not in (server.seen[0].authorization or "")
+
+
 async def test_a_line_of_many_megabytes(server: MisbehavingServer, connection: KubernetesConnection) -> None:
     server.truth.put("huge", metadata={"annotations": {"rematch.io/note": "x" * 6_000_000}})
     server.truth.put("small")
