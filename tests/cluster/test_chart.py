@@ -158,7 +158,7 @@ async def test_with_postgresql_the_url_is_a_file_and_there_is_no_volume(replicas
     assert "--store=@/etc/rematch/store/url" in pod["containers"][0]["args"]
     (url,) = (volume["secret"] for volume in pod["volumes"] if volume["name"] == "store-url")
     assert url == {"secretName": "database", "items": [{"key": "url", "path": "url"}]}
-    (schema,) = pod["containers"][0]["env"]
+    (schema,) = (each for each in pod["containers"][0]["env"] if each["name"] == "REMATCH_STORE_SCHEMA")
     assert schema.get("value", "of the pod") == ("rematch" if replicas == 1 else "of the pod")
 
 
