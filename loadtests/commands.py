@@ -252,7 +252,7 @@ def experiment_kse(**given: Any) -> None:
 @click.option("--copy-to", type=click.Path(path_type=Path), help="Also put the finished report into this folder.")
 def experiment_latency(**given: Any) -> None:
     """LATENCY's tests: eight workers at 100 to 800 ms, the meter, a broker and the controller on a real control plane,
-    targets that move to the nearest workers, one HTML report."""
+    targets that move to the nearest workers, one HTML report. Needs root or user namespaces."""
     from loadtests.experiments.latency.main import LatencyOptions, main
 
     main(LatencyOptions(**given))

@@ -147,7 +147,7 @@ SOURCE = Source(
     "experiment-bnip.md",
     (
         Claim("Figs 12, 13 (HPA)", "at most 24 replicas when fed by Prometheus, 21 by default, and sooner", _HPA,
-              "rematch lab experiment hpa", _hpa),
+              "sudo rematch lab experiment hpa", _hpa),
         Claim("Fig. 14", "mean use of the links after each deployment: lower with BNIP", _STEPS, _COMMAND,
               _after_each("mean_percent")),
         Claim("Fig. 15", "variance of the use after each deployment: lower with BNIP", _STEPS, _COMMAND,

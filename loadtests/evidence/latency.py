@@ -60,7 +60,7 @@ def _runs(summary: Any, beginning: str) -> list[Any]:
 SOURCE = Source(
     "LATENCY",
     "latency-aware scheduler for the edge (Ziosi 2024)",
-    "latency.md",
+    "experiment-latency.md",
     (
         *(
             Claim(f"{name.capitalize()}: {targets} targets", paper if targets == 2 else "its manifest has 3 targets, "

@@ -12,7 +12,7 @@ from loadtests.experiments.stable.paper_table import PAPER_TABLE, paper_totals
 
 _FILE, _STEPS, _REAL = (f"experiment-stable/{name}" for name in ("summary.json", "steps.csv", "short/summary.json"))
 _COMMAND = "rematch lab experiment stable --no-real"
-_ON_NODES = "rematch lab experiment stable --steps short"
+_ON_NODES = "sudo rematch lab experiment stable --steps short"
 _NEAR = 0.5
 """Counts of rematches agree when none is more than half of the paper's away from it."""
 _QUIET = 70
