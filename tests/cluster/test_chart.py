@@ -39,6 +39,9 @@ EVERYTHING = (
     "--set=scheduler.enabled=true",
     "--set=scheduler.image=kube-scheduler:v1.36.3",
     "--set=networkPolicy.dashboardFrom[0].namespaceSelector.matchLabels.team=ops",
+    "--set=latency.brokerSecretName=broker",
+    "--set=latency.brokerHost=broker.example.org",
+    "--set=latency.caKey=ca.crt",
 )
 POSTGRESQL = ("--set=store.postgresql.secretName=database",)
 OPERATOR = ("prometheusrules.monitoring.coreos.com", "servicemonitors.monitoring.coreos.com")
@@ -102,6 +105,7 @@ async def test_the_manifests_are_what_helm_renders() -> None:
         (("--set", "settings.mode=on"), "/settings/mode"),
         (("--set", "rbac.namespaces={shop},settings.managed.namespaces={web}"), "managed.namespaces names web"),
         (("--set", "rbac.namespaces={shop},settings.managed.anySchedulerNamespaces={web}"), "Namespaces names web"),
+        (("--set", "latency.brokerSecretName=broker"), "latency.brokerHost: the only host"),
     ],
     ids=lambda given: given[1] if isinstance(given, tuple) else "",
 )
@@ -160,6 +164,18 @@ async def test_with_postgresql_the_url_is_a_file_and_there_is_no_volume(replicas
     assert url == {"secretName": "database", "items": [{"key": "url", "path": "url"}]}
     (schema,) = (each for each in pod["containers"][0]["env"] if each["name"] == "REMATCH_STORE_SCHEMA")
     assert schema.get("value", "of the pod") == ("rematch" if replicas == 1 else "of the pod")
+
+
+async def test_the_credentials_of_the_broker_are_files_and_name_their_host() -> None:
+    objects = [item for item in yaml.safe_load_all(await template(*EVERYTHING)) if item]
+    (pod,) = (item["spec"]["template"]["spec"] for item in objects if item["kind"] == "StatefulSet")
+    (container,) = (each for each in pod["containers"] if "--broker-host=broker.example.org" in each["args"])
+    assert {"--broker-credentials=/etc/rematch/broker", "--broker-ca-file=/etc/rematch/broker/ca.crt"} <= {
+        *container["args"]
+    }
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "broker")
+    assert mount == {"name": "broker", "mountPath": "/etc/rematch/broker", "readOnly": True}
+    assert {"name": "broker", "secret": {"secretName": "broker"}} in pod["volumes"]
 
 
 @pytest.mark.parametrize("gigabytes", [1, 4, 20])

@@ -64,6 +64,13 @@ spec:
         {{- if .Values.externalMetrics.enabled }}
         - --external-metrics-port=6443
         {{- end }}
+        {{- if .Values.latency.brokerSecretName }}
+        - --broker-credentials=/etc/rematch/broker
+        - {{ printf "--broker-host=%s" (required "latency.brokerHost: the only host that gets the credentials of latency.brokerSecretName" .Values.latency.brokerHost) | quote }}
+        {{- with .Values.latency.caKey }}
+        - {{ printf "--broker-ca-file=/etc/rematch/broker/%s" . | quote }}
+        {{- end }}
+        {{- end }}
         {{- range .Values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
@@ -94,10 +101,17 @@ spec:
         {{- if .Values.externalMetrics.enabled }}
         - {name: external-metrics, mountPath: /etc/rematch/external-metrics, readOnly: true}
         {{- end }}
+        {{- if .Values.latency.brokerSecretName }}
+        - {name: broker, mountPath: /etc/rematch/broker, readOnly: true}
+        {{- end }}
   volumes:
     {{- if .Values.externalMetrics.enabled }}
     - name: external-metrics
       secret: {secretName: {{ .Values.externalMetrics.secretName | default "rematch-external-metrics" }}}
+    {{- end }}
+    {{- if .Values.latency.brokerSecretName }}
+    - name: broker
+      secret: {secretName: {{ .Values.latency.brokerSecretName | quote }}}
     {{- end }}
     - name: tmp
       emptyDir: {}
