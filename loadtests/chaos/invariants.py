@@ -224,8 +224,9 @@ def terms(writes: Iterable[Write]) -> list[Term]:
 
 
 def _past_leaders(evidence: Evidence) -> Iterator[Violation]:
-    """An accepted write of a past leader neither repeats nor undoes what its successor does. A patch of a pod names the
-    version it was meant for: one that arrives before its successor's is seen by that and changes nothing more."""
+    """An accepted write of a past leader neither repeats nor undoes what its successor does. A patch of a pod or of the
+    hints names the version it was meant for: one that arrives before its successor's is seen by that and changes
+    nothing more."""
     ours = [write for write in evidence.ours if write.accepted]
     for term, after in pairwise([*terms(ours), Term("", float("inf"))]):
         late = [w for w in ours if w.step in MOVING and w.credential != term.credential]
@@ -242,7 +243,7 @@ def _collide(late: Write, own: Write) -> bool:
     """The same step on the same object; two evictions of one pod are one."""
     if late.step is not own.step or late.key != own.key or late.step is Step.EVICT:
         return False
-    return late.step is not Step.POD or late.ended > own.began
+    return late.step not in (Step.POD, Step.HINT) or late.ended > own.began
 
 
 def _announced(evidence: Evidence) -> Iterator[Violation]:

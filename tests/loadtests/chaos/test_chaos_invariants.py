@@ -165,12 +165,13 @@ def test_a_past_leaders_step_beside_its_successors_is_found() -> None:
     assert found(*taken, scale(4, T - 1, credential="a"), scale(3, T + 1, credential="b")) == []
 
 
-def test_a_past_leaders_patch_is_found_after_its_successors_own() -> None:
+@pytest.mark.parametrize(("step", "name"), [(Step.POD, "web-1"), (Step.HINT, "rematch")])
+def test_a_past_leaders_patch_is_found_after_its_successors_own(step: Step, name: str) -> None:
     taken = lease("a", T - 10), lease("b", T)
-    body = {"metadata": {"uid": "uid-web-1", "resourceVersion": "7"}}
-    late = write(Step.POD, "web-1", T + 1, credential="a", request=body)
-    assert found(*taken, write(Step.POD, "web-1", T + 0.5, credential="b", request=body), late) == ["past leader"]
-    assert found(*taken, late, write(Step.POD, "web-1", T + 2, credential="b", request=body)) == []
+    body = {"metadata": {"uid": f"uid-{name}", "resourceVersion": "7"}}
+    late = write(step, name, T + 1, credential="a", request=body)
+    assert found(*taken, write(step, name, T + 0.5, credential="b", request=body), late) == ["past leader"]
+    assert found(*taken, late, write(step, name, T + 2, credential="b", request=body)) == []
 
 
 def test_a_pod_of_ours_that_waits_too_long_is_found() -> None:
