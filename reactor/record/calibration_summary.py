@@ -31,7 +31,7 @@ class CalibrationSummary(Struct, frozen=True, rename="camel"):
         if self.moves_expected is None or self.moves_observed is None:
             return text
         return (
-            f"{text}; {self.moves} moves judged, {self.helped} helped,"
+            f"{text}; {self.moves} move{'' if self.moves == 1 else 's'} judged, {self.helped} helped,"
             f" predicted {self.moves_expected:.2%} to fail there, {self.moves_observed:.2%} failed"
         )
 

@@ -16,7 +16,8 @@ export function showPod(parent, pod, usage, now) {
 function missing({ namespace, name }) {
   return [
     el("h1", { tabindex: "-1" }, `${namespace}/${name}`),
-    el("p", { class: "empty" }, "There is no such pod now. The replacement of a moved pod has another name; see the decisions."),
+    el("p", { class: "empty" }, "There is no such pod now. The replacement of a moved pod has another name; see ",
+      el("a", { href: overviewHref }, "the decisions"), "."),
   ];
 }
 

@@ -154,7 +154,7 @@ def test_history_ends_with_how_well_the_curve_foretells(rematch: Command, tmp_pa
     assert rematch("history", "--store", store).out.splitlines()[-2:] == [
         "",
         "curve: 12,300 probes, predicted 0.59% to fail, 0.59% failed;"
-        " 1 moves judged, 1 helped, predicted 0.40% to fail there, 1.00% failed",
+        " 1 move judged, 1 helped, predicted 0.40% to fail there, 1.00% failed",
     ]
     assert "curve" not in rematch("history", "--store", store, "-o", "json").out
 
