@@ -20,8 +20,6 @@ MOVES_IN_FLIGHT = 500
 DEVIATION_POINTS = 5
 """Per cent of a node below and above the mean from which the descheduler calls a node under- and overutilised."""
 
-_UNLIMITED = {"per10Minutes": 100_000, "perDay": 100_000}
-
 REMATCH_SETTINGS: dict[str, Any] = {
     "mode": "act",
     "planner": {"name": "balance", "inertia": 0},
@@ -29,7 +27,7 @@ REMATCH_SETTINGS: dict[str, Any] = {
         "maxMovesInFlight": MOVES_IN_FLIGHT,
         "strategies": ["evict"],
         "evictSingleReplicas": True,
-        "limits": {"cluster": _UNLIMITED, "namespace": _UNLIMITED, "workload": _UNLIMITED},
+        "limits": {each: {"per10Minutes": 100_000, "perDay": 100_000} for each in ("cluster", "namespace", "workload")},
     },
     "metrics": {"metricsApi": {"enabled": False}},
 }
