@@ -27,7 +27,7 @@ import yaml
 from loadtests.benchmarks.cluster_setup import BenchCluster, FakeUsage, bench_cluster, timed_progress
 from loadtests.benchmarks.fake_pods import unhealthy_event
 from loadtests.benchmarks.process import ProcessUse, process_use
-from loadtests.controlplane import prepare_journal, serve_metrics
+from loadtests.controlplane import serve_metrics
 from loadtests.demo.controller import ControllerSpec, RunningController, running_controller
 from loadtests.embedded.resources import Json
 from loadtests.kwok import NAMESPACE, Fleet, PodChange
@@ -88,11 +88,6 @@ async def measure(fleet: Fleet, moves: int, scopes: Sequence[str], progress: Pro
     """One controller after the other on the same cluster, each with crowded nodes of its own."""
     with tempfile.TemporaryDirectory(prefix="rematch-scale-") as made:
         async with bench_cluster(Path(made), fleet, progress) as cluster:
-            api = cluster.plane.client()
-            try:
-                await prepare_journal(api)
-            finally:
-                await api.close()
             usage = FakeUsage(fleet, cluster.observer, SystemClock())
             crowded = usage.crowded_nodes
             async with serve_metrics(cluster.plane, usage):

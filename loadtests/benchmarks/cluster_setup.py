@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadtests.benchmarks.process import process_use
-from loadtests.controlplane import Component, ControlPlane, ControlPlaneOptions, control_plane
+from loadtests.controlplane import Component, ControlPlane, ControlPlaneOptions, control_plane, prepare_journal
 from loadtests.embedded.metrics_api import NodeMetrics, PodMetrics
 from loadtests.kwok import PLANE_FLAGS, Fleet, PodObserver, fill, kwok, observed_pods
 from loadtests.tools.processes import Progress
@@ -53,6 +53,7 @@ async def bench_cluster(folder: Path, fleet: Fleet, progress: Progress) -> Async
     began = time.monotonic()
     async with AsyncExitStack() as stack:
         plane = await stack.enter_async_context(control_plane(options))
+        await _prepare_journal(plane)
         await stack.enter_async_context(kwok(plane))
         observer = await stack.enter_async_context(observed_pods(plane.kubeconfig))
         await fill(plane, fleet, observer, progress)
@@ -60,6 +61,15 @@ async def bench_cluster(folder: Path, fleet: Fleet, progress: Progress) -> Async
         await _until_quiet(cluster)
         progress("the control plane has settled")
         yield cluster
+
+
+async def _prepare_journal(plane: ControlPlane) -> None:
+    """Without it Rematch evicts nothing."""
+    api = plane.client()
+    try:
+        await prepare_journal(api)
+    finally:
+        await api.close()
 
 
 async def _until_quiet(cluster: BenchCluster) -> None:
