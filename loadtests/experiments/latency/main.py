@@ -16,7 +16,7 @@ from loadtests.controlplane import Component
 from loadtests.experiments.latency.design import Case, cases
 from loadtests.experiments.latency.lab import edge_lab
 from loadtests.experiments.latency.network import enter, inside
-from loadtests.experiments.latency.records import append_record, read_records
+from loadtests.experiments.latency.records import record_file
 from loadtests.experiments.latency.report import write_report
 from loadtests.experiments.latency.run import play
 from loadtests.mosquitto import find_mosquitto
@@ -55,7 +55,7 @@ def main(options: LatencyOptions) -> None:
         stopped = asyncio.run(until_stopped(_run_missing(options, path)))
         if stopped:
             click.echo("\nstopped; what was measured so far is kept, --resume goes on from there", err=True)
-        page = write_report(options.state, read_records(path), partial=stopped)
+        page = write_report(options.state, record_file(path).read(), partial=stopped)
         click.echo(f"{'partial report, of what was measured so far' if stopped else 'report'}: {page}")
         if options.copy_to is not None and not stopped:
             copy_report(options.state, options.copy_to, DATA)
@@ -63,7 +63,7 @@ def main(options: LatencyOptions) -> None:
 
 
 async def _run_missing(options: LatencyOptions, path: Path) -> None:
-    known = {record.case.key for record in read_records(path) if record.pace == options.pace}
+    known = {record.case.key for record in record_file(path).read() if record.pace == options.pace}
     wanted = cases(options.seeds, only_first=options.only_first)
     missing = deque(case for case in wanted if case.key not in known)
     bar = ProgressBar(time.monotonic, sys.stderr)
@@ -82,5 +82,5 @@ async def _work(
         while missing:
             case = missing.popleft()
             place = options.state / "runs" / "-".join(str(part).replace(" ", "-") for part in case.key)
-            append_record(path, await play(lab, case, options.pace, place))
-            bar.show(Progress(len(read_records(path)), len(wanted), str(case)))
+            record_file(path).add(await play(lab, case, options.pace, place))
+            bar.show(Progress(len(record_file(path).read()), len(wanted), str(case)))

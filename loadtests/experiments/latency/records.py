@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from loadtests.experiments.latency.design import Arm, Case, Trouble
+from loadtests.record_file import RecordFile
 
 
 class RequestSeen(Struct, frozen=True, array_like=True):
@@ -79,17 +79,5 @@ class RunRecord(Struct, frozen=True, rename="camel", kw_only=True):
         return Case(self.arm, self.test, self.targets, self.trouble, self.seed)
 
 
-def append_record(path: Path, record: RunRecord) -> None:
-    with path.open("ab") as out:
-        out.write(msgspec.json.encode(record) + b"\n")
-
-
-def read_records(path: Path) -> list[RunRecord]:
-    """A line that was cut off is left out: its run is made again."""
-    records = []
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            records.append(msgspec.json.decode(line, type=RunRecord))
-        except msgspec.DecodeError:
-            continue
-    return records
+def record_file(path: Path) -> RecordFile[RunRecord]:
+    return RecordFile(path, RunRecord)

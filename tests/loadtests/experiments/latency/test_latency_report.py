@@ -15,8 +15,7 @@ from loadtests.experiments.latency.records import (
     PlacementSeen,
     RequestSeen,
     RunRecord,
-    append_record,
-    read_records,
+    record_file,
 )
 from loadtests.experiments.latency.report import write_report
 from reactor.errors import InputError
@@ -103,9 +102,9 @@ def test_a_report_of_what_was_measured_so_far(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing was measured"):
         write_report(tmp_path, [], partial=True)
     path = tmp_path / "runs.jsonl"
-    append_record(path, record())
+    record_file(path).add(record())
     path.write_bytes(path.read_bytes() + b"{cut off")
-    page = write_report(tmp_path, read_records(path), partial=True).read_text()
+    page = write_report(tmp_path, record_file(path).read(), partial=True).read_text()
     assert "Partial" in page
     assert "3, 2, 2; 1, 0, 1" in page
     assert len((tmp_path / "moves.csv").read_text().splitlines()) == 7
