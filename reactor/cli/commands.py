@@ -356,6 +356,25 @@ def status(output: str, server: str) -> None:
     show(show_status(server, output))
 
 
+@click.command(short_help="Show usage, request, peak and happiness of pods or nodes, live.")
+@click.argument("what", type=click.Choice(["pods", "nodes"]), default="pods")
+@click.option("-n", "--namespace", default="", help="Only pods of this namespace. Default: all namespaces.")
+@click.option("--node", default="", help="Only pods of this node, or only this node.")
+@click.option("--search", default="", help="Only names with this part; of pods NAMESPACE/NAME.")
+@click.option("--sort-by", type=click.Choice(["cpu", "memory", "happiness"]), default="cpu", show_default=True)
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="How many at most.")
+@click.option("-w", "--watch", is_flag=True, help="Again and again until Ctrl-C.")
+@click.option("--interval", type=click.FloatRange(min=1), default=5, show_default=True, help="Seconds, with --watch.")
+@_output_option("table", "json")
+@_server_option
+def top(what: str, watch: bool, interval: float, **options: Any) -> None:
+    """Show what pods (or nodes) use now, beside what they request, the peak that plans count, and happiness."""
+    from reactor.cli.top import TopRequest, repeat, top_nodes, top_pods
+
+    request, text = TopRequest(**options), top_nodes if what == "nodes" else top_pods
+    repeat(interval if watch else None, lambda: text(request))
+
+
 @click.group(
     invoke_without_command=True, short_help="Show what happened: decisions, plans, moves, settings; and what was used."
 )

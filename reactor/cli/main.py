@@ -26,6 +26,7 @@ _OURS = (
     commands.plan,
     commands.explain,
     commands.status,
+    commands.top,
     commands.history,
     commands.tune,
     commands.doctor,

@@ -11,7 +11,16 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from reactor.clock import Clock
 from reactor.web.middleware import error_response, json_response, text_response
-from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery, UsageQuery, read_query
+from reactor.web.query import (
+    DecisionsQuery,
+    FindQuery,
+    NoQuery,
+    OverviewQuery,
+    PodsQuery,
+    TopQuery,
+    UsageQuery,
+    read_query,
+)
 from reactor.web.view import Decisions, Health, HealthSource, ViewSource
 
 T = TypeVar("T")
@@ -41,6 +50,7 @@ class Api:
             web.get("/api/v1/decisions", self.decisions),
             web.get("/api/v1/pods", self.pods),
             web.get("/api/v1/pods/{namespace}/{name}", self.pod),
+            web.get("/api/v1/top", self.top),
             web.get("/api/v1/find", self.find),
             web.get("/api/v1/usage", self.usage),
         ]
@@ -56,6 +66,12 @@ class Api:
         cluster = await self._cluster.get()
         async with self._computing:
             return json_response(await asyncio.to_thread(cluster.pods, query))
+
+    async def top(self, request: web.Request) -> web.Response:
+        query = read_query(TopQuery, request.query)
+        cluster = await self._cluster.get()
+        async with self._computing:
+            return json_response(await asyncio.to_thread(cluster.top, query))
 
     async def series(self, request: web.Request) -> web.Response:
         read_query(NoQuery, request.query)

@@ -6,7 +6,7 @@ A pass over all pods of a large cluster takes too long for the event loop, so th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 
 from msgspec.structs import replace
@@ -15,8 +15,20 @@ from reactor.cluster.records import Node, Pod
 from reactor.decision.causes import node_use
 from reactor.decision.eligibility import Eligibility, Ineligible
 from reactor.state.snapshot import MEASURED
-from reactor.web.query import OverviewQuery, PodsQuery
-from reactor.web.view import Gauge, NodeSummary, NodeView, Overview, PodChip, PodPage, PodTotals, Totals
+from reactor.web.pod_page import pod_resources
+from reactor.web.query import OverviewQuery, PodsQuery, TopQuery
+from reactor.web.view import (
+    Gauge,
+    NodeSummary,
+    NodeView,
+    Overview,
+    PodChip,
+    PodPage,
+    PodResources,
+    PodTotals,
+    TopPage,
+    Totals,
+)
 
 CHIPS, FEW_CHIPS, EXPANDED_CHIPS = 24, 8, 1000
 """Pods of a node: where all nodes are shown, where not all are, and where a query asks for all."""
@@ -75,12 +87,31 @@ class FrozenCluster:
 
     def pods(self, query: PodsQuery) -> PodPage:
         """The worst first."""
-        search = query.search.lower()
-        named = [pod for pod in self._pods if search in pod.key and query.node in ("", pod.node)]
-        first = (query.page - 1) * query.limit
-        shown = nsmallest(first + query.limit, named, key=self._pod_urgency)[first:]
+        named = self._named(query)
+        shown = _page(named, query, self._pod_urgency)
         chips = self._chips(shown)
         return PodPage(at=self._snapshot.at, pods=tuple(chips[pod.uid] for pod in shown), totals=self._counted(named))
+
+    def top(self, query: TopQuery) -> TopPage:
+        named = [pod for pod in self._named(query) if query.namespace in ("", pod.namespace)]
+        shown = _page(named, query, self._pod_urgency if query.sort == "happiness" else self._most_used(query.sort))
+        chips = self._chips(shown)
+        rows = tuple(PodResources(chips[pod.uid], pod_resources(pod, self._snapshot)) for pod in shown)
+        return TopPage(at=self._snapshot.at, pods=rows, totals=self._counted(named))
+
+    def _named(self, query: PodsQuery) -> list[Pod]:
+        search = query.search.lower()
+        return [pod for pod in self._pods if search in pod.key and query.node in ("", pod.node)]
+
+    def _most_used(self, axis: str) -> Callable[[Pod], tuple[float, str]]:
+        """Pods that are not measured come last."""
+
+        def rank(pod: Pod) -> tuple[float, str]:
+            usage = self._snapshot.usage.usage(pod.uid)
+            used = (usage.memory if axis == "memory" else usage.cpu).fresh
+            return (1.0 if used is None else -used, pod.key)
+
+        return rank
 
     def _found(self, search: str) -> Mapping[str, Sequence[Pod]]:
         """By node the pods that match; all pods of a node that matches by its name. Names have no capital letters."""
@@ -185,6 +216,11 @@ class FrozenCluster:
             pods=tuple(chips[pod.uid] for pod in shown),
             counts=self._counted(matching),
         )
+
+
+def _page(pods: Sequence[Pod], query: PodsQuery, rank: Callable[[Pod], tuple[object, ...]]) -> list[Pod]:
+    first = (query.page - 1) * query.limit
+    return nsmallest(first + query.limit, pods, key=rank)[first:]
 
 
 def _fullest(use: Mapping[str, float] | None) -> float | None:

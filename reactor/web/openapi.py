@@ -19,8 +19,8 @@ from msgspec import NODEFAULT, Struct
 from reactor.record.usage_reader import UsageDocument
 from reactor.web.api import METRICS_TYPE
 from reactor.web.middleware import STREAM_PATH, ErrorAnswer
-from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery, UsageQuery
-from reactor.web.view import CalibrationView, Decisions, FoundPods, Overview, PodPage, PodView, Series
+from reactor.web.query import DecisionsQuery, FindQuery, NoQuery, OverviewQuery, PodsQuery, TopQuery, UsageQuery
+from reactor.web.view import CalibrationView, Decisions, FoundPods, Overview, PodPage, PodView, Series, TopPage
 
 Json = dict[str, Any]
 
@@ -66,6 +66,7 @@ OPERATIONS = (
         PodView,
         not_found="There is no such pod.",
     ),
+    Operation("/api/v1/top", "Pods with usage, request and peak, page by page", TopPage, query=TopQuery),
     Operation(
         "/api/v1/find", "Pods by name, by the beginning of a name, or by their workload", FoundPods, query=FindQuery
     ),

@@ -57,7 +57,7 @@ def pod_view(
         managed=eligibility.management.covers(pod),
         fixed=fixed,
         happiness=_evidence(pod, snapshot, evidence, settings),
-        resources=_resources(pod, snapshot),
+        resources=pod_resources(pod, snapshot),
         decision=_decision(pod, eligibility),
         placement=placement,
         history=history,
@@ -137,7 +137,7 @@ def _half_life(pod: Pod, settings: Settings) -> float:
     return half_life(settings.happiness).of(min(periods, default=0.0))
 
 
-def _resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
+def pod_resources(pod: Pod, snapshot: Snapshot) -> tuple[AxisView, ...]:
     usage, peak = snapshot.usage.usage(pod.uid), snapshot.usage.peak(pod.uid)
     node = snapshot.cluster.nodes.get(pod.node or "")
     allocatable = node.allocatable if node else {}

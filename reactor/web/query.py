@@ -67,6 +67,13 @@ class PodsQuery(NoQuery):
     """Only pods of this node."""
 
 
+class TopQuery(PodsQuery):
+    namespace: Name = ""
+    """Only pods of this namespace."""
+    sort: Literal["cpu", "memory", "happiness"] = "cpu"
+    """By usage, the highest first; by happiness, the lowest first."""
+
+
 class DecisionsQuery(NoQuery):
     limit: Annotated[Whole, Field(ge=1, le=200)] = 50
     before: Annotated[Whole, Field(ge=0, le=LARGEST_NUMBER)] | None = None

@@ -13,7 +13,7 @@ from msgspec import Struct
 from reactor.record.calibration_summary import CalibrationSummary
 from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.record.usage_reader import UsageDocument
-from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, UsageQuery
+from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, TopQuery, UsageQuery
 
 
 class Gauge(Struct, frozen=True, rename="camel"):
@@ -291,6 +291,19 @@ class AxisView(Struct, frozen=True, rename="camel"):
     forecast: ForecastView | None = None
 
 
+class PodResources(Struct, frozen=True, rename="camel"):
+    pod: PodChip
+    resources: tuple[AxisView, ...]
+
+
+class TopPage(Struct, frozen=True, rename="camel"):
+    """Pods that match a query with what they use, in the order of the query; `totals` counts all that match."""
+
+    at: float
+    pods: tuple[PodResources, ...]
+    totals: PodTotals
+
+
 class CauseView(Struct, frozen=True, rename="camel"):
     """One part of how likely it is that a pod fails because of where it is. A ratio above 1 speaks for the place."""
 
@@ -403,6 +416,8 @@ class ClusterPages(Protocol):
     def overview(self, query: OverviewQuery) -> Overview: ...
 
     def pods(self, query: PodsQuery) -> PodPage: ...
+
+    def top(self, query: TopQuery) -> TopPage: ...
 
 
 class ViewSource(Protocol):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reactor.record.history_reader import HistoryEntry
 from reactor.record.usage_reader import UsageAxis, UsageDocument, UsageForecast
-from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, UsageQuery
+from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, TopQuery, UsageQuery
 from reactor.web.view import (
     CalibrationView,
     FoundPods,
@@ -19,9 +19,11 @@ from reactor.web.view import (
     Overview,
     PodChip,
     PodPage,
+    PodResources,
     PodTotals,
     PodView,
     Series,
+    TopPage,
     Totals,
 )
 from tests.browser.sample_cluster import calibration, overview, series
@@ -57,6 +59,10 @@ class SampleCluster:
     def pods(self, query: PodsQuery) -> PodPage:
         found = [pod for node in self._view.nodes for pod in node.pods if query.search in pod.key]
         return PodPage(self._view.at, tuple(found[: query.limit]), _counted(found))
+
+    def top(self, query: TopQuery) -> TopPage:
+        found = self.pods(query)
+        return TopPage(found.at, tuple(PodResources(chip, ()) for chip in found.pods), found.totals)
 
 
 def _found(query: OverviewQuery, node: NodeView) -> NodeView:

@@ -12,8 +12,9 @@ from aiohttp.test_utils import TestClient
 from reactor.record.calibration_summary import CalibrationSummary
 from reactor.record.history_reader import HistoryEntry, HistoryKind
 from reactor.record.usage_reader import UsageAxis, UsageDocument, UsageEvent
-from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, UsageQuery
+from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, TopQuery, UsageQuery
 from reactor.web.view import (
+    AxisView,
     CalibrationView,
     CurveLine,
     FoundPod,
@@ -25,10 +26,12 @@ from reactor.web.view import (
     Overview,
     PodChip,
     PodPage,
+    PodResources,
     PodTotals,
     PodView,
     Series,
     SettingsView,
+    TopPage,
     Totals,
 )
 
@@ -95,6 +98,11 @@ class SmallCluster:
 
     def pods(self, query: PodsQuery) -> PodPage:
         return PodPage(1000.0, self.overview(OverviewQuery()).nodes[0].pods[: query.limit], PodTotals(1, 1, 1))
+
+    def top(self, query: TopQuery) -> TopPage:
+        found = self.pods(query)
+        axes = (AxisView("cpu", "cores", 0.25, 0.1, 0.5), AxisView("memory", "bytes", None, 2.0**26, None))
+        return TopPage(found.at, tuple(PodResources(chip, axes) for chip in found.pods), found.totals)
 
 
 class SmallSource:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reactor.cluster.records import Pod
 from reactor.decision.eligibility import Eligibility
 from reactor.web.cluster_pages import CHIPS, EXPANDED_CHIPS, FEW_CHIPS, FrozenCluster
-from reactor.web.query import OverviewQuery, PodsQuery
+from reactor.web.query import OverviewQuery, PodsQuery, TopQuery
 from reactor.web.view import Overview, SettingsView, Totals
 from tests.support.cluster import GIB, make_eligibility, make_node, make_owner, make_pod, make_settings, make_snapshot
 
@@ -128,6 +128,24 @@ def test_pods_are_listed_page_by_page_the_worst_first() -> None:
     assert (first.totals.pods, first.totals.unhappy) == (7, 2)
     assert [chip.key for chip in view.pods(PodsQuery(limit=3, page=3)).pods] == ["shop/p0006"]
     assert [chip.key for chip in view.pods(PodsQuery(node="a", search="p0003")).pods] == ["shop/p0003"]
+
+
+def test_top_lists_the_pods_that_use_most_and_the_unmeasured_last() -> None:
+    used = {"p0001": (0.2, 3 * GIB), "p0002": (0.9, 1 * GIB), "p0003": (0.5, 2 * GIB)}
+    pods = [pod(number, "a", requests={"cpu": 0.1}) for number in range(1, 5)]
+    view = pages(pods, "a", usage=used, failures={"p0004": 9.0})
+    assert _top(view, TopQuery()) == ["shop/p0002", "shop/p0003", "shop/p0001", "shop/p0004"]
+    assert _top(view, TopQuery(sort="memory", limit=2)) == ["shop/p0001", "shop/p0003"]
+    assert _top(view, TopQuery(sort="happiness", limit=1)) == ["shop/p0004"]
+    assert _top(view, TopQuery(namespace="other")) == []
+    first = view.top(TopQuery(limit=1))
+    cpu = first.pods[0].resources[0]
+    assert (cpu.axis, cpu.usage, cpu.request) == ("cpu", 0.9, 0.1)
+    assert first.totals.pods == 4
+
+
+def _top(view: FrozenCluster, query: TopQuery) -> list[str]:
+    return [row.pod.key for row in view.top(query).pods]
 
 
 @given(

@@ -46,9 +46,22 @@ async def test_pods_are_listed_page_by_page(client: Client) -> None:
     assert body["totals"] == {"pods": 1, "managed": 1, "unhappy": 1}
 
 
+async def test_top_has_usage_request_and_peak(client: Client) -> None:
+    body = await (await client.get("/api/v1/top?namespace=shop&sort=memory")).json()
+    assert [row["pod"]["key"] for row in body["pods"]] == ["shop/<b>web</b>"]
+    cpu, memory = body["pods"][0]["resources"]
+    assert (cpu["usage"], cpu["request"], cpu["peak"], memory["usage"]) == (0.25, 0.1, 0.5, None)
+
+
 @pytest.mark.parametrize(
     ("query", "parameter"),
-    [("pods?limit=501", "limit"), ("pods?page=0", "page"), ("pods?sort=name", "sort"), ("overview?page=x", "page")],
+    [
+        ("top?sort=name", "sort"),
+        ("pods?limit=501", "limit"),
+        ("pods?page=0", "page"),
+        ("pods?sort=name", "sort"),
+        ("overview?page=x", "page"),
+    ],
 )
 async def test_a_bad_parameter_is_named(client: Client, query: str, parameter: str) -> None:
     answer = await client.get(f"/api/v1/{query}")
