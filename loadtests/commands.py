@@ -170,6 +170,8 @@ def experiment() -> None:
               help="3 to 50; the verdicts' intervals need 3.")  # fmt: skip
 @click.option("--against", default="", metavar="REVISION",
               help="On real nodes, also run the controller of this git revision, paired by seed.")  # fmt: skip
+@click.option("--predictive", is_flag=True, help="Also run ours with decision.trigger: predictive. It needs steps of"
+              " a minute or longer: a trend is that of four minutes.")  # fmt: skip
 @_kept_in(".rematch/experiment-stable")
 def experiment_stable(real: bool | None, **given: Any) -> None:
     """STABLE's experiment: rising load on three unequal nodes, placements compared, one HTML report."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from loadtests.workloads.placement import NodeSpec
@@ -11,6 +11,8 @@ from reactor.settings.model import Settings
 
 _MIB = 1024 * 1024
 OURS, PAPER = "stable", "stable-paper"
+PREDICTIVE = f"{OURS}+predictive"
+"""Our planner and settings, and the trigger that does not wait for probes to fail."""
 PAPER_RAW = f"{PAPER}+raw"
 """The paper's planner with distances in the paper's own units, cores and GB, instead of shares of capacity."""
 RAW_UNITS = {"cpu": 0.05, "memory": 128.0 * _MIB}
@@ -64,11 +66,12 @@ class Arm:
 
 KUBE_SCHEDULER = Arm(Phase.DEFAULT)
 OUR_LIVE = Arm(Phase.LIVE, OURS, Settings().happiness.threshold)
+PREDICTIVE_LIVE = replace(OUR_LIVE, planner=PREDICTIVE)
 
 
 def earlier_live(revision: str) -> Arm:
     """Our live arm with the controller of another revision."""
-    return Arm(Phase.LIVE, f"{OURS}@{revision}", OUR_LIVE.threshold)
+    return replace(OUR_LIVE, planner=f"{OURS}@{revision}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,8 @@ class Design:
     apps: int = 15
     against: str = ""
     """A revision whose controller is run live beside ours, with the seeds of the goal."""
+    predictive: bool = False
+    """Also run ours with `decision.trigger: predictive`, live, with the seeds of the goal."""
 
     @property
     def cores(self) -> float:
@@ -161,6 +166,8 @@ class Design:
             yield Run(OUR_LIVE, seed)
             if self.against:
                 yield Run(earlier_live(self.against), seed)
+            if self.predictive:
+                yield Run(PREDICTIVE_LIVE, seed)
             yield Run(OUR_LIVE.frozen(), seed)
 
     def _other_runs(self) -> Iterator[Run]:

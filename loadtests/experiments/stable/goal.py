@@ -13,6 +13,7 @@ from loadtests.experiments.stable.design import (
     KUBE_SCHEDULER,
     LEAST_SEEDS,
     OUR_LIVE,
+    PREDICTIVE_LIVE,
     STEPS,
     Arm,
     Phase,
@@ -68,7 +69,7 @@ def compare(results: Results, arm: Arm, steps: Sequence[Step], other: Arm = KUBE
         seeds=len(seeds),
         pairs=sum(map(len, counted.values())),
         possible=len(counted) * len(steps),
-        moved=_moved(results, arm, steps),
+        moved=_moved(results, arm, steps) or _moved(results, other, steps),
     )
 
 
@@ -115,7 +116,13 @@ class Item:
 
 def judge(results: Results) -> list[Item]:
     """Live with the moves included, and as the paper's phase B tells it."""
-    return [*_availability(results), *_earlier(results), _without_node(results), *_moves(results)]
+    return [
+        *_availability(results),
+        *_earlier(results),
+        *_predictive(results),
+        _without_node(results),
+        *_moves(results),
+    ]
 
 
 def _availability(results: Results) -> list[Item]:
@@ -142,6 +149,21 @@ def _earlier(results: Results) -> list[Item]:
         )
         for arm in results.arms()
         if arm.revision
+    ]
+
+
+def _predictive(results: Results) -> list[Item]:
+    """Against ours that waits for failures. Reported: predictive is an option, not the default."""
+    if PREDICTIVE_LIVE not in results.arms():
+        return []
+    ranges = [step for step in STEPS if step.paper_rate <= FROZEN_AT], STEPS
+    return [
+        Item(
+            f"live availability of {PREDICTIVE_LIVE.name} less that of ours, {rates_of(steps)}",
+            GoalVerdict.REPORTED,
+            compare(results, PREDICTIVE_LIVE, steps, OUR_LIVE).describe(),
+        )
+        for steps in ranges
     ]
 
 
@@ -186,8 +208,8 @@ def _without_node(results: Results) -> Item:
 
 
 def _moves(results: Results) -> list[Item]:
-    """Of ours and of earlier versions of ours. Reported, not judged: the simulation has no surge."""
-    arms = [arm for arm in results.arms() if arm == OUR_LIVE or arm.revision]
+    """Of ours, its earlier versions and its other trigger. Reported, not judged: the simulation has no surge."""
+    arms = [arm for arm in results.arms() if arm in (OUR_LIVE, PREDICTIVE_LIVE) or arm.revision]
     return [item for arm in arms for item in (_moves_per_run(results, arm), _lost(results, arm))]
 
 

@@ -73,6 +73,7 @@ class ExperimentOptions:
     seeds: int
     resume: bool
     against: str
+    predictive: bool
     state: Path
     copy_to: Path | None
 
@@ -84,11 +85,12 @@ class ExperimentOptions:
         planners += (PAPER_RAW,) if self.raw_units and PAPER in planners else ()
         form = self.form(world)
         if world == "simulated":
-            return simulated_design(PACES[form], planners, self.seeds)
+            design = simulated_design(PACES[form], planners, self.seeds)
+            return replace(design, predictive=self.predictive)
         design = (
             short_design(planners, self.seeds) if form == "short" else long_design(PACES[form], planners, self.seeds)
         )
-        return replace(design, against=self.against)
+        return replace(design, against=self.against, predictive=self.predictive)
 
 
 def main(options: ExperimentOptions) -> None:

@@ -9,9 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from loadtests.experiments.stable.apps import NAMESPACE
-from loadtests.experiments.stable.design import PAPER, PAPER_RAW, PAPER_STEP_SECONDS, RAW_UNITS, Arm, Pace
+from loadtests.experiments.stable.design import (
+    PAPER,
+    PAPER_RAW,
+    PAPER_STEP_SECONDS,
+    PREDICTIVE,
+    RAW_UNITS,
+    Arm,
+    Pace,
+)
 from loadtests.nodes.prometheus import queries_over
-from reactor.settings.model import Settings
+from reactor.settings.model import DecisionTrigger, Settings
 
 _FLOORS: dict[tuple[str, str], float] = {
     ("happiness", "halfLife"): 5.0,
@@ -61,6 +69,8 @@ def settings_tree(arm: Arm, pace: Pace, defaults: Mapping[str, Any], prometheus:
         tree["planner"] |= {"allowUnsafe": True, "parameters": {"units": units, "placesPending": False}}
         tree["decision"]["minimumFailures"] = 0.0
         tree["execution"] |= UNLIMITED | AT_ONCE
+    if arm.planner == PREDICTIVE:
+        tree["decision"]["trigger"] = DecisionTrigger.PREDICTIVE.value
     interval = 15.0 if factor >= 1 else 2.0
     tree["metrics"]["metricsApi"] = {"interval": interval}
     if prometheus:

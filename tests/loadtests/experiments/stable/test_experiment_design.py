@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loadtests.experiments.stable.apps import OVERRUN, draw_apps, expected_placement, relative_loads
@@ -9,6 +11,7 @@ from loadtests.experiments.stable.design import (
     OUR_LIVE,
     OURS,
     PAPER,
+    PREDICTIVE_LIVE,
     SHORT,
     STEPS,
     Arm,
@@ -19,7 +22,7 @@ from loadtests.experiments.stable.design import (
 )
 from loadtests.experiments.stable.settings import settings_for
 from matching.plan import Promise
-from reactor.settings.model import Settings
+from reactor.settings.model import DecisionTrigger, Settings
 from reactor.settings.planner import waived_by
 
 BOTH = (OURS, PAPER)
@@ -91,6 +94,19 @@ def test_the_windows_of_the_queries_shrink_too() -> None:
     assert "[2m]" not in settings_for(OUR_LIVE, SHORT, "http://127.0.0.1:9090").model_dump_json()
     full = settings_for(OUR_LIVE, FULL, "http://127.0.0.1:9090")
     assert full.metrics.prometheus.queries == Settings().metrics.prometheus.queries
+
+
+def test_the_predictive_arm_is_ours_with_another_trigger() -> None:
+    wanted, ours = settings_for(PREDICTIVE_LIVE, FULL), settings_for(OUR_LIVE, FULL)
+    assert wanted.decision.trigger is DecisionTrigger.PREDICTIVE
+    reactive = wanted.decision.model_copy(update={"trigger": DecisionTrigger.REACTIVE})
+    assert wanted.model_copy(update={"decision": reactive}) == ours
+
+
+def test_the_predictive_arm_is_run_only_when_asked_for() -> None:
+    assert PREDICTIVE_LIVE not in {run.arm for run in short_design(BOTH).runs()}
+    runs = replace(long_design(FULL, BOTH), predictive=True).runs()
+    assert [run.seed for run in runs if run.arm == PREDICTIVE_LIVE] == [1, 2, 3]
 
 
 def test_the_paper_s_arm_has_no_gates() -> None:

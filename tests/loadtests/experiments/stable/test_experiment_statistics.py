@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from loadtests.experiments.stable.design import OUR_LIVE, STEPS, earlier_live
+from loadtests.experiments.stable.design import OUR_LIVE, PREDICTIVE_LIVE, STEPS, earlier_live
 from loadtests.experiments.stable.driver import Machine
 from loadtests.experiments.stable.goal import GoalVerdict, Item, compare, judge
 from loadtests.experiments.stable.measurement import saturated
@@ -125,6 +125,17 @@ def test_an_earlier_version_is_compared_seed_by_seed(worse_by: float, verdict: G
     items = judge(Results.of([*records, *(one for seed in SEEDS for one in failing(seed))]))
     assert by_what(items, "stable@abc1234 over all steps").verdict is verdict
     assert by_what(items, "moves per run, live stable@abc1234 0.9").why == "0.0 (0 in 3 runs)"
+
+
+def test_predictive_is_compared_with_ours_up_to_120_and_over_all_steps() -> None:
+    late = {step.paper_rate: 0.9 if step.paper_rate > 120 else 1.0 for step in STEPS}
+    records = [
+        one for seed in SEEDS for one in (*series(OUR_LIVE, seed, {}, moves=1), *series(PREDICTIVE_LIVE, seed, late))
+    ]
+    items = judge(Results.of([*records, *(one for seed in SEEDS for one in failing(seed))]))
+    assert "mean difference +0.0000" in by_what(items, "less that of ours, 50 to 120").why
+    assert "mean difference -0.0273" in by_what(items, "less that of ours, 50 to 150").why
+    assert by_what(items, f"moves per run, {PREDICTIVE_LIVE.name}").why == "0.0 (0 in 3 runs)"
 
 
 def test_one_difference_has_no_interval() -> None:
