@@ -61,7 +61,8 @@ def _direction(means: Means, arm: str, measure: str) -> int:
 
 def _text(means: Means, measure: str) -> str:
     digits = _MEASURES[measure]
-    return " / ".join(f"{means[arm]:.{digits}f}" for arm in (NONE, GREEDY, REFINE, OURS) if arm in means)
+    shown = [arm for arm in (NONE, GREEDY, REFINE, OURS) if arm in means]
+    return f"{' / '.join(shown)} {' / '.join(f'{means[arm]:.{digits}f}' for arm in shown)}"
 
 
 def _recorded(workload: str, metric: str, measure: str) -> str:
@@ -149,7 +150,7 @@ def _by_kind() -> list[Claim]:
     return [
         Claim(
             f"Tables 9 to 14, Figs 7 to 22: {workload}, {metric}, {measure}",
-            f"none / greedy / refine {_recorded(workload, metric, measure)}",
+            _recorded(workload, metric, measure),
             _SCENARIOS,
             _COMMAND,
             _measure(workload, metric, measure),

@@ -167,8 +167,8 @@ def _happiness(evidence: Evidence | None) -> str:
     verdict = "happy" if evidence.happy else "UNHAPPY"
     lines = [
         f"Happiness:  {evidence.value:.3f} = (m + S) / (m + S + F) = ({m:g} + {s:.2f}) / ({m:g} + {s:.2f} + {f:.2f})",
+        f"            m: goodwill, S: passed and F: failed probes, each counts half after {evidence.half_life:g} s",
         f"Threshold:  {evidence.threshold:g} ({evidence.threshold_source}) -> {verdict}",
-        f"Half-life:  {evidence.half_life:g} s",
         "Failures:   " + ", ".join(f"{one.failures:g} by {one.source}" for one in evidence.sources),
     ]
     if evidence.last_failure is not None:
