@@ -164,7 +164,7 @@ class SimulatedController:
             return
         self._clock.after(self._window, self._measure)
         now, measured = self._clock.now(), self._cluster.measure()
-        self._state.usage.record_pods(measured.pods, MetricsSource.PROMETHEUS, now)
+        self._state.usage.record_pods(measured.pods, MetricsSource.PROMETHEUS, now, cpu_window=self._window)
         self._state.usage.record_nodes(measured.nodes, MetricsSource.PROMETHEUS, now)
         self._state.usage.record_throttling(measured.throttled, now)
         self._state.observe_counters(measured.counters)

@@ -9,6 +9,7 @@ and other workloads on the node fail, too.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -38,6 +39,8 @@ NODE_FAULT = 0.001
 LONGEST_BURST = 60.0
 """Seconds in which the probes of a node may fail together by chance: a lost packet, a slow disk."""
 LATELY = 300.0
+LAST_PROBES = 30.0
+"""Failures count as evidence for so many probes, at least `LATELY`: those of yesterday belong to another trouble."""
 FAILED_BEFORE = 2.0
 """Probes that failed lately before such a burst; a single one is chance."""
 REPLICA_FAILS = (0.02, 0.5)
@@ -85,12 +88,13 @@ class RecentCounts:
     since: float
     """When the node was last relieved or the container started; 0 when neither is known."""
     failed: float
+    """Lately."""
     passed_since: float
     """Of all containers, since `since`."""
     passed_in_a_row: float
     """Since the last failed one."""
     counted: float
-    """Failures that the kubelet's counters show."""
+    """Of the failures those that the kubelet's counters show."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +131,13 @@ def recent_counts(pod: Pod, snapshot: Snapshot, relieved: float) -> RecentCounts
     relieved = max(relieved, snapshot.load_changes.get(pod.node or "", LoadChange()).fell)
     started = max((each.since for each in recent), default=0.0)
     last = max((each.last_failure or 0.0 for each in recent), default=0.0)
+    lately = [(each, max(relieved, snapshot.at - max(LATELY, LAST_PROBES * each.period))) for each in recent]
     return RecentCounts(
         since=max(0.0, relieved, started),
-        failed=sum(each.failed(relieved) for each in recent),
+        failed=sum(each.failed(since) for each, since in lately),
         passed_since=sum(each.passed(relieved) for each in recent),
         passed_in_a_row=min((each.passed(last) // 1 for each in recent if each.failed(relieved)), default=0.0),
-        counted=sum(each.counted_failed(relieved) for each in recent),
+        counted=sum(each.counted_failed(since) for each, since in lately),
     )
 
 
@@ -154,22 +159,25 @@ def evidence_of(pod: Pod, cause: NodeCause, counts: RecentCounts, eligibility: E
     load = max(cause.load, snapshot.load_changes.get(pod.node or "", LoadChange()).highest(counts.since))
     wanted = load if load < SATURATED else max(load, curve.midpoint)
     extra = curve.ceiling if cause.broken else max(0.0, curve.probability(wanted) - curve.floor)
-    fault = extra < NODE_FAULT and replicas.well > 0 and neighbours.failing > 0 and _lasts(pod, counts, snapshot)
+    lasts = _lasts(pod, counts, snapshot)
+    fault = extra < NODE_FAULT and replicas.well > 0 and neighbours.failing > 0 and lasts
     predicted = NODE_FAULT if fault else extra
     limit = _throttling(pod, snapshot)
-    parts = [
+    found = (
         Part(PartName.PRIOR, PRIOR_ODDS, "a failing pod is mostly ill itself"),
         _load(cause, load, predicted / floor, extra, curve.floor, fault=fault),
         _record(pod, snapshot, floor),
         None if cause.broken or load >= SATURATED else _past(pod, counts, extra, snapshot),
         _probes(counts),
         replicas.part,
-        neighbours.part,
         limit.part,
         _pressure(pod, snapshot, throttled=bool(limit.raise_to)),
-    ]
+    )
+    parts = [part for part in found if part is not None]
+    if neighbours.part is not None:
+        parts.append(neighbours.part if lasts else _or_a_burst(neighbours.part, parts, extra))
     return Evidence(
-        parts=tuple(part for part in parts if part is not None),
+        parts=tuple(parts),
         counts=counts,
         node_suspected=fault,
         raise_limit=limit.raise_to,
@@ -272,6 +280,15 @@ def _neighbours(pod: Pod, eligibility: Eligibility) -> _Neighbours:
     log = failing * math.log(NEIGHBOUR_FAILS) + well * math.log(NEIGHBOUR_WELL)
     text = f"{failing} fail, {well} are well"
     return _Neighbours(failing, Part(PartName.NEIGHBOURS, _bounded(log, NEIGHBOURS_BOUNDS), text))
+
+
+def _or_a_burst(neighbours: Part, others: Sequence[Part], extra: float) -> Part:
+    """Workloads that fail together show that it is the node, but not whether it is its load: in a short burst they fail
+    together, too. So they make the place at most as likely as its load makes more probes fail than bursts do."""
+    most = max(1.0, extra / NODE_FAULT / math.prod(part.ratio for part in others)) if extra else neighbours.ratio
+    if neighbours.ratio <= most:
+        return neighbours
+    return Part(neighbours.name, most, f"{neighbours.text}; it may be a short burst")
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,16 +142,17 @@ class ProblemBuilder:
     ) -> tuple[NDArray[np.float64], MeasuredPods]:
         """Usage, peak and mean of the measured axes and idle CPU (see `with_history`), and what nodes are measured
         with. Without fresh measurements the request counts: unknown never reads as idle. A pod that is not Ready, or
-        only since its last sample, counts with its workload's peak: it has only just come, or is being restarted."""
+        was not all the time that its last sample is an average of, counts with its workload's peak: it has only just
+        come, or was restarted."""
         axes = len(MEASURED)
         if self._snapshot.needs is Needs.REQUESTS or not rows:
             stated = [requests.of(counted(row))[:axes] * 2 for row in rows]
             needs = np.array(stated, dtype=np.float64).reshape(len(rows), 2 * axes)
             unknown = np.full((len(rows), axes + 1), np.nan)
             return np.hstack((needs, unknown)), MeasuredPods(rows, needs[:, :axes], np.ones(len(rows), dtype=bool))
-        usage, peak, sampled_at = self._snapshot.usage.needs([row[0].uid for row in rows])
+        usage, peak, measured_since = self._snapshot.usage.needs([row[0].uid for row in rows])
         since = np.fromiter((row[0].ready_since or 0.0 if row[0].ready else math.inf for row in rows), float, len(rows))
-        new = since > np.maximum(sampled_at, self._snapshot.at - SAMPLED)
+        new = since > np.maximum(measured_since, self._snapshot.at - SAMPLED)
         for at in np.flatnonzero(new).tolist():
             of_workload = self._snapshot.usage.workload_peak(workload_key(rows[at][0]))
             peak[at] = np.fmax(peak[at], np.array([of_workload.cpu, of_workload.memory], dtype=np.float64))

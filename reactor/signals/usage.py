@@ -53,6 +53,8 @@ class UsageView:
     """By slot of a pod: whether CPU and memory are fresh."""
     created: NDArray[np.float64]
     """By slot of a pod."""
+    cpu_window: float
+    """Seconds over which CPU was averaged."""
     workload_ids: dict[str, int]
     remembered: dict[str, Peak]
 
@@ -105,7 +107,7 @@ class UsageView:
 
     def needs(self, uids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Usage and peak of many pods at once, a row of cores and bytes each, NaN where nothing fresh is known; and
-        when each pod's CPU was measured, 0 for never."""
+        since when each pod's CPU was averaged, 0 or less for never."""
         slots = _slots(self.pods, uids)
         here = slots >= 0
         usage, peak = np.full((2, len(slots), _MEASURED), np.nan)
@@ -114,7 +116,7 @@ class UsageView:
         usage[here] = self.pods.values[slots[here], :_MEASURED]
         usage = np.where(_is_fresh(at, self.now, self.freshness), usage, np.nan)
         peak[here] = np.fmax(self.peaks[slots[here]], usage[here])
-        return usage, peak, at[:, CPU]
+        return usage, peak, at[:, CPU] - self.cpu_window
 
     def of_nodes(self, names: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Usage of many nodes at once, a row of cores and bytes each, NaN where nothing fresh is known; and when each
@@ -174,6 +176,7 @@ class UsageHistory:
         self._workloads = Workloads()
         self._names: dict[str, dict[str, int]] = {}
         self._created: array[float] = array("d")
+        self._cpu_window = 0.0
         self._aliases: dict[str, str] = {}
         self._peaks: NDArray[np.float64] | None = None
         self._new: list[int] = []
@@ -222,6 +225,8 @@ class UsageHistory:
         self, samples: Iterable[PodUsageSample], source: MetricsSource, now: float, *, cpu_window: float = 0.0
     ) -> None:
         """CPU taken over a longer time than the pod has lived is too low, so it is not taken over."""
+        if source is MetricsSource.PROMETHEUS:
+            self._cpu_window = cpu_window
         batch = _Batch(now)
         for sample in samples:
             slot = self._slot_of(sample.namespace, sample.pod, sample.at)
@@ -352,6 +357,7 @@ class UsageHistory:
             peaks=self._estimated(),
             known=np.all(fresh & ~np.isnan(pods.values[:, :_MEASURED]), axis=1),
             created=np.array(self._created, dtype=np.float64),
+            cpu_window=self._cpu_window,
             workload_ids=dict(self._workloads.ids),
             remembered=dict(self._workloads.remembered),
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -71,6 +73,15 @@ def test_what_is_not_known_never_reads_as_idle(usage: dict[str, Any]) -> None:
     assert found.usage[0] >= 0.5
     assert found.peak[0] >= 0.5
     assert found.fixed.startswith("noFreshMetrics")
+
+
+@pytest.mark.parametrize(("window", "counted"), [(60.0, 0.6), (20.0, 0.1)], ids=["restarted meanwhile", "before"])
+def test_a_pod_that_was_down_while_its_cpu_was_averaged_counts_with_its_peak(window: float, counted: float) -> None:
+    """Else a node full of restarting pods looks like one with room."""
+    snapshot = make_snapshot([make_pod(ready_since=NOW - 30)], [make_node()], usage={"web-1": (0.1, GIB)})
+    usage = dataclasses.replace(snapshot.usage, cpu_window=window, peaks=np.full_like(snapshot.usage.peaks, 0.6))
+
+    assert pod_of(problem_of(dataclasses.replace(snapshot, usage=usage)), "web-1").usage[0] == pytest.approx(counted)
 
 
 def test_stale_usage_is_a_lower_bound_beside_the_request() -> None:
