@@ -181,7 +181,7 @@ def _round_trips(records: Sequence[RunRecord], test: int) -> go.Figure:
         )
         if record.changed_at is not None and record.arm is Arm.REMATCH:
             figure.add_vline(x=record.changed_at, line_dash="dot")
-    return _laid_out(figure, f"test {test}: round trip, ms (mean of 4 requests)")
+    return _laid_out(figure, f"test {test}: round trip (mean of 4 requests)", "ms")
 
 
 def _placements(records: Sequence[RunRecord], test: int) -> go.Figure:
@@ -198,12 +198,12 @@ def _placements(records: Sequence[RunRecord], test: int) -> go.Figure:
         probes.append((record.seconds, probes[-1][1]))
         x, y = [at for at, _ in probes], [rank for _, rank in probes]
         figure.add_scatter(x=x, y=y, name="probe", line={"shape": "hv", "dash": "dot"})
-    return _laid_out(figure, f"test {test}: worker")
+    return _laid_out(figure, f"test {test}: placement", "worker")
 
 
-def _laid_out(figure: go.Figure, title: str) -> go.Figure:
+def _laid_out(figure: go.Figure, title: str, unit: str) -> go.Figure:
     legend = {"orientation": "h", "y": -0.2}
-    return figure.update_layout(height=320, yaxis_title=title, xaxis_title="seconds", margin={"t": 20}, legend=legend)
+    return figure.update_layout(height=340, title=title, yaxis_title=unit, xaxis_title="seconds", legend=legend)
 
 
 def _write_moves(path: Path, records: Sequence[RunRecord]) -> None:
