@@ -158,13 +158,11 @@ class TrustEvents(StrEnum):
     NEVER = "never"
 
 
-class AnnotationBounds(_Section):
-    """What tenants may ask for by the annotation `rematch.io/threshold` of a pod or namespace."""
+class _Bounds(_Section):
+    """What tenants may ask for by an annotation."""
 
-    min: Share = 0.0
-    """A lower threshold counts as this one."""
-    max: Share = 0.99
-    """A higher threshold counts as this one."""
+    min: float
+    max: float
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -174,6 +172,15 @@ class AnnotationBounds(_Section):
 
     def clamp(self, value: float) -> float:
         return min(max(value, self.min), self.max)
+
+
+class AnnotationBounds(_Bounds):
+    """What tenants may ask for by the annotation `rematch.io/threshold` of a pod or namespace."""
+
+    min: Share = 0.0
+    """A lower threshold counts as this one."""
+    max: Share = 0.99
+    """A higher threshold counts as this one."""
 
 
 class Happiness(_Section):
@@ -555,22 +562,13 @@ HorizonSeconds = Annotated[PositiveSeconds, AfterValidator(_horizon)]
 Coverage = Annotated[float, Field(ge=0.5, le=0.99)]
 
 
-class CoverageBounds(_Section):
+class CoverageBounds(_Bounds):
     """What tenants may ask for by the annotation `rematch.io/peak-coverage` of a pod."""
 
     min: Coverage = 0.8
     """A lower coverage counts as this one."""
     max: Coverage = 0.99
     """A higher coverage counts as this one."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.min > self.max:
-            raise ValueError(f"min is {self.min:g}, above max, which is {self.max:g}; swap them")
-        return self
-
-    def clamp(self, value: float) -> float:
-        return min(max(value, self.min), self.max)
 
 
 class Training(_Section):
