@@ -11,6 +11,7 @@ from msgspec.structs import replace as replace_fields
 from matching.problem import Strategy
 from reactor.cluster.records import Pod
 from reactor.cluster.surge_writes import ServedBy
+from reactor.cluster.view import ClusterView
 from reactor.execution.move_states import Seen, Step, hint_is_due_to_go, next_step, replacement, siblings
 from reactor.execution.move_states import followed as follow
 from reactor.settings.model import Execution
@@ -208,26 +209,21 @@ def test_a_second_try_is_as_old_as_its_plan_and_for_the_same_reason() -> None:
     assert (again.state, again.hard, again.planned, again.unhappy) == (MoveState.PLANNED, True, NOW - 60, True)
 
 
-@pytest.mark.parametrize("drained", [None, NOW])
-def test_an_old_pod_that_cannot_be_ended_is_taken_back(drained: float | None) -> None:
-    """A PDB that selects every pod, or an endpoint that stays: no other plan would be made as long as it lasts."""
+def retiring(**fields: Any) -> tuple[Move, ClusterView, Pod, Pod]:
+    """A release surge whose replacement is available: the move, what is seen, the released old pod and the new one."""
     assert OLD.owner is not None
     scaled = make_owner("web", "Deployment")
     released, new = replace_fields(OLD, owner=None), make_pod("web-3", node="n2")
-    move = make_move(
-        OLD,
-        "n2",
-        "retiring",
-        strategy=Strategy.RELEASE_SURGE,
-        scaled=scaled,
-        replicas=2,
-        replacement=new.uid,
-        acknowledged=(Call.DETACH,),
-        began=NOW - 60,
-        ready=NOW,
-        drained=drained,
-    )
+    fields |= {"strategy": Strategy.RELEASE_SURGE, "scaled": scaled, "replicas": 2, "replacement": new.uid}
+    move = make_move(OLD, "n2", "retiring", acknowledged=(Call.DETACH,), ready=NOW, **fields)
     view = make_view([released, SIBLING, new], [], workloads=[make_workload(OLD.owner), make_workload(scaled)])
+    return move, view, released, new
+
+
+@pytest.mark.parametrize("drained", [None, NOW])
+def test_an_old_pod_that_cannot_be_ended_is_taken_back(drained: float | None) -> None:
+    """A PDB that selects every pod, or an endpoint that stays: no other plan would be made as long as it lasts."""
+    move, view, released, new = retiring(began=NOW - 60, drained=drained)
     now = NOW + EXECUTION.drain_delay + EXECUTION.ready_deadline
     waits = next_step(move, Seen(now - 1, view, EXECUTION, released, new, wanted=2))
     assert waits.move.state is MoveState.RETIRING
@@ -236,22 +232,7 @@ def test_an_old_pod_that_cannot_be_ended_is_taken_back(drained: float | None) ->
 
 def test_the_drain_begins_when_the_endpoint_was_seen_gone_not_when_the_cycle_began() -> None:
     """The calls of the cycle took 4 s, on real nodes: the old pod was ended 1.5 s after it had left its Services."""
-    assert OLD.owner is not None
-    scaled = make_owner("web", "Deployment")
-    released, new = replace_fields(OLD, owner=None), make_pod("web-3", node="n2")
-    view = make_view([released, SIBLING, new], [], workloads=[make_workload(OLD.owner), make_workload(scaled)])
-    move = make_move(
-        OLD,
-        "n2",
-        "retiring",
-        strategy=Strategy.RELEASE_SURGE,
-        scaled=scaled,
-        replicas=2,
-        replacement=new.uid,
-        acknowledged=(Call.DETACH,),
-        began=NOW - 10,
-        ready=NOW,
-    )
+    move, view, released, new = retiring(began=NOW - 10)
     gone = ServedBy(({"app": "web"},), 0, NOW + 4)
 
     def at(now: float, before: Move) -> Step:
