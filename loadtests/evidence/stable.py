@@ -121,7 +121,7 @@ def _plotted(_summary: Any) -> Finding:
                    Where.SIMULATION, why)  # fmt: skip
 
 
-_TOO_FEW = "not every interval is above 0; four seeds are few"
+_TOO_FEW = "not every interval is above 0"
 _BY_MEANS = "by the means; whether by more than chance was not tested"
 _SHORT = "short form, from the first failure to 110, our default planner"
 _PHASE_B = "stable-paper, phase B: "
