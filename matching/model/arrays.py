@@ -68,6 +68,8 @@ class Arrays:
     max_pods: Ints
     open_to_moves: Mask
     """By node: whether running pods may be moved there. It has fresh metrics and is not cordoned."""
+    faulty: Mask
+    """By node."""
     hard_only: Mask
     """By axis: only requests count; usage, peak and background are 0 there."""
     inter_pod: InterPodConstraints | None
@@ -208,6 +210,7 @@ def _assemble(problem: Problem, nodes: tuple[Node, ...]) -> Arrays:
         background=background / measured_unit,
         max_pods=np.array([node.max_pods for node in nodes], dtype=np.int64),
         open_to_moves=np.array([node.measured and not cordoned(node) for node in nodes], dtype=bool),
+        faulty=np.array([node.faulty for node in nodes], dtype=bool),
         hard_only=hard_only,
         rank_cpu=columns.rank_cpu,
         priority=columns.priority,
