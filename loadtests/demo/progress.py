@@ -1,8 +1,10 @@
-"""Prints decisions, moves and load to the terminal as they happen."""
+"""Prints rematches, moves and load to the terminal as they happen, and how many waits there were."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TextIO
 
@@ -14,13 +16,16 @@ from reactor.web.view import Overview
 
 LOOK_EVERY = 1.0
 SUMMARY_EVERY = 10
+TOLD = frozenset({HistoryKind.REMATCH, HistoryKind.MOVE, HistoryKind.SETTINGS})
+"""Printed one by one; of the others only the number, unless all are wanted."""
 BUSY = 0.5
 """Seconds late from which the machine, and not the demo's nodes, makes probes and requests fail."""
 
 
-async def report_progress(arm: Arm, out: TextIO) -> None:
+async def report_progress(arm: Arm, out: TextIO, *, verbose: bool = False) -> None:
     """Until cancelled. A controller that does not answer is reported."""
     shown = 0
+    counted: list[HistoryEntry] = []
     looks = 0
     late = 0.0
     now = asyncio.get_running_loop().time
@@ -29,8 +34,14 @@ async def report_progress(arm: Arm, out: TextIO) -> None:
             for decision in reversed(await arm.controller.decisions()):
                 if decision.id > shown:
                     shown = decision.id
-                    _say(out, _line(decision))
+                    if verbose or decision.kind in TOLD:
+                        _say(out, _line(decision))
+                    else:
+                        counted.append(decision)
             if looks % SUMMARY_EVERY == 0:
+                if waits := waits_in_one_line(counted):
+                    _say(out, waits)
+                counted.clear()
                 _say(out, _summary(await arm.controller.overview(), arm))
                 if late > BUSY:
                     _say(out, busy_machine(late))
@@ -45,6 +56,17 @@ async def report_progress(arm: Arm, out: TextIO) -> None:
 
 def busy_machine(late: float) -> str:
     return f"this machine is busy: the demo ran {late:.1f} s late, so probes and requests of healthy pods fail, too"
+
+
+def waits_in_one_line(decisions: Sequence[HistoryEntry]) -> str:
+    """How many for which reason, the most frequent first; empty without any."""
+    waits = [decision for decision in decisions if decision.kind is HistoryKind.WAIT]
+    if not waits:
+        return ""
+    pods = len({decision.pod for decision in waits})
+    reasons = Counter(decision.reason for decision in waits).most_common()
+    counts = ", ".join(f"{reason} {count}" for reason, count in reasons)
+    return f"WAITS    {len(waits)} of {pods} pod{'' if pods == 1 else 's'}: {counts}"
 
 
 def _say(out: TextIO, text: str) -> None:
