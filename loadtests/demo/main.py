@@ -15,7 +15,7 @@ import click
 from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, run_arm, running_arm
 from loadtests.demo.cluster import demo_cluster
 from loadtests.demo.ending import ending
-from loadtests.demo.progress import BUSY, busy_machine, report_progress
+from loadtests.demo.progress import BUSY, Progress, busy_machine
 from loadtests.demo.scenario import stable_scenario
 from loadtests.tools.ports import free_port
 from loadtests.tools.state_folder import claimed
@@ -141,17 +141,20 @@ async def _with_a_person(options: DemoOptions) -> None:
         click.echo(_welcome(arm))
         began = clock.now()
         load = asyncio.create_task(drive(arm, clock))
-        progress = asyncio.create_task(report_progress(arm, sys.stdout, verbose=options.verbose))
+        progress = Progress(arm, sys.stdout, options.verbose)
+        report = asyncio.create_task(progress.report())
         try:
-            await asyncio.wait({load, progress}, return_when=asyncio.FIRST_COMPLETED)
-            if progress.done():
-                progress.result()
+            await asyncio.wait({load, report}, return_when=asyncio.FIRST_COMPLETED)
+            if report.done():
+                report.result()
             await load
         finally:
-            for task in (load, progress):
+            for task in (load, report):
                 task.cancel()
-            await asyncio.gather(load, progress, return_exceptions=True)
+            await asyncio.gather(load, report, return_exceptions=True)
             click.echo(f"\n{await ending(arm.lab.log.samples, began, arm.store)}")
+            if progress.late > BUSY:
+                click.echo(busy_machine(progress.late))
 
 
 def _welcome(arm: Arm) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loadtests.demo.progress import report_progress, waits_in_one_line
+from loadtests.demo.progress import Progress, waits_in_one_line
 from reactor.record.history_reader import HistoryEntry, HistoryKind, HistoryMove, MoveProgress
 
 
@@ -41,7 +41,7 @@ async def printed(*, verbose: bool) -> list[str]:
     recent = SimpleNamespace(recent=lambda: SimpleNamespace(availability=None, p95_ms=None))
     arm: Any = SimpleNamespace(controller=Controller(), lab=SimpleNamespace(log=recent))
     out = io.StringIO()
-    task = asyncio.create_task(report_progress(arm, out, verbose=verbose))
+    task = asyncio.create_task(Progress(arm, out, verbose).report())
     while "no requests yet" not in out.getvalue():
         await asyncio.sleep(0)
     task.cancel()
