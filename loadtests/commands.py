@@ -24,6 +24,7 @@ STATE = Path(".rematch/demo")
 @click.option(
     "--state", type=click.Path(path_type=Path), default=STATE, show_default=True, help="Folder for its files."
 )
+@click.option("-v", "--verbose", is_flag=True, help="Print every decision, also waits and placements.")
 def demo(**given: Any) -> None:
     """The main job on an embedded cluster: load overruns a weak node, probes fail, pods move."""
     from loadtests.demo.main import DemoOptions, main

@@ -169,12 +169,17 @@ def _happiness(evidence: Evidence | None) -> str:
         f"Happiness:  {evidence.value:.3f} = (m + S) / (m + S + F) = ({m:g} + {s:.2f}) / ({m:g} + {s:.2f} + {f:.2f})",
         f"            m: goodwill, S: passed and F: failed probes, each counts half after {evidence.half_life:g} s",
         f"Threshold:  {evidence.threshold:g} ({evidence.threshold_source}) -> {verdict}",
-        "Failures:   " + ", ".join(f"{one.failures:g} by {one.source}" for one in evidence.sources),
+        "Failures:   " + ", ".join(f"{one.failures:g} {_origin(one.source)}" for one in evidence.sources),
     ]
     if evidence.last_failure is not None:
         lines.append(f"Last:       {rfc3339(evidence.last_failure)}")
     lines += [f"Message:    {rfc3339(message.at)} {message.text}" for message in evidence.messages]
     return "\n".join(lines)
+
+
+def _origin(source: str) -> str:
+    """A kill proves as many failures as the probe's threshold; those that nobody reported are inferred from it."""
+    return "inferred from kills" if source == "kills" else f"by {source}"
 
 
 def _evidence(decision: CurrentDecision, likely: float) -> str:

@@ -27,7 +27,7 @@ def test_the_counts_that_happiness_came_from_are_shown(explain: Any) -> None:
 
     assert (result.code, result.err) == (0, "")
     assert "(m + S) / (m + S + F) = (5 + " in result.out
-    assert "20 by events" in result.out
+    assert "20 by events, 0 by counters, 0 inferred from kills" in result.out
     assert "UNHAPPY" in result.out
     assert "Liveness probe failed" in result.out
     assert "rematch (unhappy): n1 uses 98% of its cpu" in result.out
