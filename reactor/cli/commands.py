@@ -342,6 +342,9 @@ def explain(pod: str, namespace: str | None, output: str, server: str, **options
 
     wanted = wanted_pods(pod, namespace)
     found = explain_from_files(wanted, **options) if options["files"] else explain_from_server(wanted, server)
+    if output == "json":
+        for note in found.notes:
+            click.echo(f"note: {note}", err=True)
     show(to_json(to_document(found)) if output == "json" else render(found))
 
 

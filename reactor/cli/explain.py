@@ -41,6 +41,8 @@ class Explained:
     found: FoundPods
     view: PodView
     """The first of them: the only one, or the unhappiest."""
+    notes: tuple[str, ...] = ()
+    """What files do not say."""
 
 
 def wanted_pods(text: str, namespace: str | None) -> FindQuery:
@@ -83,7 +85,7 @@ def explain_from_files(
     pod = snapshot.cluster.pods[_first(found, wanted, ", ".join(files)).uid]
     planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
     placement = planned or placement_now(pod, eligibility)
-    return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement))
+    return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement), look.notes)
 
 
 def _first(found: FoundPods, wanted: FindQuery, source: str) -> FoundPod:
@@ -103,7 +105,8 @@ def to_document(explained: Explained) -> object:
 
 
 def render(explained: Explained) -> str:
-    found, page = explained.found, _page(explained.view)
+    found = explained.found
+    page = "\n\n".join([_page(explained.view), *(f"note: {note}" for note in explained.notes)])
     if found.note:
         return f"{found.note}\n\n{page}"
     if len(found.pods) == 1:
