@@ -479,64 +479,80 @@ def _request_options(command: F) -> F:
     command = _cluster_options(command)
     command = click.option("--reason", default="", help="For those who read it later.")(command)
     return click.option(
-        "--namespace", default="rematch", show_default=True, help="Namespace of the controller that is asked."
+        "--controller-namespace",
+        default="rematch",
+        show_default=True,
+        help="Namespace of the controller that is asked.",
     )(command)
 
 
 @click.command(short_help="Stop moves; pods are still bound. The controller does it, by a Request.")
 @click.option("--for", "duration", default="", help="How long, such as 30m or 2h. Default: until `rematch resume`.")
 @_request_options
-def pause(duration: str, reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+def pause(duration: str, reason: str, controller_namespace: str, **connection: str | None) -> None:
     """Stop moves: the emergency stop. Pending pods are still bound, and moves in flight are finished or undone.
 
     The pause survives restarts of the controller. It needs the right to create requests.rematch.io.
     """
     from reactor.cli import requests
 
-    requests.pause(requests.Target(kubeconfig, context, namespace), duration, reason)
+    requests.pause(requests.Target(**connection, namespace=controller_namespace), duration, reason)
 
 
 @click.command(short_help="End a pause, and release the brakes.")
 @_request_options
-def resume(reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+def resume(reason: str, controller_namespace: str, **connection: str | None) -> None:
     """End a pause and release the brakes: moves may start again. What is still wrong brakes again."""
     from reactor.cli import requests
 
-    requests.resume(requests.Target(kubeconfig, context, namespace), reason)
+    requests.resume(requests.Target(**connection, namespace=controller_namespace), reason)
 
 
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Check and say what would happen; change nothing.")
+_pods_namespace_option = click.option(
+    "-n", "--namespace", default="", help="Of pods that are named without one. Default: all namespaces."
+)
 
 
 @click.command(short_help="Move one pod to a node, checked and carried out by the controller.")
 @click.argument("pod")
 @click.argument("node")
+@_pods_namespace_option
 @_dry_run_option
 @_request_options
-def move(pod: str, node: str, dry_run: bool, reason: str, namespace: str, **connection: str | None) -> None:
+def move(
+    pod: str, node: str, dry_run: bool, reason: str, namespace: str, controller_namespace: str, **connection: str | None
+) -> None:
     """Have the controller move POD to NODE, as safely as a move of its own plans.
 
-    POD is NAMESPACE/NAME, or a name that only one pod has. The controller refuses, with the reason, what may not move
-    or does not fit. It needs the right to create requests.rematch.io.
+    POD is NAMESPACE/NAME, NAME with -n, or a name that only one pod has. The controller refuses, with the reason,
+    what may not move or does not fit. It needs the right to create requests.rematch.io, and to delete those that no
+    controller took.
     """
     from reactor.cli import requests
+    from reactor.cluster.requests import RequestedMove
 
-    requests.move(requests.Target(**connection, namespace=namespace), pod, node, reason, dry_run=dry_run)
+    target = requests.Target(**connection, namespace=controller_namespace)
+    requests.move(target, RequestedMove(pod, node), reason, namespace=namespace, dry_run=dry_run)
 
 
 @click.command("apply", short_help="Carry out a plan of anybody's making, by the controller.")
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_pods_namespace_option
 @_dry_run_option
 @_request_options
-def apply(plan_file: Path, dry_run: bool, reason: str, namespace: str, **connection: str | None) -> None:
+def apply(
+    plan_file: Path, dry_run: bool, reason: str, namespace: str, controller_namespace: str, **connection: str | None
+) -> None:
     """Have the controller carry out the moves of PLAN.
 
     PLAN is the JSON of `rematch plan -o json` or of another program, or KSE's {"pod": "node"}. A pod is
-    NAMESPACE/NAME, or a name that only one pod has.
+    NAMESPACE/NAME, NAME with -n, or a name that only one pod has.
     """
     from reactor.cli import requests
 
-    requests.apply(requests.Target(**connection, namespace=namespace), plan_file, reason, dry_run=dry_run)
+    target = requests.Target(**connection, namespace=controller_namespace)
+    requests.apply(target, plan_file, reason, namespace=namespace, dry_run=dry_run)
 
 
 _store_option = _store_option_of("The controller's store, a file.", DEFAULT_STORE)
