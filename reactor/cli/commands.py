@@ -17,6 +17,13 @@ from reactor.cli.latency import broker_options
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_STORE = Path(".rematch/rematch.db")
+STORE_IN_POD = (
+    "a controller in the cluster has its store in its pod, and so you get a copy (docs/tune.md):\n"
+    "  kubectl exec -n rematch deployment/rematch -- /opt/rematch/bin/rematch backup /tmp/copy.db --force"
+    " --store /var/lib/rematch/rematch.db\n"
+    "  kubectl exec -n rematch deployment/rematch -- cat /tmp/copy.db > rematch.db"
+)
+"""With the volumes of the chart: the root file system is read-only, /tmp is not."""
 _STORE_VARIABLE = "REMATCH_STORE"
 _SCHEMA_VARIABLE = "REMATCH_STORE_SCHEMA"
 
@@ -49,7 +56,7 @@ class StoreType(click.ParamType[Any]):
                     f"a URL with a password is given by {_STORE_VARIABLE} or by @FILE, not as an argument", param, ctx
                 )
         elif self._exists and not place.exists():
-            self.fail(f"File '{place}' does not exist.", param, ctx)
+            self.fail(f"File '{place}' does not exist; {STORE_IN_POD}", param, ctx)
         return place
 
 
@@ -400,7 +407,7 @@ def history(context: click.Context, /, **options: Any) -> None:
 
 @history.command(short_help="Show what a pod, workload or node used.")
 @click.argument("name", metavar="POD|WORKLOAD|NODE")
-@click.option("-n", "--namespace", default="", help="Of a pod or workload; default is default.")
+@click.option("-n", "--namespace", default="", help="Default: all namespaces, default first.")
 @click.option("--hours", type=click.IntRange(1, 90 * 24), default=24, show_default=True, help="How far back.")
 @_store_option_of("Read this store, not a running controller.", exists=True)
 @_output_option("plot", "csv", "json")
