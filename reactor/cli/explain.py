@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from reactor.state.from_dump import snapshot_from_dump
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods
 from reactor.web.query import FindQuery
-from reactor.web.view import AxisView, CurrentDecision, Evidence, FoundPod, FoundPods, PodView
+from reactor.web.view import AxisView, CurrentDecision, Evidence, FoundPod, FoundPods, PlacementView, PodView
 
 KINDS = {
     "Pod": ("po", "pod", "pods"),
@@ -34,6 +35,9 @@ KINDS = {
 }
 """What kubectl accepts before the slash. A namespace of such a name is given with -n."""
 _KIND_OF = {alias: kind for kind, aliases in KINDS.items() for alias in aliases}
+
+
+_DISTANCE = "distance: between what the pod uses and the room on a node, in shares of its capacity; 0 is a perfect fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +150,17 @@ def _page(view: PodView) -> str:
         parts.append(f"Why here:   {'; '.join(view.placement.why_here)}")
         if view.placement.why_not:
             parts.append(table(("why not", "reason"), [(no.node, no.reason) for no in view.placement.why_not]))
+        if any("distance" in text for text in _texts(view.placement)):
+            parts.append(_DISTANCE)
     if view.history:
         rows = [(rfc3339(one.at), one.kind, one.reason, one.text) for one in view.history]
         parts.append(table(("time", "kind", "reason", "text"), rows))
     return "\n\n".join(parts)
+
+
+def _texts(placement: PlacementView) -> Iterator[str]:
+    yield from placement.why_here
+    yield from (no.reason for no in placement.why_not)
 
 
 def _identity(view: PodView) -> str:

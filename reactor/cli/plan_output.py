@@ -116,8 +116,8 @@ def _summary(shown: ShownPlan, *, wide: bool) -> str:
     dumped = f", {len(plan.dumped)} of them lose one" if plan.dumped else ""
     lines = [
         f"{len(plan.moves)} to move, {staying} stay, {len(plan.unplaced)} without a node{dumped}"
-        f" (planner {plan.planner}: {'feasible' if certificate.feasible else 'NOT feasible'},"
-        f" {_pairs(certificate)})",
+        f" (planner {plan.planner}: {'feasible' if certificate.feasible else 'NOT feasible'}"
+        f"{f', {_pairs(certificate)}' if wide else ''})",
         f"spread of node loads {plan.before.spread:.0%} -> {plan.after.spread:.0%}",
     ]
     benefit = plan.benefit
