@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from reactor.cli.client import fetch
 from reactor.cli.output import table
+from reactor.cli.plan_output import DISTANCE
 from reactor.cli.planning import make_plan, settings_for
 from reactor.clock import rfc3339
 from reactor.cluster.dump import read_dump, read_input
@@ -35,9 +36,6 @@ KINDS = {
 }
 """What kubectl accepts before the slash. A namespace of such a name is given with -n."""
 _KIND_OF = {alias: kind for kind, aliases in KINDS.items() for alias in aliases}
-
-
-_DISTANCE = "distance: between what the pod uses and the room on a node, in shares of its capacity; 0 is a perfect fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ def _page(view: PodView) -> str:
         if view.placement.why_not:
             parts.append(table(("why not", "reason"), [(no.node, no.reason) for no in view.placement.why_not]))
         if any("distance" in text for text in _texts(view.placement)):
-            parts.append(_DISTANCE)
+            parts.append(DISTANCE)
     if view.history:
         rows = [(rfc3339(one.at), one.kind, one.reason, one.text) for one in view.history]
         parts.append(table(("time", "kind", "reason", "text"), rows))

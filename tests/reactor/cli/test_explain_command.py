@@ -69,6 +69,12 @@ def test_files_without_events_do_not_call_a_pod_happy_without_saying_so(explain:
     assert note in (result.out if output == "text" else result.err)
 
 
+def test_a_distance_is_explained_where_there_is_one(explain: Any) -> None:
+    """web-1 moves for its benefit; db-1 stays, and the other node is farther."""
+    assert "\ndistance: between" not in explain("shop/web-1").out
+    assert "\ndistance: between" in explain("shop/db-1").out
+
+
 def test_a_happy_pod_is_explained_too(explain: Any) -> None:
     result = explain("db-1", options=("-n", "shop"))
 
