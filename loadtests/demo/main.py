@@ -59,7 +59,8 @@ class DemoOptions:
 def main(options: DemoOptions) -> None:
     if options.output == "json" and not options.headless:
         raise click.UsageError("-o json needs --headless")
-    with claimed(options.state):
+    # `make run` has no option to hand on.
+    with claimed(options.state, "start this one as `.venv/bin/rematch demo --state DIR`"):
         run = _headless(options) if options.headless else _with_a_person(options)
         if asyncio.run(until_stopped(run)):
             click.echo("stopped", err=True)

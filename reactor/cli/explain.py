@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 
 from reactor.cli.client import fetch
 from reactor.cli.output import table
+from reactor.cli.plan_output import DISTANCE
 from reactor.cli.planning import make_plan, settings_for
 from reactor.clock import rfc3339
 from reactor.cluster.dump import read_dump, read_input
@@ -22,7 +24,7 @@ from reactor.state.from_dump import snapshot_from_dump
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods
 from reactor.web.query import FindQuery
-from reactor.web.view import AxisView, CurrentDecision, Evidence, FoundPod, FoundPods, PodView
+from reactor.web.view import AxisView, CurrentDecision, Evidence, FoundPod, FoundPods, PlacementView, PodView
 
 KINDS = {
     "Pod": ("po", "pod", "pods"),
@@ -41,6 +43,8 @@ class Explained:
     found: FoundPods
     view: PodView
     """The first of them: the only one, or the unhappiest."""
+    notes: tuple[str, ...] = ()
+    """What files do not say."""
 
 
 def wanted_pods(text: str, namespace: str | None) -> FindQuery:
@@ -83,7 +87,7 @@ def explain_from_files(
     pod = snapshot.cluster.pods[_first(found, wanted, ", ".join(files)).uid]
     planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
     placement = planned or placement_now(pod, eligibility)
-    return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement))
+    return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement), look.notes)
 
 
 def _first(found: FoundPods, wanted: FindQuery, source: str) -> FoundPod:
@@ -103,7 +107,8 @@ def to_document(explained: Explained) -> object:
 
 
 def render(explained: Explained) -> str:
-    found, page = explained.found, _page(explained.view)
+    found = explained.found
+    page = "\n\n".join([_page(explained.view), *(f"note: {note}" for note in explained.notes)])
     if found.note:
         return f"{found.note}\n\n{page}"
     if len(found.pods) == 1:
@@ -143,10 +148,17 @@ def _page(view: PodView) -> str:
         parts.append(f"Why here:   {'; '.join(view.placement.why_here)}")
         if view.placement.why_not:
             parts.append(table(("why not", "reason"), [(no.node, no.reason) for no in view.placement.why_not]))
+        if any("distance" in text for text in _texts(view.placement)):
+            parts.append(DISTANCE)
     if view.history:
         rows = [(rfc3339(one.at), one.kind, one.reason, one.text) for one in view.history]
         parts.append(table(("time", "kind", "reason", "text"), rows))
     return "\n\n".join(parts)
+
+
+def _texts(placement: PlacementView) -> Iterator[str]:
+    yield from placement.why_here
+    yield from (no.reason for no in placement.why_not)
 
 
 def _identity(view: PodView) -> str:

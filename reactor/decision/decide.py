@@ -26,7 +26,8 @@ from reactor.state.snapshot import Needs, Snapshot
 
 _UNCORROBORATED = (
     "only Events say that its probes fail, and anyone who may create Events can write them: no restart, no probe"
-    " counter and no pressure on its node agrees; with the chart's policy rematch-events only kubelets can write them"
+    " counter and no pressure on its node agrees; set policies.events=true in the chart, and only kubelets can write"
+    " them, or metrics.prometheus.url, and probe counters are read"
 )
 
 

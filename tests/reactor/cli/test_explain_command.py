@@ -60,6 +60,21 @@ def test_a_terminal_does_not_obey_the_author_of_an_event(explain: Any, output: s
     assert output == "text" or json.loads(result.out)["happiness"]["messages"][-1]["text"] == message
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_files_without_events_do_not_call_a_pod_happy_without_saying_so(explain: Any, output: str) -> None:
+    silent = [each for each in (*shop(), *shop_metrics()) if each["kind"] != "Event"]
+    result = explain("shop/web-1", *silent, options=("-o", output))
+
+    note = "note: the files have no Events: probes that failed before are not known"
+    assert note in (result.out if output == "text" else result.err)
+
+
+def test_a_distance_is_explained_where_there_is_one(explain: Any) -> None:
+    """web-1 moves for its benefit; db-1 stays, and the other node is farther."""
+    assert "\ndistance: between" not in explain("shop/web-1").out
+    assert "\ndistance: between" in explain("shop/db-1").out
+
+
 def test_a_happy_pod_is_explained_too(explain: Any) -> None:
     result = explain("db-1", options=("-n", "shop"))
 
