@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import ClassVar, Protocol, overload
 
+from matching.cached_property import cached_property
 from matching.problem import Pod, Problem, Strategy
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from math import isfinite
 
 import numpy as np
 
+from matching.cached_property import cached_property
 from matching.feasibility import removal_taint
 from matching.plan import Promise
 from matching.problem import Requirement
