@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import repeat
 from operator import attrgetter
 
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.cached_property import cached_property
 from matching.constraints import resources
 from matching.constraints.default_spread import DefaultSpread, default_spread
 from matching.constraints.inter_pod import InterPodConstraints, inter_pod_constraints
