@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from reactor.clock import Clock
 from reactor.cycle import CycleParts, run_cycle
@@ -21,19 +19,6 @@ HEARTBEAT = 5.0
 """Seconds after which the loop shows that it runs, also when no cycle is due."""
 GRACE = 120.0
 """Seconds that the calls of one cycle may take before it counts as stalled: an eviction has three attempts."""
-
-
-@contextmanager
-def collection_postponed() -> Iterator[None]:
-    """A problem has several objects per pod, and while it is made the garbage collector would pass over all of them
-    time and again. What nothing refers to is freed all the same."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 class Loop:
@@ -68,8 +53,7 @@ class Loop:
                 continue
             await self._clock.sleep(max(0.0, self._retry_at - self._clock.now()))
             async with self.exclusive:
-                with collection_postponed():
-                    await self.step(keys)
+                await self.step(keys)
 
     @property
     def stalled(self) -> str:

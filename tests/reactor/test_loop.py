@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +15,7 @@ from reactor.cycle import CycleParts
 from reactor.decision.decide import Decision, Trigger, Wait
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.cycle_outcome import Outcome
-from reactor.loop import SHORTEST_PAUSE, collection_postponed
+from reactor.loop import SHORTEST_PAUSE
 from reactor.state.moves import Move
 from tests.support.clock import NOW, eventually
 from tests.support.cluster import make_node, make_pod, make_settings
@@ -267,10 +266,3 @@ async def test_a_planner_that_hangs_is_given_up_at_its_deadline() -> None:
     (text,) = rig.controller.failures.current.values()
     assert text == "PlannerError: planner stable: no plan within 0.05 s; see planner.deadline"
     assert rig.instruments.registry.get_sample_value("rematch_cycle_failures_total", {"stage": "plan"}) == 1
-
-
-def test_the_garbage_collector_waits_for_the_end_of_a_cycle() -> None:
-    assert gc.isenabled()
-    with collection_postponed():
-        assert not gc.isenabled()
-    assert gc.isenabled()
