@@ -34,6 +34,8 @@ LOAD_SECONDS = SNAPSHOTS * PLAN_SECONDS
 TIMEOUT = 60.0 / TIME_SCALE
 """k6's own is a minute."""
 LAB_NODES = tuple(LabNodeSpec(name, round(CORES * 1000 / NODE_SCALE)) for name in NODES)
+_DRAIN_SECONDS = 2.0
+"""kube-proxy of this lab learns at once that an endpoint is gone; usually 5."""
 _LOOPS_PER_MS = 7000
 """Of the counter app, on the machine this was measured on."""
 _OWN_MS = 0.4
@@ -56,9 +58,8 @@ def requests_of(scenario: Scenario, repeat: int) -> list[str]:
 def real_settings(settings: SettingsOf, metric: str, prometheus: str) -> Settings:
     """As in simulated time, with all durations scaled, but not below what containers and kubelets need."""
     tree = tempo_tree(1 / TIME_SCALE, Settings().model_dump(by_alias=True), prometheus)
-    return Settings.model_validate(
-        _joined(_joined(tree, {"triggers": {"rematchInterval": PLAN_SECONDS}}), settings(metric))
-    )
+    paced = {"triggers": {"rematchInterval": PLAN_SECONDS}, "execution": {"drainDelay": _DRAIN_SECONDS}}
+    return Settings.model_validate(_joined(_joined(tree, paced), settings(metric)))
 
 
 def _joined(tree: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
