@@ -16,6 +16,7 @@ from loadtests.tournament.queues import Floats
 from loadtests.tournament.scenario import Probes
 from loadtests.tournament.scenario import Scenario as ModelScenario
 from loadtests.workloads.placement import NodeSpec
+from reactor.signals.measurements import MetricsSource
 from storage.store import Store
 
 STEP = 5.0
@@ -106,7 +107,8 @@ async def run(scenario: Scenario, arm: str, seed: int, store: Store) -> Run:
         memory.follow()
         seen.sample()
         if actor is None and settings is not None and cluster.clock.time >= FIRST_ACTION - INTERVAL - 1e-9:
-            actor = Controlled(cluster, simulated_settings(settings, scenario.metric), store)
+            chosen = simulated_settings(settings, scenario.metric)
+            actor = Controlled(cluster, chosen, store, MetricsSource.METRICS_API)
     return seen.result(arm, seed)
 
 
