@@ -17,6 +17,7 @@ from loadtests.experiments.kse.real.design import (
     CONTROLLER_AT,
     LAB_NODES,
     LOAD_SECONDS,
+    METRICS_SECONDS,
     NODE_SCALE,
     PLAN_SECONDS,
     SNAPSHOTS,
@@ -74,7 +75,9 @@ class RealBench:
     async def open(cls, apps: Sequence[str]) -> AsyncIterator[RealBench]:
         """The lab stands and is removed with the block."""
         found = await ensure(["vegeta", "kube-proxy"])
-        options = LabOptions(LAB_NODES, KubeletPace(housekeeping=2.0), scrape_interval=_SCRAPE)
+        options = LabOptions(
+            LAB_NODES, KubeletPace(housekeeping=2.0), scrape_interval=_SCRAPE, metrics_resolution=METRICS_SECONDS
+        )
         async with (
             real_nodes(options) as lab,
             client_network(lab, found["kube-proxy"]) as client,

@@ -29,6 +29,8 @@ PLAN_SECONDS = INTERVAL / TIME_SCALE
 """Between two plans, and between two snapshots."""
 CONTROLLER_AT = (FIRST_ACTION - INTERVAL) / TIME_SCALE
 """Second of the load: its first plan comes after one interval."""
+METRICS_SECONDS = 3.0
+"""Between two samples of metrics.k8s.io. A pod is measured from its second one on."""
 SNAPSHOTS = 7
 LOAD_SECONDS = SNAPSHOTS * PLAN_SECONDS
 TIMEOUT = 60.0 / TIME_SCALE
@@ -56,8 +58,10 @@ def requests_of(scenario: Scenario, repeat: int) -> list[str]:
 
 
 def real_settings(settings: SettingsOf, metric: str, prometheus: str) -> Settings:
-    """As in simulated time, with all durations scaled, but not below what containers and kubelets need."""
+    """As in simulated time, with all durations scaled, but not below what containers and kubelets need. The CPU of pods
+    comes from metrics.k8s.io, as KSE's does: Prometheus' average would leave a moved pod unknown to the next plan."""
     tree = tempo_tree(1 / TIME_SCALE, Settings().model_dump(by_alias=True), prometheus)
+    tree["metrics"]["prometheus"]["queries"]["podCpu"] = ""
     paced = {"triggers": {"rematchInterval": PLAN_SECONDS}, "execution": {"drainDelay": _DRAIN_SECONDS}}
     return Settings.model_validate(_joined(_joined(tree, paced), settings(metric)))
 

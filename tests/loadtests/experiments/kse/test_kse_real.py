@@ -98,7 +98,8 @@ def test_every_arm_acts_six_times_as_fast_with_the_real_prometheus(arm: str) -> 
     assert found.mode is Mode.ACT
     assert found.triggers.rematch_interval == 10
     assert found.metrics.prometheus.url == "http://10.200.0.1:9090"
-    assert "[2m]" not in found.metrics.prometheus.queries.pod_cpu
+    assert found.metrics.prometheus.queries.pod_cpu == ""
+    assert "[2m]" not in found.metrics.prometheus.queries.node_cpu
     assert (found.decision.cooldown, found.decision.settle) == ((10, 10) if arm == OURS else (0, 0))
     assert found.execution.max_moves_in_flight == (1 if arm == OURS else 1000)
     assert found.execution.ready_deadline == 30
