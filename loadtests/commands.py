@@ -235,9 +235,13 @@ def experiment_genetic(**given: Any) -> None:
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Runs at the same time.")
 @click.option("--only", multiple=True, metavar="WORD",
               help="Only scenarios with this word in their name, such as memory; once per word.")  # fmt: skip
+@click.option("--real", is_flag=True, help="Also four of the scenarios on real nodes (root): 30 minutes per repeat.")
+@click.option("--real-repeats", type=click.IntRange(1, 100), default=2, show_default=True,
+              help="Of every scenario and arm on real nodes; the rule needs 2.")  # fmt: skip
 @_kept_in(".rematch/experiment-kse")
 def experiment_kse(**given: Any) -> None:
-    """KSE's experiment in simulated time: 64 scenarios on four small workers, its balancers and ours, one report."""
+    """KSE's experiment: 64 scenarios on four small workers in simulated time, with --real some on real nodes, its
+    balancers and ours, one report."""
     from loadtests.experiments.kse.main import KseOptions, main
 
     main(KseOptions(**given))
