@@ -98,10 +98,10 @@ def test_kse_on_real_nodes_is_shown_where_it_was_run(tmp_path: Path, verdicts: t
     goal = [{"what": f"part {at}", "verdict": each, "figures": "1 of 4"} for at, each in enumerate(verdicts)]
     (claim,) = (claim for source, claim in ROWS if source.name == "KSE" and "real nodes" in claim.name)
     there = {"real": {"scenarios": 4, "repeats": 2, "goal": goal}}
-    found = claim.row(keep(tmp_path, "experiment-kse/summary.json", there)).finding
+    found = claim.row(keep(tmp_path, "experiment-kse/real/summary.json", there)).finding
     assert (found.verdict, found.where) == (shown, Where.REAL_NODES)
     assert ("part 1" in found.why) == (shown is Verdict.DIFFERS)
-    without = claim.row(keep(tmp_path, "experiment-kse/summary.json", {"real": {}})).finding
+    without = claim.row(keep(tmp_path, "experiment-kse/real/summary.json", {"real": {}})).finding
     assert without.verdict is Verdict.NOT_SHOWN
 
 
