@@ -88,7 +88,8 @@ class DecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """`document` is the plan as JSON in the public format, without the pods that stay.
+    """`document` is the plan as JSON in the public format, without the pods that stay, and the unhappy pods that it is
+    for.
 
     `text` says what the plan is for. `pod_key` is the pod it is for, if that is one pod.
     """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from reactor.cli.client import fetch
+from reactor.cli.evidence_output import evidence_of_one
 from reactor.cli.output import table
 from reactor.cli.planning import make_plan, settings_for
 from reactor.clock import rfc3339
@@ -16,13 +17,14 @@ from reactor.cluster.dump import read_dump, read_input
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
+from reactor.record.history_reader import HistoryEntry
 from reactor.record.stored_problem import is_problem
 from reactor.settings.duration import format_duration
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods
 from reactor.web.query import FindQuery
-from reactor.web.view import AxisView, CurrentDecision, Evidence, FoundPod, FoundPods, PodView
+from reactor.web.view import AxisView, Evidence, FoundPod, FoundPods, PodView
 
 KINDS = {
     "Pod": ("po", "pod", "pods"),
@@ -133,7 +135,8 @@ def _page(view: PodView) -> str:
         until = f" (until {rfc3339(view.decision.until)})" if view.decision.until else ""
         parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}): {view.decision.text}{until}")
         if view.decision.placement_probability is not None:
-            parts.append(_evidence(view.decision, view.decision.placement_probability))
+            found = evidence_of_one(view.decision.placement_probability, view.decision.evidence)
+            parts.append(f"Its place:  {found}")
     if view.fixed:
         parts.append(f"Not moved:  {view.fixed}")
     elif view.moved_by:
@@ -144,8 +147,10 @@ def _page(view: PodView) -> str:
         if view.placement.why_not:
             parts.append(table(("why not", "reason"), [(no.node, no.reason) for no in view.placement.why_not]))
     if view.history:
-        rows = [(rfc3339(one.at), one.kind, one.reason, one.text) for one in view.history]
+        name = f"{view.namespace}/{view.name}"
+        rows = [(rfc3339(one.at), one.kind, one.reason, _text(one, name)) for one in view.history]
         parts.append(table(("time", "kind", "reason", "text"), rows))
+        parts += _why_planned(view.history)
     return "\n\n".join(parts)
 
 
@@ -177,12 +182,19 @@ def _happiness(evidence: Evidence | None) -> str:
     return "\n".join(lines)
 
 
-def _evidence(decision: CurrentDecision, likely: float) -> str:
-    """The odds are the product of the ratios."""
-    rows = [(part.name, f"{part.ratio:.3g}", part.text) for part in decision.evidence]
-    odds = math.prod(part.ratio for part in decision.evidence)
-    title = f"Its place:  {likely:.0%} likely the cause; odds {odds:.3g} = {' x '.join(row[1] for row in rows)}"
-    return f"{title}\n{table(('evidence', 'ratio', 'what is known'), rows)}"
+def _text(entry: HistoryEntry, name: str) -> str:
+    """With the name of the pod that this one replaced, where the entry is about that one."""
+    return entry.text if entry.pod in (None, name) else f"{entry.pod}: {entry.text}"
+
+
+def _why_planned(history: Iterable[HistoryEntry]) -> list[str]:
+    """The evidence of the newest plan for this pod, or the one that it replaced."""
+    for entry in history:
+        for one in entry.unhappy:
+            if one.placement_probability is not None:
+                likely = evidence_of_one(one.placement_probability, one.evidence)
+                return [f"Place of {one.pod} when plan {entry.plan} was made: {likely}"]
+    return []
 
 
 def _axis(axis: AxisView) -> str:

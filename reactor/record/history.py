@@ -22,6 +22,7 @@ from reactor.decision.limits import RecentMoves, StartedMove
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.cycle_outcome import Placement, Rematch
 from reactor.record.stored_problem import problem_row
+from reactor.record.unhappy_pods import UNHAPPY, stored_pods
 from reactor.settings.model import Mode, Planner
 from reactor.state.moves import Move, MoveState
 from reactor.state.snapshot import Snapshot
@@ -176,6 +177,9 @@ def _take_oldest(waiting: list[_Unwritten[Row]]) -> list[_Unwritten[Row]]:
 
 def _plan_row(cycle: str, decision: Decision, rematch: Rematch, mode: Mode, seq: int = 0) -> PlanRow:
     plan, unhappy = rematch.plan, decision.unhappy
+    document = plan_to_json(plan, stays=False)
+    if found := stored_pods(decision, {move.uid for move in plan.moves}):
+        document[UNHAPPY] = found
     causes = [f"{one.pod} at {one.happiness.probability:.2f}: {one.cause}" for one in unhappy]
     return PlanRow(
         id=rematch.plan_id,
@@ -187,7 +191,7 @@ def _plan_row(cycle: str, decision: Decision, rematch: Rematch, mode: Mode, seq:
         moves=len(plan.moves),
         blocking_pairs=plan.certificate.blocking_pairs,
         feasible=plan.certificate.feasible,
-        document=msgspec.json.encode(plan_to_json(plan, stays=False)).decode(),
+        document=msgspec.json.encode(document).decode(),
         pod_key=unhappy[0].pod if len(unhappy) == 1 else None,
         text="; ".join(causes) or f"triggered by {decision.trigger}",
         seq=seq,

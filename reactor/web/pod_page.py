@@ -15,6 +15,7 @@ from reactor.forecasts.pod_forecasts import peak_choice
 from reactor.history.levels import Axis
 from reactor.planning.problems import rematch_problem
 from reactor.record.history_reader import HistoryEntry, HistoryKind
+from reactor.record.unhappy_pods import evidence_parts
 from reactor.settings.model import Settings
 from reactor.signals.probes import ProbeEvidence
 from reactor.state.happiness import half_life, probability
@@ -22,7 +23,6 @@ from reactor.state.snapshot import Snapshot
 from reactor.state.thresholds import threshold_of
 from reactor.web.view import (
     AxisView,
-    CauseView,
     CurrentDecision,
     Evidence,
     EvidenceCount,
@@ -175,8 +175,7 @@ def _decision(pod: Pod, eligibility: Eligibility) -> CurrentDecision | None:
         return None
     found = decide_for(pod, eligibility)
     likely = None if found.evidence is None else found.evidence.probability
-    parts = () if found.evidence is None else found.evidence.parts
-    shown = tuple(CauseView(part.name, part.ratio, part.text) for part in parts)
+    shown = evidence_parts(found.evidence)
     if isinstance(found, Wait):
         return CurrentDecision(HistoryKind.WAIT, found.reason, found.text, snapshot.at, found.until, likely, shown)
     return CurrentDecision(HistoryKind.REMATCH, "unhappy", found.cause, snapshot.at, None, likely, shown)
