@@ -21,6 +21,7 @@ from reactor.decision.decide import Decision, Unhappy, Wait
 from reactor.decision.limits import RecentMoves, StartedMove
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.cycle_outcome import Placement, Rematch
+from reactor.record.move_checks import JudgedMove
 from reactor.record.stored_problem import problem_row
 from reactor.record.unhappy_pods import UNHAPPY, stored_pods
 from reactor.settings.model import Mode, Planner
@@ -134,6 +135,9 @@ class History:
         for move in moves:
             self._store.add_move(_move_row(cycle, move, at))
 
+    def judged(self, cycle: str, move: JudgedMove, at: float) -> None:
+        self._add("move", cycle, at, move, "helped" if move.helped else "didNotHelp", str(move))
+
     def move_check(self, row: MoveCheckRow) -> None:
         self._store.add_move_checks(row)
 
@@ -158,7 +162,7 @@ class History:
         kind: DecisionKind,
         cycle: str,
         at: float,
-        about: Wait | Unhappy | PlannedMove | Unplaced,
+        about: Wait | Unhappy | PlannedMove | Unplaced | JudgedMove,
         reason: str,
         text: str,
     ) -> None:

@@ -161,9 +161,12 @@ class Recorder:
         if event is not None:
             self._events.add(event)
 
-    def check_moves(self, trials: Mapping[str, Trial], verdicts: Iterable[Verdict], snapshot: Snapshot) -> None:
+    def check_moves(
+        self, cycle: str, trials: Mapping[str, Trial], verdicts: Iterable[Verdict], snapshot: Snapshot
+    ) -> None:
         """What moves were expected to do against what they did. `trials` are those before the verdicts."""
-        self.move_checks.judge(trials, verdicts, snapshot)
+        for judged in self.move_checks.judge(trials, verdicts, snapshot):
+            self._history.judged(cycle, judged, snapshot.at)
 
     def record_effects(self, verdicts: Iterable[Verdict], brakes: Brakes, now: float) -> None:
         """Whether moves helped, and the brakes that hold now. A new brake is logged."""

@@ -187,6 +187,17 @@ def test_a_move_that_is_refused_half_way_is_an_event_and_a_metric(record: Record
     assert record.value("rematch_moves_refused") == 0
 
 
+@pytest.mark.parametrize(("helped", "reason"), [(True, "helped"), (False, "didNotHelp")])
+def test_a_judged_move_has_an_entry_of_its_own(record: Record, helped: bool, reason: str) -> None:
+    trial = Trial("shop", "shop/web", NOW)
+
+    record.rig.recorder.check_moves("c1", {WEB.uid: trial}, [Verdict(trial, "n1", helped, NOW)], cluster(WEB))
+
+    (entry,) = record.rig.rows.history
+    assert (entry.kind, entry.reason, entry.pod, entry.cycle) == ("move", reason, "shop/web-1", "c1")
+    assert entry.text.endswith("0.0% of probes failed on n1")
+
+
 def test_brakes_and_effects_show_as_metrics(record: Record) -> None:
     brake = Brake("shop", BrakeCause.NO_EFFECT, "3 moves in shop did not help", NOW, NOW + 60)
     verdict = Verdict(Trial("shop", "Deployment/shop/web", NOW), "n2", False, NOW)
