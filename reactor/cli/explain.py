@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
 from pydantic import ValidationError
 
+from matching.plan import Plan
 from reactor.cli.client import fetch
 from reactor.cli.evidence_output import evidence_of_one
 from reactor.cli.output import table
@@ -83,9 +85,19 @@ def explain_from_files(
     eligibility = Eligibility(snapshot, Cooldowns(), settings)
     found = find_pods(wanted, eligibility)
     pod = snapshot.cluster.pods[_first(found, wanted, ", ".join(files)).uid]
-    planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
-    placement = planned or placement_now(pod, eligibility)
+    plan = make_plan(snapshot, settings).plan
+    placement = placement_in(plan, pod.uid, "now", snapshot.at)
+    if placement is None and (placement := placement_now(pod, eligibility)) is not None:
+        placement = structs.replace(placement, kept=_kept(plan, pod.uid))
     return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement))
+
+
+def _kept(plan: Plan, uid: str) -> str:
+    """What the plan says of a pod that it does not move."""
+    reason = plan.why_stays((uid,)).get(uid)
+    if reason is not None:
+        return f"leaves it here: {reason}"
+    return next((f"has no node for it: {left.reason}" for left in plan.unplaced if left.uid == uid), "")
 
 
 def _first(found: FoundPods, wanted: FindQuery, source: str) -> FoundPod:
@@ -133,13 +145,17 @@ def _page(view: PodView) -> str:
     parts = [_identity(view), _happiness(view.happiness)]
     if view.decision is not None:
         until = f" (until {rfc3339(view.decision.until)})" if view.decision.until else ""
-        parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}): {view.decision.text}{until}")
+        told_below = view.fixed == f"{view.decision.reason}: {view.decision.text}"
+        text = "" if told_below else f": {view.decision.text}"
+        parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}){text}{until}")
         if view.decision.placement_probability is not None:
             found = evidence_of_one(view.decision.placement_probability, view.decision.evidence)
             parts.append(f"Its place:  {found}")
     if view.fixed:
         parts.append(f"Not moved:  {view.fixed}")
-    elif view.moved_by:
+    elif view.placement is not None and view.placement.kept:
+        parts.append(f"Plan:       {view.placement.kept}")
+    if view.moved_by:
         parts.append(f"Moved by:   {view.moved_by}")
     parts.append("\n".join(_axis(axis) for axis in view.resources))
     if view.placement is not None:

@@ -78,7 +78,8 @@ def fixed_text(pod: Pod, eligibility: Eligibility) -> str:
 
 
 def placement_now(pod: Pod, eligibility: Eligibility) -> PlacementView | None:
-    """Why the pod is on its node and not on others, as the cluster is now; None if the pod is not in the problem."""
+    """Why the pod is on its node and not on others, as the cluster is now; None if the pod is not in the problem.
+    Why it may not be moved is told here only where it is not the pod's own `fixed`."""
     problem = rematch_problem(eligibility, decide(eligibility, Trigger.DEMAND))
     if all(other.uid != pod.uid for other in problem.pods):
         return None
@@ -86,8 +87,10 @@ def placement_now(pod: Pod, eligibility: Eligibility) -> PlacementView | None:
     if happiness is not None and happiness.unhappy:
         problem = _with_unhappy(problem, pod.uid)
     answer = explain(problem, pod.uid)
+    more = answer.fixed not in ("", fixed_text(pod, eligibility))
+    here = (f"may not be moved: {answer.fixed}", *answer.why_here) if more else answer.why_here
     there = tuple(WhyNot(no.node, no.reason) for no in answer.why_not)
-    return PlacementView("now", eligibility.snapshot.at, eligibility.settings.planner.name, answer.why_here, there)
+    return PlacementView("now", eligibility.snapshot.at, eligibility.settings.planner.name, here, there)
 
 
 def _with_unhappy(problem: Problem, uid: str) -> Problem:

@@ -332,6 +332,8 @@ class PlacementView(Struct, frozen=True, rename="camel"):
     planner: str
     why_here: tuple[str, ...]
     why_not: tuple[WhyNot, ...]
+    kept: str = ""
+    """`leaves it here: ...`: what a plan that was made just now says of a pod that it does not move."""
 
 
 class PodView(Struct, frozen=True, rename="camel"):
