@@ -119,6 +119,10 @@ class Evidence:
         return self.odds / (1.0 + self.odds)
 
     @property
+    def product(self) -> str:
+        return " x ".join(f"{part.name} {part.ratio:.3g}" for part in self.parts)
+
+    @property
     def load_speaks_against(self) -> bool:
         """At the load of its node next to no probe fails."""
         return any(part.name is PartName.LOAD and part.ratio * PRIOR_ODDS < 1 for part in self.parts)

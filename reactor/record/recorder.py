@@ -15,6 +15,7 @@ from reactor.decision.brakes import Brakes
 from reactor.decision.decide import Decision
 from reactor.decision.effects import Trial, Verdict
 from reactor.decision.eligibility import Management
+from reactor.decision.evidence import Evidence
 from reactor.decision.shortage import Shortage
 from reactor.errors import ClusterError, Expired
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
@@ -104,14 +105,19 @@ class Recorder:
     def _decision(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         decision = outcome.decision
         for wait in self._history.waits(cycle, decision):
-            log.info("wait", pod=wait.pod, reason=wait.reason, text=wait.text)
+            log.info("wait", pod=wait.pod, reason=wait.reason, text=wait.text, **_product(wait.evidence))
             self._instruments.waits.labels(wait.reason).inc()
             self._events.add(wait_event(snapshot.cluster.pods[wait.uid], wait))
         self._history.unplanned(cycle, decision, planned=outcome.rematch is not None)
         for one in decision.unhappy:
             pod = snapshot.cluster.pods[one.uid]
             log.info(
-                "unhappy", pod=one.pod, node=pod.node, happiness=round(one.happiness.probability, 3), cause=one.cause
+                "unhappy",
+                pod=one.pod,
+                node=pod.node,
+                happiness=round(one.happiness.probability, 3),
+                cause=one.cause,
+                **_product(one.evidence),
             )
             self._events.add(unhappy_event(pod, one, outcome.rematch))
             node = snapshot.cluster.nodes.get(pod.node or "")
@@ -203,6 +209,11 @@ class Recorder:
         for uid, happiness in snapshot.happiness.items():
             pod = snapshot.cluster.pods[uid]
             instruments.happiness.labels(pod.namespace, pod.name).set(happiness.probability)
+
+
+def _product(evidence: Evidence | None) -> dict[str, str]:
+    """What a log line says of the evidence: the odds as a product."""
+    return {} if evidence is None else {"odds": evidence.product}
 
 
 class WatchRecorder:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog
 
 from matching.plan import Rejected, Unplaced
 from matching.testing import random_problem
@@ -14,7 +15,7 @@ from reactor.cluster.writes import Binding, BindingAnswer, Eviction
 from reactor.decision.brakes import Brake, BrakeCause, Brakes
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
 from reactor.decision.effects import Trial, Verdict
-from reactor.decision.evidence import Evidence, RecentCounts
+from reactor.decision.evidence import Evidence, Part, PartName, RecentCounts
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.binder import Bound
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
@@ -100,6 +101,21 @@ def test_a_suspected_node_is_reported_on_the_node(record: Record) -> None:
 
     assert any(text.startswith("Warning n1 NodeSuspected: pods of several workloads fail") for text in record.events())
     assert record.value("rematch_suspected_nodes_total", node="n1") == 1
+
+
+def test_the_log_says_what_the_odds_of_a_decision_are_made_of(record: Record) -> None:
+    parts = (Part(PartName.PRIOR, 0.1, "mostly ill itself"), Part(PartName.LOAD, 599.98765, "n1 uses 76% of its cpu"))
+    evidence = Evidence(parts, RecentCounts(0.0, 5.0, 0.0, 0.0, 5.0))
+    unhappy = Unhappy(WEB.uid, WEB.key, make_happiness(10.0), "n1 is crowded", evidence)
+    wait = Wait(DB.uid, DB.key, Reason.APP_FAILS, "it fails everywhere", evidence=evidence)
+
+    with structlog.testing.capture_logs() as lines:
+        record(cluster(WEB, DB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,), (wait,)))
+
+    assert [(line["event"], line["odds"]) for line in lines if "odds" in line] == [
+        ("wait", "prior 0.1 x load 600"),
+        ("unhappy", "prior 0.1 x load 600"),
+    ]
 
 
 def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
