@@ -24,6 +24,7 @@ STATE = Path(".rematch/demo")
 @click.option(
     "--state", type=click.Path(path_type=Path), default=STATE, show_default=True, help="Folder for its files."
 )
+@click.option("-v", "--verbose", is_flag=True, help="Print every decision, also waits and placements.")
 def demo(**given: Any) -> None:
     """The main job on an embedded cluster: load overruns a weak node, probes fail, pods move."""
     from loadtests.demo.main import DemoOptions, main
@@ -50,7 +51,7 @@ def up(port: int, state: Path, seed: int) -> None:
 
 
 @lab.command()
-@click.option("--seeds", type=click.IntRange(2, 50), default=5, show_default=True)
+@click.option("--seeds", type=click.IntRange(2, 50), default=5, show_default=True, help="How many.")
 @click.option("--duration", default="60s", show_default=True, help="Per arm and seed.")
 @click.option("--arm", type=click.Choice(["both", "default", "rematch"]), default="both", show_default=True)
 @click.option("--busy", type=click.IntRange(0, 64), default=0, show_default=True,
@@ -167,7 +168,7 @@ def experiment() -> None:
 )
 @click.option("--tool", type=click.Choice(["vegeta", "k6"]), default="vegeta", show_default=True)
 @click.option("--seeds", type=int, default=3, show_default=True, callback=_enough_seeds,
-              help="3 to 50; the verdicts' intervals need 3.")  # fmt: skip
+              help="How many: 3 to 50; the verdicts' intervals need 3.")  # fmt: skip
 @click.option("--against", default="", metavar="REVISION",
               help="On real nodes, also run the controller of this git revision, paired by seed.")  # fmt: skip
 @click.option("--predictive", is_flag=True, help="Also run ours with decision.trigger: predictive. It needs steps of"
@@ -216,7 +217,9 @@ def experiment_hpa(**given: Any) -> None:
 
 
 @experiment.command("genetic")
-@click.option("--seeds", type=click.IntRange(1, 50), default=5, show_default=True, help="Workloads.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 50), default=5, show_default=True, help="How many; each has another workload."
+)
 @_kept_in(".rematch/experiment-genetic")
 def experiment_genetic(**given: Any) -> None:
     """GENETIC's figures: check dictionary, loads against the real kube-scheduler's, weights (half a minute)."""
@@ -232,9 +235,13 @@ def experiment_genetic(**given: Any) -> None:
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Runs at the same time.")
 @click.option("--only", multiple=True, metavar="WORD",
               help="Only scenarios with this word in their name, such as memory; once per word.")  # fmt: skip
+@click.option("--real", is_flag=True, help="Also four of the scenarios on real nodes (root): 30 minutes per repeat.")
+@click.option("--real-repeats", type=click.IntRange(1, 100), default=2, show_default=True,
+              help="Of every scenario and arm on real nodes; the rule needs 2.")  # fmt: skip
 @_kept_in(".rematch/experiment-kse")
 def experiment_kse(**given: Any) -> None:
-    """KSE's experiment in simulated time: 64 scenarios on four small workers, its balancers and ours, one report."""
+    """KSE's experiment: 64 scenarios on four small workers in simulated time, with --real some on real nodes, its
+    balancers and ours, one report."""
     from loadtests.experiments.kse.main import KseOptions, main
 
     main(KseOptions(**given))
@@ -242,7 +249,7 @@ def experiment_kse(**given: Any) -> None:
 
 @experiment.command("latency")
 @click.option("--seeds", type=click.IntRange(1, 50), default=3, show_default=True,
-              help="Each has other names for the workers.")  # fmt: skip
+              help="How many; each has other names for the workers.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 16), default=2, show_default=True,
               help="Labs at the same time; each has a control plane of its own.")  # fmt: skip
 @click.option("--pace", type=click.FloatRange(0.1, 1.0), default=1.0, show_default=True,
@@ -295,8 +302,8 @@ def zero_loss(**given: Any) -> None:
 @click.option("--scenarios", multiple=True, metavar="NAME|FILE", help="Only these; once per scenario. Default: all.")
 @click.option("--policies", multiple=True, metavar="NAME|FILE",
               help="Only these, or Rematch with the settings of a file; once per policy. Default: all.")  # fmt: skip
-@click.option("--seeds", default="choose", show_default=True, metavar="choose|report|A-B",
-              help="choose: 1 to 30, to tune by; report: 5001 to 5030, for figures.")  # fmt: skip
+@click.option("--seeds", default="choose", show_default=True, metavar="choose|report|A-B|A,B",
+              help="Which: choose are 1 to 30, to tune by; report are 5001 to 5030, for figures.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Games at the same time.")
 @click.option("--resume", is_flag=True, help="Go on with what an earlier tournament has played.")
 @click.option("--state", type=click.Path(path_type=Path), default=Path(".rematch/tournament"), show_default=True,

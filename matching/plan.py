@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import ClassVar, Protocol, overload
 
+from matching.cached_property import cached_property
 from matching.problem import Pod, Problem, Strategy
 
 
@@ -96,9 +96,9 @@ class Stays(Sequence[Stay]):
     def _written(self) -> tuple[Stay, ...]:
         return tuple(self._write(range(len(self._pods))))
 
-    def ends(self) -> list[tuple[str, str]]:
+    def ends(self) -> tuple[list[str], list[str]]:
         """The names of the pods, and their nodes."""
-        return [(pod.key, pod.node or "") for pod in self._pods]
+        return [pod.key for pod in self._pods], [pod.node or "" for pod in self._pods]
 
     def of(self, uids: Collection[str]) -> list[Stay]:
         """The lines of some pods."""

@@ -250,6 +250,8 @@ class Node:
     """How many volumes of a CSI driver can be attached; a driver that is missing has no limit."""
     attached: tuple[Volume, ...] = ()
     """Volumes that are attached although no pod there uses them. They count as well."""
+    faulty: bool = False
+    """Its unhappy pods fail by a fault of the node, not by its load: they are better off anywhere else."""
     power: Power | None = None
     """None where it is not known. No planner uses it: plans say what they do to it."""
 

@@ -58,7 +58,13 @@ _LARGEST = 2**63 - 1
 
 def problem_to_json(problem: Problem) -> bytes:
     """Raise ProblemError, with the path of the number, for NaN and infinity."""
-    document = {
+    return b"".join(problem_parts(problem))
+
+
+def problem_parts(problem: Problem) -> Iterator[bytes]:
+    """`problem_to_json` in parts, a column at most: that of a large cluster takes tens of MiB, and to write it holds
+    up every other thread. Raises as it does."""
+    head = {
         "kind": KIND,
         "version": PROBLEM_VERSION,
         "axes": list(problem.axes),
@@ -68,14 +74,30 @@ def problem_to_json(problem: Problem) -> bytes:
         "options": {_name(field): _encode(getattr(problem.options, field.name)) for field in fields(problem.options)},
         "namespaces": _encode(problem.namespaces),
         "latency": _encode(problem.latency),
-        "nodes": _encode_columns(Node, problem.nodes),
-        "pods": _encode_columns(Pod, problem.pods),
     }
+    yield _dumped(head, "problem")[:-1]
+    yield from _column_parts("nodes", Node, problem.nodes)
+    yield from _column_parts("pods", Pod, problem.pods)
+    yield b"}"
+
+
+def _column_parts(name: str, kind: type[Pod] | type[Node], rows: Sequence[Pod] | Sequence[Node]) -> Iterator[bytes]:
+    before = f',"{name}":{{'
+    for field in fields(kind):
+        column: Any = [getattr(row, field.name) for row in rows]
+        if field.name not in _BY_ROW:
+            column = _encode_table(column)
+        yield f'{before}"{_name(field)}":'.encode() + _dumped(column, f"problem.{name}.{_name(field)}")
+        before = ","
+    yield b"}"
+
+
+def _dumped(value: Any, path: str) -> bytes:
     try:
-        return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
     except ValueError as error:
-        path = next(_not_finite(document, "problem"), "problem")
-        raise ProblemError(f"{path} cannot be written as JSON: {error}") from error
+        where = next(_not_finite(value, path), path)
+        raise ProblemError(f"{where} cannot be written as JSON: {error}") from error
 
 
 def problem_from_json(data: bytes) -> Problem:
@@ -246,13 +268,6 @@ def _encode(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _encode(each) for key, each in value.items()}
     return value
-
-
-def _encode_columns(kind: type[Pod] | type[Node], rows: Sequence[Pod] | Sequence[Node]) -> dict[str, Any]:
-    columns = {field: [getattr(row, field.name) for row in rows] for field in fields(kind)}
-    return {
-        _name(field): column if field.name in _BY_ROW else _encode_table(column) for field, column in columns.items()
-    }
 
 
 def _encode_table(column: Sequence[object]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class Arm:
     lab: DemoCluster
     controller: RunningController
     kubeconfig: Path
+    store: Path
 
 
 @asynccontextmanager
@@ -62,11 +63,10 @@ async def running_arm(spec: ArmSpec, clock: Clock) -> AsyncIterator[Arm]:
         settings.write_text(dump_settings(demo_settings(spec, lab.prometheus.url)))
         for old in folder.glob("rematch.db*"):
             old.unlink()
-        control = ControllerSpec(
-            kubeconfig, settings, folder / "rematch.db", folder / "controller.log", spec.port or free_port()
-        )
+        store = folder / "rematch.db"
+        control = ControllerSpec(kubeconfig, settings, store, folder / "controller.log", spec.port or free_port())
         async with running_controller(control) as controller:
-            yield Arm(spec, lab, controller, kubeconfig)
+            yield Arm(spec, lab, controller, kubeconfig, store)
 
 
 def demo_settings(spec: ArmSpec, prometheus: str) -> Settings:

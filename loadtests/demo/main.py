@@ -14,7 +14,8 @@ import click
 
 from loadtests.demo.arm import Arm, ArmResult, ArmSpec, drive, run_arm, running_arm
 from loadtests.demo.cluster import demo_cluster
-from loadtests.demo.progress import BUSY, busy_machine, report_progress
+from loadtests.demo.ending import ending
+from loadtests.demo.progress import BUSY, Progress, busy_machine
 from loadtests.demo.scenario import stable_scenario
 from loadtests.tools.ports import free_port
 from loadtests.tools.state_folder import claimed
@@ -43,6 +44,7 @@ class DemoOptions:
     port: int
     load: str
     state: Path
+    verbose: bool = False
 
     def k6(self) -> Path | None:
         """The dashboard's availability comes from our own generator, so k6 is for headless runs."""
@@ -57,7 +59,8 @@ class DemoOptions:
 def main(options: DemoOptions) -> None:
     if options.output == "json" and not options.headless:
         raise click.UsageError("-o json needs --headless")
-    with claimed(options.state):
+    # `make run` has no option to hand on.
+    with claimed(options.state, "start this one as `.venv/bin/rematch demo --state DIR`"):
         run = _headless(options) if options.headless else _with_a_person(options)
         if asyncio.run(until_stopped(run)):
             click.echo("stopped", err=True)
@@ -134,20 +137,25 @@ async def _with_a_person(options: DemoOptions) -> None:
             f"port {options.port} is taken: tell rematch status, explain and history --server http://127.0.0.1:{port}"
         )
     spec = ArmSpec(scenario, Mode.ACT, options.threshold, options.state, port)
-    async with running_arm(spec, SystemClock()) as arm:
+    clock = SystemClock()
+    async with running_arm(spec, clock) as arm:
         click.echo(_welcome(arm))
-        load = asyncio.create_task(drive(arm, SystemClock()))
-        progress = asyncio.create_task(report_progress(arm, sys.stdout))
+        began = clock.now()
+        load = asyncio.create_task(drive(arm, clock))
+        progress = Progress(arm, sys.stdout, options.verbose)
+        report = asyncio.create_task(progress.report())
         try:
-            await asyncio.wait({load, progress}, return_when=asyncio.FIRST_COMPLETED)
-            if progress.done():
-                progress.result()
-            summary, _ = await load
-            click.echo(f"done: {summary.requests} requests, {summary.failures} failed")
+            await asyncio.wait({load, report}, return_when=asyncio.FIRST_COMPLETED)
+            if report.done():
+                report.result()
+            await load
         finally:
-            for task in (load, progress):
+            for task in (load, report):
                 task.cancel()
-            await asyncio.gather(load, progress, return_exceptions=True)
+            await asyncio.gather(load, report, return_exceptions=True)
+            click.echo(f"\n{await ending(arm.lab.log.samples, began, arm.store)}")
+            if progress.late > BUSY:
+                click.echo(busy_machine(progress.late))
 
 
 def _welcome(arm: Arm) -> str:
@@ -156,9 +164,10 @@ def _welcome(arm: Arm) -> str:
         f"\n  dashboard   {arm.controller.url}/\n"
         f"  kubectl     kubectl --kubeconfig {arm.kubeconfig} get pods -A -o wide -w\n"
         f"  settings    {arm.kubeconfig.parent / 'settings.yaml'} (edit it: in force within 2 s)\n"
-        f"  store       {arm.kubeconfig.parent / 'rematch.db'} (rematch history --store ...)\n\n"
+        f"  store       {arm.store} (rematch history --store ...)\n\n"
         "The apps were placed by kube-scheduler's default scores on their stated requests.\n"
         f"The load rises for 20 s; at full load {weak[0]} would need {weak[1]:.0%} of its CPU. Ctrl-C ends it.\n"
+        "Moves are printed one by one, waits by their number (all: --verbose).\n"
     )
 
 

@@ -106,6 +106,8 @@ async def claimed_slot(
     await sweep(progress, claims)
     for slot, path in _slots(claims):
         with _held(path) as ours:
+            if not ours:
+                progress(f"another lab runs (slot {slot}); this one takes the next free slot")
             if not ours or path.stat().st_size:
                 continue
             claim = Claim(slot, str(root / f"lab{slot}"), nodes, _ourselves(), for_people)

@@ -74,14 +74,18 @@ class SimulatedController:
         *,
         skip_quiet: bool = False,
         skip_measuring: bool = False,
+        source: MetricsSource = MetricsSource.PROMETHEUS,
     ) -> None:
         """`window`: seconds between two measurements, over which usage is averaged. `skip_quiet`: leave out the cycles
-        in which nothing can have changed; `skip_measuring`: and the measurements, for runs over days."""
+        in which nothing can have changed; `skip_measuring`: and the measurements, for runs over days. `source`: who
+        measures the pods; metrics-server averages over what a pod has lived of the window, Prometheus over all of
+        it."""
         self._skip_quiet, self._skip_measuring = skip_quiet, skip_measuring
         self._resting, self._unmeasured, self._signalled = False, False, 0.0
         self._settled = False
         self._settings = settings
         self._cluster, self._clock, self._window = cluster, cluster.clock, window
+        self._source, self._cpu_window = source, window if source is MetricsSource.PROMETHEUS else 0.0
         writer = ClusterWriter(cluster.connection, self._clock)
         self._controller = wire(Borders(self._clock, writer, store, lambda: self._settings))
         self._state, self._loop = self._controller.state, self._controller.loop
@@ -164,7 +168,7 @@ class SimulatedController:
             return
         self._clock.after(self._window, self._measure)
         now, measured = self._clock.now(), self._cluster.measure()
-        self._state.usage.record_pods(measured.pods, MetricsSource.PROMETHEUS, now, cpu_window=self._window)
+        self._state.usage.record_pods(measured.pods, self._source, now, cpu_window=self._cpu_window)
         self._state.usage.record_nodes(measured.nodes, MetricsSource.PROMETHEUS, now)
         self._state.usage.record_throttling(measured.throttled, now)
         self._state.observe_counters(measured.counters)

@@ -11,8 +11,8 @@ from reactor.errors import InputError
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[Path]:
-    """The lock goes with the process, however it ends."""
+def claimed(folder: Path, other: str = "name another folder with --state") -> Iterator[Path]:
+    """The lock goes with the process, however it ends. `other` says how to run beside it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("w")
@@ -22,5 +22,5 @@ def claimed(folder: Path) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise InputError(f"another run uses {folder}; end it, or name another folder with --state") from error
+            raise InputError(f"another run uses {folder}; end it, or {other}") from error
         yield folder

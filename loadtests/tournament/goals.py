@@ -20,6 +20,8 @@ RAMP_MOVES = 3.0
 UP_TO_120 = 8
 """Steps of the ramp in which the cluster has room."""
 HARMFUL = 0.02
+FEWEST_MOVES = round(1 / HARMFUL)
+"""With fewer a single harmful move is more than that share."""
 PER_1000_POD_DAYS = 1.0
 Played = Mapping[str, Sequence[Result]]
 """The results of one scenario by policy, each in the order of its seeds."""
@@ -30,7 +32,8 @@ class Goal:
     scenario: str
     text: str
     figure: str
-    reached: bool
+    reached: bool | None
+    """None: too few moves to judge."""
 
 
 def paired(played: Played, policy: str) -> tuple[list[float], list[float]]:
@@ -107,6 +110,8 @@ def _over_all(ours: Sequence[Result]) -> Iterator[Goal]:
     figure = f"{moves / cured:.2f} ({moves} for {cured})" if cured else f"{moves} moves, no pod cured"
     yield Goal("all", f"at most {CURE} moves per cured pod", figure, moves <= CURE * cured)
     harmful = sum(one.harmful for one in each) / max(moves, 1)
-    yield Goal("all", f"less than {HARMFUL:.0%} of moves harmful", f"{harmful:.1%}", harmful < HARMFUL)
+    few = f" of {moves} moves, {FEWEST_MOVES} are needed to judge" if moves < FEWEST_MOVES else ""
+    reached = None if few else harmful < HARMFUL
+    yield Goal("all", f"less than {HARMFUL:.0%} of moves harmful", f"{harmful:.1%}{few}", reached)
     twice = sum(one.twice for one in each)
     yield Goal("all", "no pod moved twice in 10 minutes without a change of load", f"{twice}", twice == 0)

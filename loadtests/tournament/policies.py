@@ -16,6 +16,7 @@ from loadtests.tournament.watched import WatchedModel
 from reactor.errors import InputError
 from reactor.settings.load import parse_settings
 from reactor.settings.model import Mode, Settings
+from reactor.signals.measurements import MetricsSource
 from storage.store import Store
 
 LONG = 4 * 3600.0
@@ -69,10 +70,18 @@ class LeftAlone:
 class Controlled:
     """The real controller on the model's clock."""
 
-    def __init__(self, cluster: FluidCluster, settings: Settings, store: Store) -> None:
+    def __init__(
+        self,
+        cluster: FluidCluster,
+        settings: Settings,
+        store: Store,
+        source: MetricsSource = MetricsSource.PROMETHEUS,
+    ) -> None:
         window = settings.metrics.metrics_api.interval
         watched, long = WatchedModel(cluster), cluster.instance.seconds >= LONG
-        self._controller = SimulatedController(watched, settings, store, window, skip_quiet=True, skip_measuring=long)
+        self._controller = SimulatedController(
+            watched, settings, store, window, skip_quiet=True, skip_measuring=long, source=source
+        )
         self.cpu_seconds = 0.0
 
     async def act(self) -> None:

@@ -56,8 +56,11 @@ def write_report(
     return path
 
 
+_VERDICTS = {True: "reached", False: "not reached", None: "cannot be judged"}
+
+
 def goal_rows(judged: Sequence[Goal]) -> list[tuple[str, ...]]:
-    return [(each.scenario, each.text, "reached" if each.reached else "not reached", each.figure) for each in judged]
+    return [(each.scenario, each.text, _VERDICTS[each.reached], each.figure) for each in judged]
 
 
 def _page(

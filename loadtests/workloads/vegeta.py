@@ -53,22 +53,23 @@ class Vegeta:
     def name(self) -> str:
         return "vegeta"
 
-    async def attack(self, load: Load) -> LoadResult:
-        """The rate as so many in 1000 s, since Vegeta takes whole numbers."""
+    async def attack(self, load: Load, order: Sequence[str] = ()) -> LoadResult:
+        """The rate as so many in 1000 s, since Vegeta takes whole numbers. `order`: the apps of the requests, over and
+        over; without, all in turn."""
         total = round(load.rate * len(load.urls) * 1000)
         options = [f"-rate={total}/1000s", f"-keepalive={str(load.keep_alive).lower()}", *_at_most(self.connections)]
-        return parse_results(await self._run(load, options), load)
+        return parse_results(await self._run(load, options, order), load)
 
     async def attack_closed(self, load: ClosedLoad) -> list[RequestSample]:
         """With kept connections, one per user."""
         text = await self._run(load, ["-rate=0", "-keepalive=true", *_at_most(load.users)])
         return _samples(_hits(text, load.urls), load.timeout)[1]
 
-    async def _run(self, load: Load | ClosedLoad, options: Sequence[str]) -> str:
+    async def _run(self, load: Load | ClosedLoad, options: Sequence[str], order: Sequence[str] = ()) -> str:
         """The results, one JSON object per line; cancelling this ends the program."""
         with tempfile.TemporaryDirectory(prefix="rematch-vegeta-") as folder:
             targets, results = Path(folder, "targets"), Path(folder, "results.bin")
-            await asyncio.to_thread(targets.write_text, targets_file(load), encoding="utf-8")
+            await asyncio.to_thread(targets.write_text, targets_file(load, order), encoding="utf-8")
             try:
                 command = [str(self.program), "attack", f"-targets={targets}", f"-output={results}"]
                 limits = [f"-duration={load.seconds:g}s", f"-timeout={load.timeout:g}s", "-max-body=0"]
@@ -82,9 +83,9 @@ def _at_most(connections: int) -> list[str]:
     return [f"-workers={connections}", f"-max-workers={connections}"] if connections else []
 
 
-def targets_file(load: Load | ClosedLoad) -> str:
-    """Vegeta takes them in turn, so every app gets the same rate."""
-    return "".join(f"GET {url}\n" for url in load.urls.values())
+def targets_file(load: Load | ClosedLoad, order: Sequence[str] = ()) -> str:
+    """Vegeta takes them in turn, so without an order every app gets the same rate."""
+    return "".join(f"GET {load.urls[app]}\n" for app in order or load.urls)
 
 
 def parse_results(text: str, load: Load) -> LoadResult:

@@ -12,9 +12,10 @@ from numba import config, njit
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
-_OPTIONS = {"error_model": "numpy", "_nrt": False}
-"""Division as in numpy. No kernel allocates an array, so numba need not count references, which would take half the
-time when several arrays are passed as one tuple."""
+_OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
+"""Division as in numpy. Other threads run meanwhile: to count the blocking pairs of a large cluster takes seconds, and
+the event loop would wait for them. No kernel allocates an array, so numba need not count references, which would take
+half the time when several arrays are passed as one tuple."""
 
 _HERE = Path(__file__).parent
 _SOURCES = (*sorted(_HERE.glob("*.py")), _HERE.parent / "verify" / "compiled.py")

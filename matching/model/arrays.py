@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import repeat
 from operator import attrgetter
 
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints, Mask
+from matching.cached_property import cached_property
 from matching.constraints import resources
 from matching.constraints.default_spread import DefaultSpread, default_spread
 from matching.constraints.inter_pod import InterPodConstraints, inter_pod_constraints
@@ -68,6 +68,8 @@ class Arrays:
     max_pods: Ints
     open_to_moves: Mask
     """By node: whether running pods may be moved there. It has fresh metrics and is not cordoned."""
+    faulty: Mask
+    """By node."""
     hard_only: Mask
     """By axis: only requests count; usage, peak and background are 0 there."""
     inter_pod: InterPodConstraints | None
@@ -208,6 +210,7 @@ def _assemble(problem: Problem, nodes: tuple[Node, ...]) -> Arrays:
         background=background / measured_unit,
         max_pods=np.array([node.max_pods for node in nodes], dtype=np.int64),
         open_to_moves=np.array([node.measured and not cordoned(node) for node in nodes], dtype=bool),
+        faulty=np.array([node.faulty for node in nodes], dtype=bool),
         hard_only=hard_only,
         rank_cpu=columns.rank_cpu,
         priority=columns.priority,

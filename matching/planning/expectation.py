@@ -6,7 +6,7 @@ node's load is what its pods use and a part of their peaks. Two observations cor
 - *Unhappy pods* show that their node is overloaded, whatever was measured: CPU use cannot exceed the capacity, so the
   demand of a saturated node is not seen. Such a node counts as saturated at least. As far as that is plausible, its
   pods want that much more CPU, wherever they go. What then still is missing stays on the node: it has another cause,
-  and only those that leave are rid of it.
+  and only those that leave are rid of it. A node that is known to be faulty has all of it, whatever its load.
 - *Happy pods* show that their node is not crowded, whatever the curve says. So relieving it saves nothing. What comes
   there in addition can harm them.
 
@@ -40,6 +40,20 @@ CPU = 0
 """The axis whose use cannot exceed the capacity."""
 
 
+def usual_demand(arrays: Arrays) -> Floats:
+    """Of the pods: what they use and a part of their peaks."""
+    between = arrays.usage + _PEAKS_TOGETHER * (arrays.peak - arrays.usage)
+    demand: Floats = np.minimum(between, arrays.peak)
+    return demand
+
+
+def usual_loads(arrays: Arrays, at: Ints) -> Floats:
+    """By node, as a share on the worst axis, of what was measured."""
+    load = arrays.background + sum_by_node(usual_demand(arrays), at, len(arrays.nodes))
+    loads: Floats = share_of_room(load, arrays.allocatable).max(axis=0, initial=0.0)
+    return loads
+
+
 class Expectation:
     """All arrays are by node. Failing is counted in pods: 0.5 is one pod that fails every second probe."""
 
@@ -48,9 +62,8 @@ class Expectation:
         self._arrays, self._curve = arrays, arrays.options.failure_curve
         self._nodes = len(arrays.nodes)
         self.minutes = arrays.options.horizon / 60
-        between = arrays.usage + _PEAKS_TOGETHER * (arrays.peak - arrays.usage)
-        self.demand: Floats = np.minimum(between, arrays.peak)
-        """Of the pods: what they use and a part of their peaks."""
+        self.demand = usual_demand(arrays)
+        """Of the pods."""
         measured = share_of_room(self.load(arrays.current), arrays.allocatable)
         self.in_trouble = _in_trouble(arrays, measured.max(axis=0, initial=0.0))
         unseen = self._unseen(measured[CPU])
@@ -61,7 +74,8 @@ class Expectation:
         worst = share_of_room(self.load(arrays.current), arrays.allocatable).max(axis=0, initial=0.0)
         self.load_before = worst
         """As a share, on the worst axis: what can be explained by the pods there."""
-        self._unexplained: Floats = np.where(self.in_trouble, (self._curve.midpoint - worst).clip(min=0.0), 0.0)
+        missing = np.where(arrays.faulty, self._curve.midpoint, (self._curve.midpoint - worst).clip(min=0.0))
+        self._unexplained: Floats = np.where(self.in_trouble, missing, 0.0)
         self.before: Floats = self._curve.probabilities(worst + self._unexplained)
         """How likely a pod fails now."""
         self.calm = (1 - arrays.options.threshold) / 2
@@ -70,7 +84,7 @@ class Expectation:
     def _unseen(self, cpu: Floats) -> Floats:
         """By which factor pods want more CPU than they get."""
         wanted = np.divide(self._curve.midpoint, cpu, out=np.ones_like(cpu), where=cpu > 0)
-        return np.where(self.in_trouble, wanted.clip(1.0, _MOST_UNSEEN), 1.0)
+        return np.where(self.in_trouble & ~self._arrays.faulty, wanted.clip(1.0, _MOST_UNSEEN), 1.0)
 
     def _starved(self, cpu: Floats) -> None:
         """CPU is shared fairly, so on a saturated node it is the heaviest pods that want more than they get."""
@@ -109,6 +123,14 @@ class Expectation:
 
     def likely(self, loads: Floats) -> Floats:
         return self._curve.probabilities(loads)
+
+    def relieved(self, sources: Ints, loads: Floats) -> Mask:
+        """One row per pod from one of those nodes: whether it is clearly better off on nodes that have such loads with
+        it. Any node is better than a faulty one."""
+        sources = sources[:, None]
+        less = loads <= self.load_before[sources] - self._arrays.options.relief + TOLERANCE
+        relieved: Mask = (less | self._arrays.faulty[sources]) & (self.likely(loads) <= self.before[sources] / 2)
+        return relieved
 
     def happy(self, loads: Floats | float) -> Mask:
         """Whether pods are expected to be happy on nodes with such loads."""

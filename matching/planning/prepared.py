@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from matching.array_types import NOWHERE, Ints, Mask
+from matching.cached_property import cached_property
 from matching.compiled import loading
 from matching.constraints.node_rules import node_rules
 from matching.model.arrays import Arrays, arrays_of, movable

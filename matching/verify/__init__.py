@@ -41,7 +41,7 @@ def certify(
 
     def count() -> BlockingPairs:
         ends: dict[str, str | None] = {pod.pod: None for pod in unplaced}
-        ends.update(stay_ends(stays))
+        ends.update(zip(*stay_ends(stays), strict=True))
         ends.update({move.pod: move.target for move in moves})
         found = blocking_pairs(problem, ends, MAX_NAMED)
         pairs = tuple(

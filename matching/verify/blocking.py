@@ -74,8 +74,11 @@ class _Counter:
     def _may_block(self, rows: range) -> list[int]:
         if len(rows) == 1:
             return [rows.start]
-        possible = (self._preferences.may_prefer(rows) & self._room.fits_each(rows)).any(axis=1)
-        return [rows.start + at for at in np.flatnonzero(possible).tolist()]
+        some = self._preferences.not_content(rows)
+        possible = self._preferences.may_prefer(some)
+        some, possible = some[possible.any(axis=1)], possible[possible.any(axis=1)]
+        found: list[int] = some[(possible & self._room.fits_each(some)).any(axis=1)].tolist()
+        return found
 
     def _advance(self, rows: range) -> None:
         """Those pods go to their ends."""

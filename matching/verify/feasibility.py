@@ -27,7 +27,7 @@ def violations(
     allowed = _AllowedNodes(nodes)
     for move in known:
         yield from _forbidden(problem, pods[move.pod], move, allowed)
-    yield from order_violations(problem, known, unplaced)
+    yield from _order_violations(problem, pods, known, unplaced)
     yield from budget_violations(problem, moves, unplaced)
 
 
@@ -36,7 +36,13 @@ def order_violations(
 ) -> Iterator[str]:
     """Moves that cannot be carried out at their turn: by room, or by a rule between pods. The pods that end without a
     node leave before the first move."""
-    pods, gone = {pod.key: pod for pod in problem.pods}, [left.pod for left in unplaced]
+    yield from _order_violations(problem, {pod.key: pod for pod in problem.pods}, moves, unplaced)
+
+
+def _order_violations(
+    problem: Problem, pods: dict[str, Pod], moves: Sequence[PlannedMove], unplaced: Sequence[Unplaced]
+) -> Iterator[str]:
+    gone = [left.pod for left in unplaced]
     yield from _without_room(problem, pods, moves, set(gone))
     yield from pod_rule_violations(problem, moves, gone)
     yield from volume_limit_violations(problem, moves, gone)
@@ -45,22 +51,21 @@ def order_violations(
 def _wrong_entries(
     pods: dict[str, Pod], moves: Sequence[PlannedMove], stays: Sequence[Stay], unplaced: Sequence[Unplaced]
 ) -> Iterator[str]:
-    kept = stay_ends(stays)
-    entries = [*(key for key, _ in kept), *(entry.pod for part in (moves, unplaced) for entry in part)]
+    kept, nodes = stay_ends(stays)
+    entries = [*kept, *(entry.pod for part in (moves, unplaced) for entry in part)]
     if not (len(entries) == len(pods) and pods.keys() == set(entries)):  # the same, but slow for very many pods
         named = Counter(entries)
         yield from (f"{key}: named {count} times in the plan" for key, count in named.items() if count > 1)
         yield from (f"{key}: not a pod of the problem" for key in named if key not in pods)
         yield from (f"{key}: missing from the plan" for key in pods if key not in named)
-    for key, node in kept:
-        pod = pods.get(key)
+    for key, pod, node in zip(kept, map(pods.get, kept), nodes, strict=True):
         if pod is not None and pod.node != node:
             yield f"{key}: cannot stay on {node}, it is on {pod.node}"
 
 
-def stay_ends(stays: Sequence[Stay]) -> list[tuple[str, str]]:
+def stay_ends(stays: Sequence[Stay]) -> tuple[list[str], list[str]]:
     """Pods and nodes, without the reasons: these may not be written yet."""
-    return stays.ends() if isinstance(stays, Stays) else [(stay.pod, stay.node) for stay in stays]
+    return stays.ends() if isinstance(stays, Stays) else ([stay.pod for stay in stays], [stay.node for stay in stays])
 
 
 def _lost_nodes(problem: Problem, pods: dict[str, Pod], unplaced: Sequence[Unplaced]) -> Iterator[str]:

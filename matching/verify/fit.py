@@ -39,15 +39,15 @@ class Room:
             fits[current] = fits_current and all(peak[peak > 0] < self.without_headroom[peak > 0, current])
         return fits
 
-    def fits_each(self, rows: range) -> Flags:
+    def fits_each(self, rows: Ints) -> Flags:
         """`fits` by row and node, but true of each current node."""
-        placement, some = self._placement, slice(rows.start, rows.stop)
+        placement = self._placement
         fits: Flags = np.repeat(self.slots[None] >= 1, len(rows), axis=0)
-        for axis, (need, peak) in enumerate(zip(placement.request[some].T, placement.peak[some].T, strict=True)):
-            fits &= (need[:, None] <= self.by_request[axis]) | (need <= 0)[:, None]
-            fits &= (peak[:, None] < self.by_peak[axis]) | (peak <= 0)[:, None]
-        running = np.flatnonzero(placement.current[some] != NO_NODE)
-        fits[running, placement.current[some][running]] = True
+        for axis, (need, peak) in enumerate(zip(placement.request[rows].T, placement.peak[rows].T, strict=True)):
+            fits &= np.where(need > 0, need, -np.inf)[:, None] <= self.by_request[axis]
+            fits &= np.where(peak > 0, peak, -np.inf)[:, None] < self.by_peak[axis]
+        running = np.flatnonzero(placement.current[rows] != NO_NODE)
+        fits[running, placement.current[rows][running]] = True
         return fits
 
     def advance(self, row: int) -> None:

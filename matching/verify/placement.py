@@ -4,13 +4,13 @@ shares of the largest node. Requests, and what they may take, are in whole units
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import chain, compress
 from operator import attrgetter, not_
 
 import numpy as np
 import numpy.typing as npt
 
+from matching.cached_property import cached_property
 from matching.problem import Pod, Problem, Scope
 from matching.whole_units import WholeUnits, by_axis, whole_units
 

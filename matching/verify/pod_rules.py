@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from matching.plan import PlannedMove
 from matching.problem import HostPort, Node, Pod, PodTerm, Problem, Rules, Spread
 from matching.verify.node_rules import admits_by_labels, repelled, selected
 
 _EVERY_ADDRESS = "0.0.0.0"
+_RULES_OF = attrgetter("rules")
 
 
 def pod_rule_violations(problem: Problem, moves: Sequence[PlannedMove], gone: Sequence[str] = ()) -> Iterator[str]:
     """In the order of the plan, whatever the room: each pod leaves its node and is then checked against its target, and
     with a surge before it leaves as well. The pods of `gone` leave before the first move."""
-    if not any(_has_pod_rules(rules) for rules in {id(pod.rules): pod.rules for pod in problem.pods}.values()):
+    if not any(
+        _has_pod_rules(rules) for rules in {id(rules): rules for rules in map(_RULES_OF, problem.pods)}.values()
+    ):
         return
     counts = PodCounts(problem, {pod.key: pod.node for pod in problem.pods} | dict.fromkeys(gone))
     rules, moved = PodRules(counts), {move.pod for move in moves}

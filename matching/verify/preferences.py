@@ -18,6 +18,8 @@ from matching.verify.replicas import Replicas
 
 _CURED_NODE, _RELIEVING, _OWN, _OTHER = range(4)
 DECIMALS = 9
+_ROUNDED = 2e-9
+"""More than rounding can change a distance and what it is compared with."""
 _MAX_CACHED = 1000
 
 
@@ -37,11 +39,13 @@ class Preferences:
         self.load: Matrix = placement.fixed_peak.copy()
         np.add.at(self.load, placement.current[running], placement.peak[running])
         self._before = worst_share(self.load, placement.allocatable)
+        self._plain: Flags = ~(placement.unhappy | self.soft.any | self.replicas.any)
+        """By row: for this pod, the distance of a node is that of its room alone, less the inertia."""
 
     def preferred(self, row: int) -> Flags:
         """By node."""
         placement, end = self._placement, int(self._placement.end[row])
-        distance = self._distances(range(row, row + 1))[0]
+        distance = self._distances(np.array([row]))[0]
         group = self._groups(row) if placement.unhappy[row] else np.full(len(placement.nodes), _OTHER)
         if not self.may_stay[row]:
             preferred: Flags = np.ones(len(placement.nodes), dtype=bool)
@@ -53,17 +57,44 @@ class Preferences:
             preferred[end] = False
         return preferred
 
-    def may_prefer(self, rows: range) -> Flags:
+    def not_content(self, rows: range) -> Ints:
+        """Without those that certainly prefer no node: a pod that stays, whose node is nearer than any node can be
+        whose room is within the bounds of all. That is most of the pods where nodes are alike."""
+        every = np.arange(rows.start, rows.stop)
+        if self.after:
+            return every
+        placement, usage = self._placement, self._placement.usage[every]
+        stays = self._plain[every] & self.may_stay[every] & (placement.current[every] == placement.end[every])
+        bounds = self.room.min(axis=1), self.room.max(axis=1)
+        least = np.sqrt(np.square(usage - usage.clip(*bounds)).sum(axis=1))
+        content: Flags = stays & (least > self._limits(every))
+        return every[~content]
+
+    def may_prefer(self, rows: Ints) -> Flags:
         """By row and node: at least what `preferred` says of happy pods, and every node for the others."""
         placement = self._placement
         if self.after:
             return np.ones((len(rows), len(placement.nodes)), dtype=bool)
-        some = slice(rows.start, rows.stop)
-        distance, end = self._distances(rows), placement.end[some]
-        nearer: Flags = distance <= distance[np.arange(len(rows)), end][:, None]
-        nearer[np.arange(len(rows)), end] = False
-        nearer[placement.unhappy[some] | ~self.may_stay[some]] = True
+        each, end = np.arange(len(rows)), placement.end[rows]
+        if self._plain[rows].all():
+            limits = self._limits(rows)
+            nearer: Flags = self._squares(rows) <= np.where(limits < 0, -1.0, np.square(limits))[:, None]
+            away = np.flatnonzero((placement.current[rows] != NO_NODE) & (placement.current[rows] != end))
+            nearer[away, placement.current[rows][away]] = True
+        else:
+            distance = self._distances(rows)
+            nearer = distance <= distance[each, end][:, None]
+        nearer[each, end] = False
+        nearer[placement.unhappy[rows] | ~self.may_stay[rows]] = True
         return nearer
+
+    def _limits(self, rows: Ints) -> Matrix:
+        """By row, of plain pods: no node is preferred that is farther than this."""
+        placement, end = self._placement, self._placement.end[rows]
+        distance = np.sqrt(np.square(self.room[:, end].T - placement.usage[rows]).sum(axis=1))
+        stays = (end != NO_NODE) & (placement.current[rows] == end)
+        limits: Matrix = distance - np.where(stays, placement.options.inertia, 0.0) + _ROUNDED
+        return limits
 
     def advance(self, row: int) -> None:
         """The pod goes to its end; the next one is checked."""
@@ -83,22 +114,28 @@ class Preferences:
         for at in np.flatnonzero(moved | self.after).tolist():
             self.advance(rows[at])
 
-    def _distances(self, rows: range) -> Matrix:
+    def _squares(self, rows: Ints) -> Matrix:
+        """By row and node, of the distances without anything else that counts."""
+        squares = np.zeros((len(rows), len(self._placement.nodes)))
+        part = np.empty_like(squares)
+        for room, usage in zip(self.room, self._placement.usage[rows].T, strict=True):
+            np.subtract(room, usage[:, None], out=part)
+            squares += np.square(part, out=part)
+        return squares
+
+    def _distances(self, rows: Ints) -> Matrix:
         """By row and node, less the inertia of a happy pod on its current node."""
-        placement, some = self._placement, slice(rows.start, rows.stop)
-        squares = np.zeros((len(rows), len(placement.nodes)))
-        for room, usage in zip(self.room, placement.usage[some].T, strict=True):
-            squares += np.square(room - usage[:, None])
-        distance = np.sqrt(squares)
-        for row in np.flatnonzero(self.soft.any[some]).tolist():
-            distance[row] += placement.options.soft_weight * self.soft.broken(rows[row])
+        placement = self._placement
+        distance = np.sqrt(self._squares(rows))
+        for at in np.flatnonzero(self.soft.any[rows]).tolist():
+            distance[at] += placement.options.soft_weight * self.soft.broken(int(rows[at]))
         rounded: Matrix = distance.round(DECIMALS)
-        for at in np.flatnonzero(self.replicas.any[some]).tolist():
-            row = rows[at]
+        for at in np.flatnonzero(self.replicas.any[rows]).tolist():
+            row = int(rows[at])
             broken = self.soft.broken(row) if self.soft.any[row] else np.zeros(len(placement.nodes))
             rounded[at] = (rounded[at] + self.replicas.added(row, broken)).round(DECIMALS)
-        staying = np.flatnonzero((placement.current[some] != NO_NODE) & ~placement.unhappy[some])
-        current = placement.current[some][staying]
+        staying = np.flatnonzero((placement.current[rows] != NO_NODE) & ~placement.unhappy[rows])
+        current = placement.current[rows][staying]
         rounded[staying, current] = np.round(rounded[staying, current] - placement.options.inertia, DECIMALS)
         return rounded
 

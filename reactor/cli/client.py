@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -21,6 +22,8 @@ TOKEN_VARIABLE = "REMATCH_TOKEN"
 
 def fetch(server: str, path: str, answer: type[T], **query: str) -> T | None:
     """The decoded answer; None for 404."""
+    if not re.match(r"https?://[^/]", server):
+        raise InputError(f"--server: {server!r} is no URL; write http://HOST:PORT")
     url = f"{server.rstrip('/')}/api/v1/{path}" + (f"?{urlencode(query)}" if query else "")
     body = asyncio.run(_get(url, server))
     if body is None:

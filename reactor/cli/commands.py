@@ -17,6 +17,13 @@ from reactor.cli.latency import broker_options
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_STORE = Path(".rematch/rematch.db")
+STORE_IN_POD = (
+    "a controller in the cluster has its store in its pod, and so you get a copy (docs/tune.md):\n"
+    "  kubectl exec -n rematch deployment/rematch -- /opt/rematch/bin/rematch backup /tmp/copy.db --force"
+    " --store /var/lib/rematch/rematch.db\n"
+    "  kubectl exec -n rematch deployment/rematch -- cat /tmp/copy.db > rematch.db"
+)
+"""With the volumes of the chart: the root file system is read-only, /tmp is not."""
 _STORE_VARIABLE = "REMATCH_STORE"
 _SCHEMA_VARIABLE = "REMATCH_STORE_SCHEMA"
 
@@ -49,7 +56,7 @@ class StoreType(click.ParamType[Any]):
                     f"a URL with a password is given by {_STORE_VARIABLE} or by @FILE, not as an argument", param, ctx
                 )
         elif self._exists and not place.exists():
-            self.fail(f"File '{place}' does not exist.", param, ctx)
+            self.fail(f"File '{place}' does not exist; {STORE_IN_POD}", param, ctx)
         return place
 
 
@@ -342,6 +349,9 @@ def explain(pod: str, namespace: str | None, output: str, server: str, **options
 
     wanted = wanted_pods(pod, namespace)
     found = explain_from_files(wanted, **options) if options["files"] else explain_from_server(wanted, server)
+    if output == "json":
+        for note in found.notes:
+            click.echo(f"note: {note}", err=True)
     show(to_json(to_document(found)) if output == "json" else render(found))
 
 
@@ -397,7 +407,7 @@ def history(context: click.Context, /, **options: Any) -> None:
 
 @history.command(short_help="Show what a pod, workload or node used.")
 @click.argument("name", metavar="POD|WORKLOAD|NODE")
-@click.option("-n", "--namespace", default="", help="Of a pod or workload; default is default.")
+@click.option("-n", "--namespace", default="", help="Default: all namespaces, default first.")
 @click.option("--hours", type=click.IntRange(1, 90 * 24), default=24, show_default=True, help="How far back.")
 @_store_option_of("Read this store, not a running controller.", exists=True)
 @_output_option("plot", "csv", "json")
@@ -476,64 +486,80 @@ def _request_options(command: F) -> F:
     command = _cluster_options(command)
     command = click.option("--reason", default="", help="For those who read it later.")(command)
     return click.option(
-        "--namespace", default="rematch", show_default=True, help="Namespace of the controller that is asked."
+        "--controller-namespace",
+        default="rematch",
+        show_default=True,
+        help="Namespace of the controller that is asked.",
     )(command)
 
 
 @click.command(short_help="Stop moves; pods are still bound. The controller does it, by a Request.")
 @click.option("--for", "duration", default="", help="How long, such as 30m or 2h. Default: until `rematch resume`.")
 @_request_options
-def pause(duration: str, reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+def pause(duration: str, reason: str, controller_namespace: str, **connection: str | None) -> None:
     """Stop moves: the emergency stop. Pending pods are still bound, and moves in flight are finished or undone.
 
     The pause survives restarts of the controller. It needs the right to create requests.rematch.io.
     """
     from reactor.cli import requests
 
-    requests.pause(requests.Target(kubeconfig, context, namespace), duration, reason)
+    requests.pause(requests.Target(**connection, namespace=controller_namespace), duration, reason)
 
 
 @click.command(short_help="End a pause, and release the brakes.")
 @_request_options
-def resume(reason: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+def resume(reason: str, controller_namespace: str, **connection: str | None) -> None:
     """End a pause and release the brakes: moves may start again. What is still wrong brakes again."""
     from reactor.cli import requests
 
-    requests.resume(requests.Target(kubeconfig, context, namespace), reason)
+    requests.resume(requests.Target(**connection, namespace=controller_namespace), reason)
 
 
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Check and say what would happen; change nothing.")
+_pods_namespace_option = click.option(
+    "-n", "--namespace", default="", help="Of pods that are named without one. Default: all namespaces."
+)
 
 
 @click.command(short_help="Move one pod to a node, checked and carried out by the controller.")
 @click.argument("pod")
 @click.argument("node")
+@_pods_namespace_option
 @_dry_run_option
 @_request_options
-def move(pod: str, node: str, dry_run: bool, reason: str, namespace: str, **connection: str | None) -> None:
+def move(
+    pod: str, node: str, dry_run: bool, reason: str, namespace: str, controller_namespace: str, **connection: str | None
+) -> None:
     """Have the controller move POD to NODE, as safely as a move of its own plans.
 
-    POD is NAMESPACE/NAME, or a name that only one pod has. The controller refuses, with the reason, what may not move
-    or does not fit. It needs the right to create requests.rematch.io.
+    POD is NAMESPACE/NAME, NAME with -n, or a name that only one pod has. The controller refuses, with the reason,
+    what may not move or does not fit. It needs the right to create requests.rematch.io, and to delete those that no
+    controller took.
     """
     from reactor.cli import requests
+    from reactor.cluster.requests import RequestedMove
 
-    requests.move(requests.Target(**connection, namespace=namespace), pod, node, reason, dry_run=dry_run)
+    target = requests.Target(**connection, namespace=controller_namespace)
+    requests.move(target, RequestedMove(pod, node), reason, namespace=namespace, dry_run=dry_run)
 
 
 @click.command("apply", short_help="Carry out a plan of anybody's making, by the controller.")
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_pods_namespace_option
 @_dry_run_option
 @_request_options
-def apply(plan_file: Path, dry_run: bool, reason: str, namespace: str, **connection: str | None) -> None:
+def apply(
+    plan_file: Path, dry_run: bool, reason: str, namespace: str, controller_namespace: str, **connection: str | None
+) -> None:
     """Have the controller carry out the moves of PLAN.
 
     PLAN is the JSON of `rematch plan -o json` or of another program, or KSE's {"pod": "node"}. A pod is
-    NAMESPACE/NAME, or a name that only one pod has.
+    NAMESPACE/NAME, NAME with -n, or a name that only one pod has.
     """
     from reactor.cli import requests
 
-    requests.apply(requests.Target(**connection, namespace=namespace), plan_file, reason, dry_run=dry_run)
+    target = requests.Target(**connection, namespace=controller_namespace)
+    requests.apply(target, plan_file, reason, namespace=namespace, dry_run=dry_run)
 
 
 _store_option = _store_option_of("The controller's store, a file.", DEFAULT_STORE)

@@ -20,19 +20,26 @@ BAD_SETTINGS = 2
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """`problems` are (path, message). There are none if the settings are valid."""
+    """`problems` and `warnings` are (path, message). There are no problems if the settings are valid."""
 
     file: str
     problems: tuple[tuple[str, str], ...]
+    warnings: tuple[tuple[str, str], ...] = ()
 
     def lines(self) -> list[str]:
         if not self.problems:
-            return [f"{self.file}: ok"]
-        return [": ".join(part for part in (self.file, *problem) if part) for problem in self.problems]
+            return [f"{self.file}: ok", *(_line(self.file, "warning", *warning) for warning in self.warnings)]
+        return [_line(self.file, *problem) for problem in self.problems]
 
     def document(self) -> dict[str, object]:
-        errors = [{"path": path, "message": message} for path, message in self.problems]
-        return {"file": self.file, "ok": not self.problems, "errors": errors}
+        errors, warnings = (
+            [{"path": path, "message": message} for path, message in found] for found in (self.problems, self.warnings)
+        )
+        return {"file": self.file, "ok": not self.problems, "errors": errors, "warnings": warnings}
+
+
+def _line(*parts: str) -> str:
+    return ": ".join(filter(None, parts))
 
 
 @click.group()
@@ -44,7 +51,7 @@ def config() -> None:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def check(files: tuple[str, ...], output: str) -> None:
-    """Check settings files and print every error.
+    """Check settings files and print every error, and warnings of what is valid but hardly meant.
 
     FILE is YAML or JSON: a settings document, or the manifest of a ConfigMap that holds one. "-" reads stdin. The exit
     code is 0 if all are valid, else 2.
@@ -98,12 +105,13 @@ def reference() -> None:
 
 def _check(file: str) -> CheckResult:
     from reactor.errors import SettingsError
+    from reactor.settings.warnings import warnings_of
 
     try:
-        _read(file)
+        settings = _read(file)
     except SettingsError as error:
         return CheckResult(error.source, tuple(error.problems))
-    return CheckResult(_STDIN_NAME if file == STDIN else file, ())
+    return CheckResult(_STDIN_NAME if file == STDIN else file, (), tuple(warnings_of(settings)))
 
 
 def _read(file: str) -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from matching.plan import Plan
 from reactor.cli.client import fetch
 from reactor.cli.evidence_output import evidence_of_one
 from reactor.cli.output import table
+from reactor.cli.plan_output import DISTANCE
 from reactor.cli.planning import make_plan, settings_for
 from reactor.clock import rfc3339
 from reactor.cluster.dump import read_dump, read_input
@@ -26,7 +27,7 @@ from reactor.state.from_dump import snapshot_from_dump
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods
 from reactor.web.query import FindQuery
-from reactor.web.view import AxisView, Evidence, FoundPod, FoundPods, PodView
+from reactor.web.view import AxisView, Evidence, FoundPod, FoundPods, PlacementView, PodView
 
 KINDS = {
     "Pod": ("po", "pod", "pods"),
@@ -45,6 +46,8 @@ class Explained:
     found: FoundPods
     view: PodView
     """The first of them: the only one, or the unhappiest."""
+    notes: tuple[str, ...] = ()
+    """What files do not say."""
 
 
 def wanted_pods(text: str, namespace: str | None) -> FindQuery:
@@ -89,7 +92,7 @@ def explain_from_files(
     placement = placement_in(plan, pod.uid, "now", snapshot.at)
     if placement is None and (placement := placement_now(pod, eligibility)) is not None:
         placement = structs.replace(placement, kept=_kept(plan, pod.uid))
-    return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement))
+    return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement), look.notes)
 
 
 def _kept(plan: Plan, uid: str) -> str:
@@ -117,7 +120,8 @@ def to_document(explained: Explained) -> object:
 
 
 def render(explained: Explained) -> str:
-    found, page = explained.found, _page(explained.view)
+    found = explained.found
+    page = "\n\n".join([_page(explained.view), *(f"note: {note}" for note in explained.notes)])
     if found.note:
         return f"{found.note}\n\n{page}"
     if len(found.pods) == 1:
@@ -162,12 +166,19 @@ def _page(view: PodView) -> str:
         parts.append(f"Why here:   {'; '.join(view.placement.why_here)}")
         if view.placement.why_not:
             parts.append(table(("why not", "reason"), [(no.node, no.reason) for no in view.placement.why_not]))
+        if any("distance" in text for text in _texts(view.placement)):
+            parts.append(DISTANCE)
     if view.history:
         name = f"{view.namespace}/{view.name}"
         rows = [(rfc3339(one.at), one.kind, one.reason, _text(one, name)) for one in view.history]
         parts.append(table(("time", "kind", "reason", "text"), rows))
         parts += _why_planned(view.history)
     return "\n\n".join(parts)
+
+
+def _texts(placement: PlacementView) -> Iterator[str]:
+    yield from placement.why_here
+    yield from (no.reason for no in placement.why_not)
 
 
 def _identity(view: PodView) -> str:
@@ -190,7 +201,7 @@ def _happiness(evidence: Evidence | None) -> str:
         f"Happiness:  {evidence.value:.3f} = (m + S) / (m + S + F) = ({m:g} + {s:.2f}) / ({m:g} + {s:.2f} + {f:.2f})",
         f"            m: goodwill, S: passed and F: failed probes, each counts half after {evidence.half_life:g} s",
         f"Threshold:  {evidence.threshold:g} ({evidence.threshold_source}) -> {verdict}",
-        "Failures:   " + ", ".join(f"{one.failures:g} by {one.source}" for one in evidence.sources),
+        "Failures:   " + ", ".join(f"{one.failures:g} {_origin(one.source)}" for one in evidence.sources),
     ]
     if evidence.last_failure is not None:
         lines.append(f"Last:       {rfc3339(evidence.last_failure)}")
@@ -211,6 +222,11 @@ def _why_planned(history: Iterable[HistoryEntry]) -> list[str]:
                 likely = evidence_of_one(one.placement_probability, one.evidence)
                 return [f"Place of {one.pod} when plan {entry.plan} was made: {likely}"]
     return []
+
+
+def _origin(source: str) -> str:
+    """A kill proves as many failures as the probe's threshold; those that nobody reported are inferred from it."""
+    return "inferred from kills" if source == "kills" else f"by {source}"
 
 
 def _axis(axis: AxisView) -> str:

@@ -13,7 +13,8 @@ from reactor.cli.output import to_json
 from reactor.cli.usage_plot import plot
 from reactor.clock import rfc3339
 from reactor.errors import InputError
-from reactor.record.usage_reader import UsageAxis, UsageDocument, read_usage, subjects_of
+from reactor.record.usage_reader import UsageAxis, UsageDocument, read_usage
+from reactor.web.view import FoundPods
 from storage.place import Place
 from storage.store import Store
 
@@ -23,8 +24,9 @@ HOUR = 3600.0
 def show_usage(name: str, namespace: str, hours: int, output: str, store: Place | None, server: str) -> str:
     found = _stored(store, name, namespace, hours) if store is not None else _served(server, name, namespace, hours)
     if found is None:
+        near = _near(server, name, namespace) if store is None else ""
         raise InputError(
-            f"no usage of {name!r} is recorded; write NAMESPACE/POD, deploy/NAME -n NAMESPACE, or node/NAME;"
+            f"no usage of {name!r} is recorded{near}; write NAMESPACE/POD, deploy/NAME -n NAMESPACE, or node/NAME;"
             " what is new is recorded when its first minute is over"
         )
     if not found.axes:
@@ -32,6 +34,13 @@ def show_usage(name: str, namespace: str, hours: int, output: str, store: Place 
     if output == "json":
         return to_json(found)
     return as_csv(found) if output == "csv" else plot(found, shutil.get_terminal_size().columns)
+
+
+def _near(server: str, name: str, namespace: str) -> str:
+    query = {"name": name.rpartition("/")[2], "namespace": namespace}
+    near = fetch(server, "find", FoundPods, **query) if query["name"] else None
+    names = (near.near or tuple(f"{pod.namespace}/{pod.name}" for pod in near.pods)) if near else ()
+    return f"; did you mean {', '.join(names[:3])}?" if names else ""
 
 
 def _served(server: str, name: str, namespace: str, hours: int) -> UsageDocument | None:
@@ -42,7 +51,7 @@ def _stored(path: Place, name: str, namespace: str, hours: int) -> UsageDocument
     async def read() -> UsageDocument | None:
         async with await Store.open(path, read_only=True) as store:
             now = max((start + 60.0 for start, _ in (await store.chunk_keys(60))[-1:]), default=time.time())
-            return await read_usage(store, subjects_of(name, namespace), now, hours * HOUR)
+            return await read_usage(store, name, namespace, now, hours * HOUR)
 
     return asyncio.run(read())
 

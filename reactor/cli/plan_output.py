@@ -14,6 +14,9 @@ from reactor.decision.decide import Decision
 from reactor.record.unhappy_pods import unhappy_pods
 from reactor.state.snapshot import Needs
 
+DISTANCE = "distance: between what the pod uses and the room on a node; 0 is a perfect fit"
+"""For texts with the planner's distances."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShownPlan:
@@ -65,7 +68,8 @@ def _text(shown: ShownPlan, *, wide: bool) -> str:
         parts.append(table(("waits", "reason", "text"), [(w.pod, w.reason, w.text) for w in waits]))
     if wide and plan.stays:
         parts.append(table(("stays", "node", "reason"), [(stay.pod, stay.node, stay.reason) for stay in plan.stays]))
-    parts.append(_summary(shown, wide=wide))
+    explained = [DISTANCE] if any("distance" in part for part in parts) else []
+    parts.append("\n".join([_summary(shown, wide=wide), *explained]))
     return "\n\n".join(parts)
 
 
@@ -108,8 +112,8 @@ def _summary(shown: ShownPlan, *, wide: bool) -> str:
     dumped = f", {len(plan.dumped)} of them lose one" if plan.dumped else ""
     lines = [
         f"{len(plan.moves)} to move, {staying} stay, {len(plan.unplaced)} without a node{dumped}"
-        f" (planner {plan.planner}: {'feasible' if certificate.feasible else 'NOT feasible'},"
-        f" {_pairs(certificate)})",
+        f" (planner {plan.planner}: {'feasible' if certificate.feasible else 'NOT feasible'}"
+        f"{f', {_pairs(certificate)}' if wide else ''})",
         f"spread of node loads {plan.before.spread:.0%} -> {plan.after.spread:.0%}",
     ]
     benefit = plan.benefit

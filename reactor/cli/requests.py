@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,12 +45,22 @@ def resume(target: Target, reason: str) -> None:
     asyncio.run(_ask(target, RequestSpec(Action.RESUME, reason)))
 
 
-def move(target: Target, pod: str, node: str, reason: str, *, dry_run: bool) -> None:
-    _carry_out(target, RequestSpec(Action.MOVE, reason, moves=(RequestedMove(pod, node),)), dry_run=dry_run)
+def move(target: Target, wanted: RequestedMove, reason: str, *, namespace: str, dry_run: bool) -> None:
+    moves = _in_namespace((wanted,), namespace)
+    _carry_out(target, RequestSpec(Action.MOVE, reason, moves=moves), dry_run=dry_run)
 
 
-def apply(target: Target, file: Path, reason: str, *, dry_run: bool) -> None:
-    _carry_out(target, RequestSpec(Action.APPLY, reason, moves=moves_in(file)), dry_run=dry_run)
+def apply(target: Target, file: Path, reason: str, *, namespace: str, dry_run: bool) -> None:
+    moves = _in_namespace(moves_in(file), namespace)
+    _carry_out(target, RequestSpec(Action.APPLY, reason, moves=moves), dry_run=dry_run)
+
+
+def _in_namespace(moves: Iterable[RequestedMove], namespace: str) -> tuple[RequestedMove, ...]:
+    """Names that have a namespace of their own keep it."""
+    return tuple(
+        msgspec.structs.replace(each, pod=f"{namespace}/{each.pod}") if namespace and "/" not in each.pod else each
+        for each in moves
+    )
 
 
 def _carry_out(target: Target, spec: RequestSpec, *, dry_run: bool) -> None:

@@ -47,15 +47,33 @@ def top_pods(request: TopRequest) -> str:
     query = {"limit": str(request.limit), "sort": request.sort_by, "search": request.search}
     page = fetch(request.server, "top", TopPage, **query, namespace=request.namespace, node=request.node)
     found = _answered(page, request.server)
-    return to_json(found) if request.output == "json" else render_pods(found)
+    if request.output == "json":
+        return to_json(found)
+    return render_pods(found) if found.pods else _why_no_pod(request)
+
+
+def _why_no_pod(request: TopRequest) -> str:
+    """A name that nothing has is rather a mistake than an empty selection."""
+    if request.node and request.node not in {node.name for node in _all_nodes(request.server)}:
+        return f"there is no node {request.node}"
+    if request.namespace:
+        page = fetch(request.server, "top", TopPage, limit="1", namespace=request.namespace)
+        if not _answered(page, request.server).totals.pods:
+            return f"there is no namespace {request.namespace}, or no pod in it"
+    return "no pod matches"
 
 
 def top_nodes(request: TopRequest) -> str:
-    overview = fetch(request.server, "overview", Overview, nodes=str(MOST_NODES), chips="1")
-    found = _answered(overview, request.server)
-    shown = sorted(found.nodes, key=lambda node: _rank(node, request.sort_by))
+    nodes = _all_nodes(request.server)
+    if request.output != "json" and request.node and request.node not in {node.name for node in nodes}:
+        return f"there is no node {request.node}"
+    shown = sorted(nodes, key=lambda node: _rank(node, request.sort_by))
     named = [node for node in shown if request.node in ("", node.name) and request.search in node.name]
     return to_json(named[: request.limit]) if request.output == "json" else render_nodes(named[: request.limit])
+
+
+def _all_nodes(server: str) -> tuple[NodeView, ...]:
+    return _answered(fetch(server, "overview", Overview, nodes=str(MOST_NODES), chips="1"), server).nodes
 
 
 def render_pods(page: TopPage) -> str:

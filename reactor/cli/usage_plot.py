@@ -12,6 +12,10 @@ from reactor.settings.duration import format_duration
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _DOT = "·"
 _SHADE = "░"
+_TRUST = {
+    "uncalibrated": "too few forecasts of this kind could be compared with what followed",
+    "lower bound": "usage was cut by a limit or a full node: it would have been at least this",
+}
 _HORIZON_WIDTH = 4
 _HEIGHT = 6
 _LABEL = 9
@@ -23,8 +27,28 @@ def plot(document: UsageDocument, width: int) -> str:
     """All axes, one below the other."""
     charts = [_chart(axis, document.times, width - _LABEL - 1) for axis in document.axes]
     events = [f"{rfc3339(event.at)}  {event.text}" for event in document.events]
-    head = f"{document.kind} {document.name}, in steps of {document.step // 60} min, UTC"
-    return "\n\n".join([head, *charts, *(["\n".join(events)] if events else [])])
+    head = f"{document.kind} {_subject(document)}, in steps of {document.step // 60} min, UTC"
+    if document.also:
+        head += f"\nof this name, too (-n NAMESPACE): {', '.join(document.also)}"
+    return "\n\n".join([head, *charts, *(["\n".join(events)] if events else []), "\n".join(_legend(document))])
+
+
+def _subject(document: UsageDocument) -> str:
+    """A Deployment is recorded by the name that its ReplicaSets share: no ReplicaSet has it."""
+    namespace, _, rest = document.name.partition("/")
+    kind, slash, name = rest.partition("/")
+    if not slash:
+        return document.name
+    return f"{namespace}/{name} ({'Deployment or ReplicaSet' if kind == 'ReplicaSet' else kind})"
+
+
+def _legend(document: UsageDocument) -> Iterator[str]:
+    yield f"columns: mean; {_DOT} maximum"
+    forecasts = [axis.forecast for axis in document.axes if axis.forecast is not None]
+    if forecasts:
+        yield f"right of ┊: forecast; {_SHADE} up to the peak that is not exceeded until then"
+    for trust in sorted({trust for forecast in forecasts for trust in forecast.trust} & _TRUST.keys()):
+        yield f"{trust}: {_TRUST[trust]}"
 
 
 def _chart(axis: UsageAxis, times: Sequence[float], width: int) -> str:

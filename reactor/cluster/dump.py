@@ -49,6 +49,8 @@ class Dump:
     view: ClusterView
     events: tuple[Event, ...]
     """Those that the mirror keeps of a live cluster."""
+    lists_events: bool
+    """The files hold an Event of any kind; without one nobody asked for them, or all have expired."""
     pod_usage: tuple[PodUsageSample, ...]
     node_usage: tuple[NodeUsageSample, ...]
     ignored: Mapping[str, int]
@@ -163,12 +165,14 @@ class _DumpReader:
         self._pod_usage: dict[tuple[str, str], PodUsageSample] = {}
         self._node_usage: dict[str, NodeUsageSample] = {}
         self._ignored: Counter[str] = Counter()
+        self._lists_events = False
         self._newest = 0.0
 
     def dump(self) -> Dump:
         return Dump(
             view=self._mirror.freeze(self._newest),
             events=tuple(cast("Mapping[str, Event]", self._mirror.records(Kind.EVENTS)).values()),
+            lists_events=self._lists_events,
             pod_usage=tuple(self._pod_usage.values()),
             node_usage=tuple(self._node_usage.values()),
             ignored=dict(self._ignored),
@@ -217,6 +221,7 @@ class _DumpReader:
         if isinstance(record, MalformedObject):
             raise _DocumentError(text, str(record))
         self._mirror.upsert(kind, record)
+        self._lists_events |= kind is Kind.EVENTS
         self._note_time(_newest_time(record, text))
 
     def _take_metrics(self, text: Raw, kind: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from matching.cached_property import cached_property
 from matching.feasibility import has_inter_pod_rules, pod_selectors
 from matching.problem import Rules
 from matching.selectors import matches, selects

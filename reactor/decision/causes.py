@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reactor.cluster.records import Node, Pod
 from reactor.settings.model import Settings
@@ -34,28 +37,58 @@ class NodeCause:
 
 def node_use(node: Node, snapshot: Snapshot) -> dict[str, float] | None:
     """Use as a share of allocatable, by axis. None when an axis is not freshly measured: unknown is not idle."""
-    used = _requested(node, snapshot) if snapshot.needs is Needs.REQUESTS else _measured(node, snapshot)
+    return node_uses([node], snapshot)[0]
+
+
+def node_uses(nodes: Sequence[Node], snapshot: Snapshot) -> list[dict[str, float] | None]:
+    """`node_use` of very many nodes at once."""
+    found = _requested(nodes, snapshot) if snapshot.needs is Needs.REQUESTS else _measured(nodes, snapshot)
+    return [_shares(node, used) for node, used in zip(nodes, found.tolist(), strict=True)]
+
+
+def _shares(node: Node, used: Sequence[float]) -> dict[str, float] | None:
     totals = [node.allocatable.get(axis, 0.0) for axis in MEASURED]
-    if used is None or min(totals) <= 0:
+    if any(map(isnan, used)) or min(totals) <= 0:
         return None
     return {axis: amount / total for axis, amount, total in zip(MEASURED, used, totals, strict=True)}
 
 
-def _measured(node: Node, snapshot: Snapshot) -> tuple[float, float] | None:
-    """What its pods use, and its daemons beyond what is kept back for them: as much as pods cannot have.
+def _measured(nodes: Sequence[Node], snapshot: Snapshot) -> NDArray[np.float64]:
+    """A row of cores and bytes per node, NaN where not freshly measured: what its pods use, and its daemons beyond what
+    is kept back for them: as much as pods cannot have.
 
     Pods that are Ready only since the measurement are charged with their peak, or the next pod would follow. What was
     measured of them is in it already: a pod that was restarted, or was not Ready for a while, used the node."""
-    usage = snapshot.usage.node_usage(node.name)
-    cpu, memory = usage.cpu.fresh, usage.memory.fresh
-    if cpu is None or memory is None:
-        return None
-    pods = [pod for pod in snapshot.cluster.pods_on(node.name) if not pod.finished]
-    by_pods = np.nansum(snapshot.usage.needs([pod.uid for pod in pods])[0], axis=0)
-    charges = [_charge(pod, snapshot) for pod in pods if _is_charged(pod, usage.cpu.at)]
-    beyond = np.array((cpu, memory)) - [node.kept_back(axis) for axis in MEASURED]
-    used = np.maximum(by_pods, beyond) + np.sum(charges, axis=0)
-    return float(used[0]), float(used[1])
+    used, measured_at = snapshot.usage.of_nodes([node.name for node in nodes])
+    pods, at = _unfinished(nodes, snapshot)
+    usage = snapshot.usage.needs([pod.uid for pod in pods])[0]
+    by_pods = _sums(at, np.where(np.isnan(usage), 0.0, usage), len(nodes))
+    kept_back = np.array([[node.kept_back(axis) for axis in MEASURED] for node in nodes]).reshape(used.shape)
+    charges = np.zeros_like(used)
+    for pod, node in zip(pods, at.tolist(), strict=True):
+        if _is_charged(pod, measured_at[node]):
+            charges[node] += _charge(pod, snapshot)
+    total: NDArray[np.float64] = np.maximum(by_pods, used - kept_back) + charges
+    total[np.isnan(used).any(axis=1)] = np.nan
+    return total
+
+
+def _requested(nodes: Sequence[Node], snapshot: Snapshot) -> NDArray[np.float64]:
+    pods, at = _unfinished(nodes, snapshot)
+    requests = [[pod.requests.get(axis, 0.0) for axis in MEASURED] for pod in pods]
+    return _sums(at, np.array(requests).reshape(len(pods), len(MEASURED)), len(nodes))
+
+
+def _unfinished(nodes: Sequence[Node], snapshot: Snapshot) -> tuple[list[Pod], NDArray[np.intp]]:
+    """The pods of these nodes, each with the position of its node."""
+    found = [[pod for pod in snapshot.cluster.pods_on(node.name) if not pod.finished] for node in nodes]
+    at = np.repeat(np.arange(len(nodes)), [len(pods) for pods in found])
+    return [pod for pods in found for pod in pods], at
+
+
+def _sums(at: NDArray[np.intp], amounts: NDArray[np.float64], nodes: int) -> NDArray[np.float64]:
+    """By node, of a row per pod."""
+    return np.stack([np.bincount(at, weights=each, minlength=nodes) for each in amounts.T], axis=1)
 
 
 def _is_charged(pod: Pod, measured_at: float) -> bool:
@@ -69,12 +102,6 @@ def _charge(pod: Pod, snapshot: Snapshot) -> tuple[float, float]:
         max(0.0, (cpu if peak.cpu is None else peak.cpu) - (usage.cpu.fresh or 0.0)),
         max(0.0, (memory if peak.memory is None else peak.memory) - (usage.memory.fresh or 0.0)),
     )
-
-
-def _requested(node: Node, snapshot: Snapshot) -> tuple[float, float]:
-    pods = [pod for pod in snapshot.cluster.pods_on(node.name) if not pod.finished]
-    cpu, memory = (sum(pod.requests.get(axis, 0.0) for pod in pods) for axis in MEASURED)
-    return cpu, memory
 
 
 def node_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> NodeCause:

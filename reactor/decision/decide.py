@@ -26,7 +26,8 @@ from reactor.state.snapshot import Needs, Snapshot
 
 _UNCORROBORATED = (
     "only Events say that its probes fail, and anyone who may create Events can write them: no restart, no probe"
-    " counter and no pressure on its node agrees; with the chart's policy rematch-events only kubelets can write them"
+    " counter and no pressure on its node agrees; set policies.events=true in the chart, and only kubelets can write"
+    " them, or metrics.prometheus.url, and probe counters are read"
 )
 
 
@@ -181,7 +182,7 @@ def _recovering(pod: Pod, counts: RecentCounts, eligibility: Eligibility) -> Wai
     if counts.passed_in_a_row >= RECOVERED:
         text = "its last probes passed"
     elif counts.since and not counts.failed:
-        text = f"no probe failed since {pod.node} was relieved or the container started"
+        text = f"no probe failed{_since(pod, counts)}"
     else:
         return None
     return Wait(pod.uid, pod.key, Reason.RECOVERING, text)
@@ -191,9 +192,19 @@ def _too_little_evidence(pod: Pod, counts: RecentCounts, settings: Settings) -> 
     needed = settings.decision.minimum_failures
     if counts.failed >= needed:
         return None
-    since = " since its node was relieved or its container started" if counts.since else ""
-    text = f"needs at least {needed:g} failed probes as evidence{since}; there are {counts.failed:.1f}"
+    text = f"needs at least {needed:g} failed probes as evidence{_since(pod, counts)}; there are {counts.failed:.1f}"
     return Wait(pod.uid, pod.key, Reason.TOO_LITTLE_EVIDENCE, text)
+
+
+def _since(pod: Pod, counts: RecentCounts) -> str:
+    if not counts.since:
+        return ""
+    probed = [each for each in pod.containers if each.liveness is not None]
+    starts = [each.started for each in probed if each.started is not None]
+    if len(starts) < len(probed):  # one is down, and the time of its last start is not known any more
+        return f" since its container last started or {pod.node} was relieved"
+    started = max(starts, default=0.0)
+    return " since its container started" if counts.since <= started else f" since {pod.node} was relieved"
 
 
 def _moves_under_way(pod: Pod, snapshot: Snapshot) -> Wait | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from math import isfinite
 
 import numpy as np
 
+from matching.cached_property import cached_property
 from matching.feasibility import removal_taint
 from matching.plan import Promise
 from matching.problem import Requirement
@@ -211,11 +211,15 @@ class Eligibility:
         return None
 
     def why_not_all(self, pods: Sequence[Pod]) -> list[Ineligible | None]:
-        """`why_not` for very many pods at once."""
-        suspects = self.kept.suspects(pods, self)
-        suspects.update(position for check in CHECKS for position in check.by_cluster(pods, self))
+        """`why_not` for very many pods at once. Where a limit is reached all are suspects, of one check."""
+        suspects: dict[int, list[Check]] = {}
+        for check in CHECKS:
+            for position in check.by_cluster(pods, self):
+                suspects.setdefault(position, []).append(check)
         found: list[Ineligible | None] = [None] * len(pods)
-        for position in suspects:
+        for position, checks in suspects.items():
+            found[position] = self.why_not(pods[position], checks)
+        for position in self.kept.suspects(pods, self):
             found[position] = self.why_not(pods[position])
         return found
 

@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 
+from matching.cached_property import cached_property
 from reactor.cluster.records import Pod
 from reactor.decision.causes import NodeCause, text_with_load
 from reactor.decision.corroboration import fails_for_certain

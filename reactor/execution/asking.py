@@ -7,7 +7,7 @@ from reactor.cluster.api import Connection
 from reactor.cluster.lease import LeaseObject
 from reactor.cluster.requests import Action, Request, RequestObjects, RequestSpec
 from reactor.cluster.rights import INSTALL
-from reactor.errors import ClusterError, NotFound
+from reactor.errors import ClusterError, Conflict, NotFound
 from reactor.execution.leader import LeaseTiming
 
 ANSWER_SECONDS = 10.0
@@ -29,7 +29,7 @@ async def controller_leads(connection: Connection, namespace: str, clock: Clock)
 
 
 async def ask(connection: Connection, namespace: str, spec: RequestSpec, clock: Clock) -> Request:
-    """The request as it ended, done or failed. Raises ClusterError when nobody took it."""
+    """The request as it ended, done or failed. Raises ClusterError when nobody took it; moves are withdrawn then."""
     objects = RequestObjects(connection, namespace)
     try:
         request = await objects.create(spec)
@@ -44,12 +44,24 @@ async def ask(connection: Connection, namespace: str, spec: RequestSpec, clock: 
         if found is None:
             raise ClusterError(f"request {name} was deleted before it ended")
         if not found.status.state and clock.monotonic() - created > _TAKEN_WITHIN:
-            raise ClusterError(_not_taken(name, spec, namespace))
+            await _give_up(objects, found, namespace)
         request = found
     return request
 
 
-def _not_taken(name: str, spec: RequestSpec, namespace: str) -> str:
-    later = "the next one carries it out" if spec.action in (Action.PAUSE, Action.RESUME) else "it may still be taken"
-    command = f"kubectl get lease rematch -n {namespace}"
-    return f"no controller took request {name} within {_TAKEN_WITHIN:g} s; {later}. Who leads? {command}"
+async def _give_up(objects: RequestObjects, request: Request, namespace: str) -> None:
+    """Raises ClusterError, unless somebody takes the request right now. A pause or resume stays for the next leader."""
+    name = request.metadata.name
+    if request.spec.action in (Action.PAUSE, Action.RESUME):
+        fate = "it stays, and the next one carries it out"
+    else:
+        try:
+            await objects.delete(request)
+            fate = "it is deleted, nothing will be moved"
+        except Conflict:
+            return
+        except ClusterError as error:
+            command = f"kubectl delete requests.rematch.io {name} -n {namespace}"
+            fate = f"it may still be taken, because it cannot be deleted ({error}): {command}"
+    text = f"no controller in namespace {namespace} took request {name} within {_TAKEN_WITHIN:g} s; {fate}"
+    raise ClusterError(f"{text}. Where does one lead? kubectl get lease -A --field-selector metadata.name=rematch")

@@ -40,11 +40,13 @@ class ProblemBuilder:
         *,
         predicted: bool = False,
         energy: Energy | None = None,
+        faulty: Collection[str] = (),
     ) -> None:
         """`only`: the names of the nodes that matter; None means all. `avoided`: nodes that did not help, by the UID of
         a pod that is not to be moved there. `kept`: the pods of the last problem. `predicted`: pods need what they are
-        expected to need, by the outlook of their nodes. `energy`: plans say what their nodes draw."""
-        self._energy = energy
+        expected to need, by the outlook of their nodes. `energy`: plans say what their nodes draw.
+        `faulty`: the names of the nodes that are."""
+        self._energy, self._faulty = energy, faulty
         self._growth = {name: each.growth for name, each in snapshot.outlooks.items()} if predicted else {}
         self._avoided = avoided or {}
         self._kept = KeptPods() if kept is None else kept
@@ -91,7 +93,9 @@ class ProblemBuilder:
         return Problem(
             axes=requests.axes,
             pods=(*self._with_pending(pods, requests), *reserved, *waiting),
-            nodes=tuple(problem_nodes(self._nodes, requests.axes, self._snapshot, measured, self._energy)),
+            nodes=tuple(
+                problem_nodes(self._nodes, requests.axes, self._snapshot, measured, self._energy, self._faulty)
+            ),
             options=options,
             needs_from=self._snapshot.needs,
             estimates=described(self._snapshot, needs, forecasts),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from math import inf
@@ -34,9 +34,14 @@ class MeasuredPods:
 
 
 def problem_nodes(
-    nodes: Sequence[Node], axes: tuple[str, ...], snapshot: Snapshot, pods: MeasuredPods, energy: Energy | None
+    nodes: Sequence[Node],
+    axes: tuple[str, ...],
+    snapshot: Snapshot,
+    pods: MeasuredPods,
+    energy: Energy | None,
+    faulty: Collection[str],
 ) -> list[ProblemNode]:
-    """Without `energy` nobody asks what the nodes draw."""
+    """Without `energy` nobody asks what the nodes draw. `faulty`: names."""
     cluster = snapshot.cluster
     allocatable = [_amounts(axes, node.allocatable) for node in nodes]
     measured, background = _measured(nodes, axes, snapshot, pods)
@@ -59,6 +64,7 @@ def problem_nodes(
             "features": [node.features for node in nodes],
             "volume_limits": [{} if each is None else each.volume_limits for each in csi],
             "attached": [unused_attachments(node.name, cluster) for node in nodes],
+            "faulty": [node.name in faulty for node in nodes],
             "power": [None if energy is None else node_power(node, energy) for node in nodes],
         },
     )

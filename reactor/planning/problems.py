@@ -34,7 +34,10 @@ def rematch_problem(eligibility: Eligibility, decision: Decision, kept: KeptPods
     only_unhappy = scope is Scope.UNHAPPY and not waived_by(settings.planner.name)
     bound = _bound_pods(snapshot)
     avoided, energy = _avoided(bound, eligibility), settings.energy
-    builder = ProblemBuilder(snapshot, avoided=avoided, kept=kept, predicted=decision.predicted, energy=energy)
+    faulty = _faulty_nodes(decision, snapshot)
+    builder = ProblemBuilder(
+        snapshot, avoided=avoided, kept=kept, predicted=decision.predicted, energy=energy, faulty=faulty
+    )
     unhappy = {one.uid for one in decision.unhappy}
     happy = [pod.uid not in unhappy for pod in bound]
     reasons = [None] * len(bound) if only_unhappy else eligibility.why_not_all(bound)
@@ -55,6 +58,17 @@ def rematch_problem(eligibility: Eligibility, decision: Decision, kept: KeptPods
     builder.hold(snapshot.cluster.nominated)
     problem = _with_axes(builder.problem(_options(snapshot, settings, scope)), snapshot, settings)
     return replace(problem, latency=snapshot.latency)
+
+
+def _faulty_nodes(decision: Decision, snapshot: Snapshot) -> set[str]:
+    """The cause by what they report, or by whom else fails there, and not by their load."""
+    found = set()
+    for one in decision.unhappy:
+        node = snapshot.cluster.nodes.get(snapshot.cluster.pods[one.uid].node or "")
+        suspected = one.evidence is not None and one.evidence.node_suspected
+        if node is not None and (suspected or not node.ready or node.pressure):
+            found.add(node.name)
+    return found
 
 
 def _choices(pods: Sequence[Pod], movable: Sequence[bool], eligibility: Eligibility, *, few: bool) -> list[Choice]:

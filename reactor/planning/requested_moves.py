@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from matching.plan import Plan
 from matching.problem import Problem, Scope
 from matching.requested import requested_plan
+from reactor.cluster.pod_names import near_names
 from reactor.cluster.records import Pod
 from reactor.cluster.requests import RequestedMove
 from reactor.cluster.view import ClusterView
@@ -73,7 +74,10 @@ def find_pod(name: str, cluster: ClusterView, namespace: str = "") -> Pod:
     else:
         found = [pod for pod in cluster.pods.values() if pod.name == short]
     if not found:
-        raise InputError(f"there is no pod {name}" + (f" in namespace {wanted}" if wanted and not slash else ""))
+        near = near_names(short, cluster, wanted, "Pod")
+        meant = f"; did you mean {', '.join(near)}?" if near else ""
+        where = f" in namespace {wanted}" if wanted and not slash else ""
+        raise InputError(f"there is no pod {name}{where}{meant}")
     if len(found) > 1:
         keys = ", ".join(sorted(pod.key for pod in found))
         raise InputError(f"{name} is the name of several pods: {keys}; write namespace/name")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar, cast
@@ -22,7 +22,7 @@ from reactor.decision.limits import RecentMoves, StartedMove
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.cycle_outcome import Placement, Rematch
 from reactor.record.move_checks import JudgedMove
-from reactor.record.stored_problem import problem_row
+from reactor.record.stored_problem import problem_row_in_parts
 from reactor.record.unhappy_pods import UNHAPPY, stored_pods
 from reactor.settings.model import Mode, Planner
 from reactor.state.moves import Move, MoveState
@@ -61,7 +61,7 @@ class History:
         self._last_wait: dict[str, Reason] = {}
         self._last_placement: dict[str, str] = {}
         self._unplanned: dict[str, str] = {}
-        self._problems: list[_Unwritten[ProblemRow]] = []
+        self._problems: list[_Unwritten[Iterator[ProblemRow | None]]] = []
         self._uncounted: list[_Unwritten[PlanRow]] = []
         self._flushing: asyncio.Task[bool] | None = None
         self._numbers = itertools.count(1)
@@ -112,14 +112,15 @@ class History:
 
     def problem(self, rematch: Rematch, planner: Planner) -> None:
         """Kept until `complete_plans`: to compress the problem of a large cluster takes longer than its plan."""
-        row = partial(problem_row, rematch.plan_id, rematch.problem, rematch.plan, planner)
+        row = partial(problem_row_in_parts, rematch.plan_id, rematch.problem, rematch.plan, planner)
         self._problems.append(_Unwritten(rematch, row))
         for oldest in _take_oldest(self._problems):
             self._store.add_problem(ProblemRow(oldest.rematch.plan_id, None, "not stored: newer plans came too fast"))
 
     async def complete_plans(self, between: Callable[[], Awaitable[None]] = at_once) -> int | None:
         """Returns how many blocking pairs the newest plan leaves; None when there is no plan since the last call. Waits
-        for `between` before each plan and each problem: in a large cluster each takes as long as a reaction."""
+        for `between` before each plan and each part of a problem: in a large cluster that takes as long as a
+        reaction."""
         newest = None
         while self._uncounted:
             await between()
@@ -127,8 +128,7 @@ class History:
             self._store.add_plan(row)
             newest = row.blocking_pairs
         while self._problems:
-            await between()
-            self._store.add_problem(await asyncio.to_thread(self._problems.pop(0).row))
+            self._store.add_problem(await _last(self._problems.pop(0).row(), between))
         return newest
 
     def moves(self, cycle: str, moves: Sequence[Move], at: float) -> None:
@@ -169,6 +169,14 @@ class History:
         until = about.until if isinstance(about, Wait) else None
         row_id = f"{cycle}-{next(self._numbers)}"
         self._store.add_decisions(DecisionRow(row_id, cycle, at, kind, about.uid, about.pod, reason, text, until))
+
+
+async def _last(parts: Iterator[Row | None], between: Callable[[], Awaitable[None]]) -> Row:
+    while True:
+        await between()
+        row = await asyncio.to_thread(next, parts)
+        if row is not None:
+            return row
 
 
 def _take_oldest(waiting: list[_Unwritten[Row]]) -> list[_Unwritten[Row]]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reactor.errors import format_errors
 from reactor.record.unhappy_pods import UnhappyPod
-from reactor.record.usage_reader import UsageDocument, read_usage, subjects_of
+from reactor.record.usage_reader import UsageDocument, read_usage
 from reactor.state.moves import IN_FLIGHT, NO_NODE, MoveState
 from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
 from storage.store import Store
@@ -161,7 +161,7 @@ class HistoryReader:
 
     async def usage(self, name: str, namespace: str, now: float, seconds: float) -> UsageDocument | None:
         """Of what a user may mean by the name; None if it was never recorded."""
-        return await read_usage(self._store, subjects_of(name, namespace), now, seconds)
+        return await read_usage(self._store, name, namespace, now, seconds)
 
     async def newest_plan(self) -> PlanRow | None:
         return next(iter(await self._store.plans(1)), None)

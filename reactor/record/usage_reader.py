@@ -6,7 +6,7 @@ Keys are camelCase and stay what they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -77,17 +77,28 @@ class UsageDocument(Struct, frozen=True, rename="camel"):
     nodes: tuple[str, ...] = ()
     """Of a pod: its node at each time, empty where it is not known."""
     events: tuple[UsageEvent, ...] = ()
+    also: tuple[str, ...] = ()
+    """What else the name may mean, in other namespaces."""
 
 
-async def read_usage(store: Store, subjects: Iterable[Subject], now: float, seconds: float) -> UsageDocument | None:
-    """The usage of the last so many seconds, of the first of these subjects that was ever recorded."""
-    since = now - seconds
-    for kind, name in subjects:
-        series = await read_series(store, kind, name, since, now, finest(since, now, now))
+async def read_usage(store: Store, name: str, namespace: str, now: float, seconds: float) -> UsageDocument | None:
+    """The usage of the last so many seconds, of the first that the name may mean and that was ever recorded. Without a
+    namespace default comes first, then all others."""
+    since, known = now - seconds, () if namespace else await _everywhere(store, name)
+    for kind, full in (*subjects_of(name, namespace), *known):
+        series = await read_series(store, kind, full, since, now, finest(since, now, now))
         if series is not None:
-            events = await store.usage_events(kind, name, since, now)
-            return _document(kind, name, series, [UsageEvent(event.at, event.text) for event in events])
+            also = tuple(other for _, other in known if other != full)
+            events = [UsageEvent(event.at, event.text) for event in await store.usage_events(kind, full, since, now)]
+            return _document(kind, full, series, events, also)
     return None
+
+
+async def _everywhere(store: Store, name: str) -> list[Subject]:
+    """In all namespaces, unless the name has one."""
+    meant = {subject for subject in subjects_of(name, "*") if subject[1].startswith("*/")}
+    rows = await store.series("pod", "workload") if meant else []
+    return sorted((row.kind, row.name) for row in rows if (row.kind, f"*/{row.name.partition('/')[2]}") in meant)
 
 
 def subjects_of(name: str, namespace: str = "") -> Iterator[Subject]:
@@ -121,13 +132,15 @@ _TYPES = {
 }
 
 
-def _document(kind: str, name: str, series: UsageSeries, events: Sequence[UsageEvent]) -> UsageDocument:
+def _document(
+    kind: str, name: str, series: UsageSeries, events: Sequence[UsageEvent], also: tuple[str, ...]
+) -> UsageDocument:
     axes = tuple(
         UsageAxis(axis.label, UNITS[axis], _numbers(each.mean), _numbers(each.maximum))
         for axis, each in series.axes.items()
     )
     nodes = series.nodes if kind == "pod" else ()
-    return UsageDocument(kind, name, series.step, tuple(series.times.tolist()), axes, nodes, tuple(events))
+    return UsageDocument(kind, name, series.step, tuple(series.times.tolist()), axes, nodes, tuple(events), also)
 
 
 def _numbers(values: Floats) -> tuple[float | None, ...]:

@@ -15,6 +15,7 @@ from reactor.replay.fitting import fitted_responses, trained_steps
 from reactor.replay.given import Given
 from reactor.replay.recorded import STEP, Recorded
 from reactor.replay.replaying import Replay, Replayed, recorded_unhappy
+from reactor.settings.duration import format_duration
 from reactor.settings.model import Settings
 
 REPLAYS = 4
@@ -57,9 +58,9 @@ def tune(
     """The settings in force are the first of `wanted`. If their replay does not reproduce the record, the others are
     not replayed."""
     if given.days < LEAST_DAYS:
-        days = "1 day" if given.days == 1 else f"{given.days} days"
-        least = f"at least {LEAST_DAYS} are needed, to fit the model and to check it"
-        raise InputError(f"the history covers {days}, and {least}; run the controller longer (docs/tune.md)")
+        measured = format_duration(float(given.measured.sum() * STEP))
+        least = f"measurements from {LEAST_DAYS} days are needed, to fit the model and to check it"
+        raise InputError(f"the history covers {measured}, and {least}; run the controller longer (docs/tune.md)")
     of = GATE_REPLAYS + REPLAYS * len(wanted)
     with _Pool(given, [settings for _, settings in wanted], jobs) as pool:
         gate = pool.gate(recorded, lambda done: show(done, of))

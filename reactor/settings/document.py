@@ -16,6 +16,11 @@ from reactor.errors import FieldError, SettingsError
 MAX_CHARACTERS = 256 * 1024
 """Far more than settings need, and few enough to be read without a noticeable pause."""
 
+_OTHER_INDENTATION = {
+    f"expected <block end>, but found {found!r}" for found in ("<block mapping start>", "<block sequence start>")
+}
+"""yaml's words for it."""
+
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = {_TAG + name for name in ("str", "timestamp", "value", "merge")}
 
@@ -78,6 +83,8 @@ def _syntax_message(error: yaml.MarkedYAMLError) -> str:
     problem = error.problem or error.context or "is not YAML"
     if "'\\t'" in problem:
         problem = "a tab cannot be used here; indent with spaces"
+    if mark and problem in _OTHER_INDENTATION:
+        return f"line {mark.line + 1}: indented differently from the keys above"
     return position + problem
 
 

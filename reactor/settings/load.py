@@ -140,12 +140,21 @@ def _message(details: ErrorDetails, steps: list[str | int], schema: dict[str, An
         return f"is a flag of the process now; start it with {flag}"
     if kind == "extra_forbidden":
         return f"unknown key; {nearest(str(steps[-1]), list(_find(schema, steps[:-1])['properties']))}"
+    if kind == "missing":
+        return "is missing"
     if kind == "value_error":
         return str(details["ctx"]["error"])
     if kind == "json_invalid":
         return f"cannot be read: {details['ctx']['error']}"
     value = details["input"]
-    return f"must be {_expected(_find(schema, steps), value)} (got {_shown(value)})"
+    part = _find(schema, steps)
+    text = f"must be {_expected(part, value)} (got {_shown(value)})"
+    hints = [text]
+    if isinstance(value, bool) and part.get("type") == "string":
+        hints.append("YAML reads on and yes as true" if value else "YAML reads off and no as false")
+    if steps == ["mode"] and value in (False, "off"):
+        hints.append("to stop moves write observe or bind")
+    return "; ".join(hints)
 
 
 def _find(schema: dict[str, Any], steps: Sequence[str | int]) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class Managed(_Section):
     """Only pods with this spec.schedulerName; unset means any."""
     any_scheduler_namespaces: tuple[NamespaceName | Literal["*"], ...] = ()
     """Namespaces in which pods of other schedulers are moved, too; `*` means every namespace. Elsewhere only pods with
-    `schedulerName` (below) are moved."""
+    `schedulerName` (above) are moved."""
 
 
 class SteeringMode(StrEnum):
@@ -143,7 +143,7 @@ class Placement(_Section):
     """How the replacement of a moved pod gets to the planned node."""
 
     steering: SteeringMode = SteeringMode.AUTO
-    """For pods of other schedulers; Rematch binds those with `schedulerName` (below) in any case. `auto`, `policy`: a
+    """For pods of other schedulers; Rematch binds those with `schedulerName` (above) in any case. `auto`, `policy`: a
     PlacementHint and a MutatingAdmissionPolicy make the pod's own scheduler prefer the planned node; where they do not
     work, the pods are not moved. `extender`: the pod's scheduler asks an extender of Rematch, which prefers the planned
     node (docs/extender.md); where no extender is asked, the pods are not moved. `binder`: they are not moved. `none`:

@@ -19,6 +19,10 @@ from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Needs, Snapshot
 from reactor.state.steering import SteeringStatus
 
+NO_EVENTS = (
+    "the files have no Events: probes that failed before are not known, and those since the pods started are taken to"
+    " have passed; add `kubectl get events -A -o json` (Events expire after an hour)"
+)
 _WORKLOADS = frozenset(kind.object_kind for kind in WORKLOAD_KINDS)
 
 
@@ -51,7 +55,7 @@ def snapshot_from_dump(
     steering = SteeringStatus(policy_works=True, problem=unsaid, extender_problem="")
     recent = {uid: probes.recent(uid, now) for uid, found in happiness.items() if found.unhappy}
     snapshot = Snapshot(now, view, usage, happiness, ActiveMoves(), needs, steering, recent_probes=recent)
-    return DumpSnapshot(snapshot, evidence, notes)
+    return DumpSnapshot(snapshot, evidence, notes if dump.lists_events else (*notes, NO_EVENTS))
 
 
 def _with_assumed_owners(view: ClusterView) -> tuple[ClusterView, tuple[str, ...]]:

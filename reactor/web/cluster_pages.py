@@ -12,7 +12,7 @@ from heapq import nsmallest
 from msgspec.structs import replace
 
 from reactor.cluster.records import Node, Pod
-from reactor.decision.causes import node_use
+from reactor.decision.causes import node_uses
 from reactor.decision.eligibility import Eligibility, Ineligible
 from reactor.state.snapshot import MEASURED
 from reactor.web.pod_page import pod_resources
@@ -57,7 +57,7 @@ class FrozenCluster:
         unhappy = [pod for pod in self._failing if self._snapshot.happiness[pod.uid].unhappy]
         self._unhappy = {pod.uid for pod in unhappy}
         self._unhappy_on = Counter(pod.node for pod in unhappy)
-        self._loads = {name: _fullest(node_use(node, self._snapshot)) for name, node in nodes.items()}
+        self._loads = dict(zip(nodes, map(_fullest, node_uses(list(nodes.values()), self._snapshot)), strict=True))
         self._worst_first = sorted(nodes.values(), key=self._node_urgency)
         self._totals = self._count_all()
         self._summary = self._summarise()

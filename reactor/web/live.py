@@ -14,7 +14,7 @@ from matching.serialization import plan_from_json
 from reactor.background.metrics_collection import ServiceLevel
 from reactor.clock import Clock
 from reactor.cluster.records import Pod
-from reactor.decision.causes import node_use
+from reactor.decision.causes import node_uses
 from reactor.decision.eligibility import Eligibility, Management
 from reactor.execution.cycle_outcome import Outcome
 from reactor.record.history_reader import HistoryEntry, HistoryTotals
@@ -48,6 +48,8 @@ from reactor.web.view import (
 from storage import StorageError
 
 SAMPLE_EVERY = 2.0
+MOST_SAMPLING = 0.05
+"""Of the time. In a very large cluster a sample takes long, and so there are fewer."""
 LOOK_EVERY = 0.25
 PATIENCE = 0.1
 """Seconds that a viewer waits for a cycle that is under way."""
@@ -85,10 +87,11 @@ class LiveView:
         while True:
             if self._state.synced:
                 self._to_sample.append(await self._state.snapshot_between_cycles())
+            began = self._clock.monotonic()
             while self._to_sample:
                 snapshot, level = self._to_sample.popleft(), self._health.service_level()
                 self.samples.add(await asyncio.to_thread(_sample, snapshot, self._settings.get(), level))
-            await self._clock.sleep(SAMPLE_EVERY)
+            await self._clock.sleep(max(SAMPLE_EVERY, (self._clock.monotonic() - began) / MOST_SAMPLING))
 
     async def cluster(self) -> ClusterPages:
         totals = await self._read_totals()
@@ -242,7 +245,8 @@ def _sample(snapshot: Snapshot, settings: Settings, level: ServiceLevel) -> Char
         for pod in pods
         if pod.uid in snapshot.happiness and pod.uid not in excluded
     ]
-    uses = {node.name: node_use(node, snapshot) for node in snapshot.cluster.nodes.values()}
+    nodes = snapshot.cluster.nodes
+    uses = dict(zip(nodes, node_uses(list(nodes.values()), snapshot), strict=True))
     return ChartSample(
         at=snapshot.at,
         availability=level.availability,

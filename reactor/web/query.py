@@ -96,7 +96,7 @@ class UsageQuery(NoQuery):
     name: Annotated[Name, Field(min_length=1)]
     """A pod (`NAME` or `NAMESPACE/NAME`), a workload (`deploy/NAME`, `sts/NAME`), or a node (`node/NAME`)."""
     namespace: Name = ""
-    """Without one: default."""
+    """Without one: default first, then all others."""
     hours: Annotated[Whole, Field(ge=1, le=90 * 24)] = 24
     """How far back."""
 

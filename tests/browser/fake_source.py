@@ -132,7 +132,8 @@ class FakeSource:
         trust = ("calibrated", "calibrated", "uncalibrated")
         forecast = UsageForecast(times[-1], ahead, (0.6, 0.7, 0.8), (0.9, 1.1, 1.4), trust)
         cpu = UsageAxis("cpu", "cores", (0.5,) * len(times), (0.75,) * len(times), forecast)
-        return UsageDocument("pod", wanted.name, 60, times, (cpu,), ("n1",) * len(times))
+        memory = UsageAxis("memory", "bytes", (40 * 2.0**20,) * len(times), (60 * 2.0**20,) * len(times))
+        return UsageDocument("pod", wanted.name, 60, times, (cpu, memory), ("n1",) * len(times))
 
     async def wait_for_change(self, after: int) -> int:
         async with self._changed:

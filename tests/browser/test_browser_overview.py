@@ -10,6 +10,18 @@ from tests.browser.conftest import OpenPage
 from tests.browser.fake_source import FakeSource
 from tests.browser.sample_cluster import AT, HOSTILE, chip, overview, pod_name
 
+CUT = """
+chip => [...chip.querySelectorAll(".label > *")].filter((part) => part.scrollWidth > part.clientWidth)
+  .map((part) => part.textContent)
+"""
+OUT_OF_SIGHT = """
+chip => {
+  const bottom = chip.querySelector(".label").getBoundingClientRect().bottom;
+  return [...chip.querySelectorAll(".label > *")].filter((part) => part.getBoundingClientRect().top >= bottom - 1)
+    .map((part) => part.textContent);
+}
+"""
+
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
@@ -38,6 +50,30 @@ async def test_charts_are_drawn_and_readable_without_seeing(open_page: OpenPage)
     await table.get_by_text("as a table").click()
     await expect(table.get_by_role("columnheader")).to_have_text(["Time", "worker-1", "worker-2", "worker-3"])
     assert await table.locator("tbody tr").count() > 10
+
+
+async def test_the_threshold_is_named_beside_the_lines_and_not_on_them(open_page: OpenPage) -> None:
+    page = await open_page()
+    chart = page.locator('.chart[data-key="happiness"]')
+    await expect(chart.locator(".legendtext")).to_have_text(["lowest", "mean", "threshold 0.80"])
+    await expect(chart.locator(".annotation")).to_have_count(0)
+
+
+async def test_a_chip_drops_the_hash_of_a_deployments_pod_first_and_then_its_suffix(
+    open_page: OpenPage, source: FakeSource
+) -> None:
+    first, *others = source.view.nodes
+    names = ("app-06-68dd6448fc-vh4l2", "payments-api-gateway-68dd6448fc-vh4l2", "time-series-database-cluster-west-0")
+    pods = tuple(replace(chip(3), uid=name, key=f"shop/{name}") for name in names)
+    await source.revise(replace(source.view, nodes=(replace(first, pods=pods), *others)))
+    page = await open_page(width=1100)
+    app, payments, database = (page.locator(f'.chip[href$="{name}"]') for name in names)
+    await expect(app.locator(".label")).to_have_text("app-06…vh4l2")
+    assert await app.evaluate(CUT) == []
+    assert await app.evaluate(OUT_OF_SIGHT) == []
+    assert await payments.evaluate(OUT_OF_SIGHT) == ["…vh4l2"]
+    assert await database.evaluate(CUT) == ["time-series-database-cluster-"]
+    assert await database.evaluate(OUT_OF_SIGHT) == []
 
 
 async def test_what_the_failure_curve_predicted_is_drawn_beside_what_happened(open_page: OpenPage) -> None:
@@ -101,14 +137,18 @@ async def test_a_rematch_shows_the_evidence_that_decided(open_page: OpenPage) ->
     await expect(shown.locator('tr[data-key="load"]')).to_contain_text("76% of its cpu now, 97% counted")
 
 
-async def test_waits_can_be_hidden_and_older_decisions_loaded(open_page: OpenPage) -> None:
+async def test_waits_are_hidden_at_first_and_can_be_shown_and_older_decisions_loaded(open_page: OpenPage) -> None:
     page = await open_page()
-    entries = page.locator("#decisions > li")
+    entries, waits = page.locator("#decisions > li"), page.locator('#decisions > li[data-kind="wait"]')
+    await expect(entries).to_have_count(20)
+    await expect(waits).to_have_count(0)
+    await page.get_by_label("Hide waits").uncheck()
     await expect(entries).to_have_count(30)
+    await expect(waits.first).to_be_visible()
     await page.get_by_role("button", name="Load older decisions").click()
     await expect(entries).to_have_count(60)
     await page.get_by_label("Hide waits").check()
-    await expect(page.locator('#decisions > li[data-kind="wait"]')).to_have_count(0)
+    await expect(waits).to_have_count(0)
     await expect(entries).to_have_count(20)
     await expect(page.get_by_role("button", name="Load older decisions")).to_be_hidden()
 

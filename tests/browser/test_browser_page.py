@@ -15,7 +15,7 @@ from tests.browser.sample_cluster import pod_name
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-OTHERS = ("Resources", "Usage of the last day", "Identity", "History")
+OTHERS = ("Resources", "Identity", "Usage of the last day", "History")
 POD = f"pods/shop/{pod_name(4)}"
 
 CONTRAST = """
@@ -41,6 +41,10 @@ CONTRAST = """
   }
   return poor;
 }
+"""
+BOXES = """
+() => Object.fromEntries([...document.querySelectorAll(".panel")]
+  .map((panel) => [panel.dataset.key, panel.getBoundingClientRect().toJSON()]))
 """
 
 
@@ -140,6 +144,27 @@ async def test_the_usage_chart_goes_on_with_the_forecast_and_its_band(open_page:
     last = chart.get_by_role("row").last
     await expect(last).to_contain_text("1.40")
     await expect(last).to_contain_text("uncalibrated")
+
+
+async def test_the_axis_of_memory_has_the_units_of_the_text(open_page: OpenPage) -> None:
+    page = await open_page(POD)
+    chart = page.locator('[data-key="usage-memory"]')
+    await expect(chart).to_contain_text("at most 60 MiB")
+    await expect(chart.locator(".ytick")).to_have_text(["0 B", "16 MiB", "32 MiB", "48 MiB"])
+
+
+async def test_failures_inferred_from_kills_are_no_count_of_kills(open_page: OpenPage) -> None:
+    page = await open_page(POD)
+    await expect(page.get_by_role("row", name="Failures inferred from kills")).to_contain_text("3")
+
+
+@pytest.mark.parametrize("width", [1400, 1100])
+async def test_the_panels_of_a_pods_page_leave_no_gaps(open_page: OpenPage, width: int) -> None:
+    page = await open_page(POD, width=width)
+    await loaded(page)
+    place = await page.evaluate(BOXES)
+    assert place["resources"]["y"] == place["identity"]["y"]
+    assert place["usage"]["width"] == place["history"]["width"] > 1.9 * place["resources"]["width"]
 
 
 async def test_a_missing_pod_is_reported(open_page: OpenPage, forgiven: list[str]) -> None:

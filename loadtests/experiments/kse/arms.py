@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadtests.experiments.kse.design import INTERVAL
-from loadtests.tournament.cluster import FluidCluster
-from loadtests.tournament.policies import Actor, Controlled
 from reactor.settings.model import Settings
-from storage.store import Store
 
-Play = Callable[[FluidCluster, Store, str], Actor]
+SettingsOf = Callable[[str], Mapping[str, Any]]
+"""What is set for a metric, beside what all arms have."""
 _RATE = {"per10Minutes": 1_000_000, "perDay": 1_000_000}
 _AT_ONCE = {
     "execution": {
@@ -32,28 +30,22 @@ _AT_ONCE = {
 class Arm:
     name: str
     text: str
-    play: Play | None = None
+    settings: SettingsOf | None = None
     """None does nothing."""
 
 
-def _controlled(settings: Callable[[str], Mapping[str, Any]]) -> Play:
+def simulated_settings(settings: SettingsOf, metric: str) -> Settings:
     """The controller, in a cycle of a minute, with measurements of a minute as by metrics-server."""
-
-    def play(cluster: FluidCluster, store: Store, metric: str) -> Actor:
-        common = {
-            "mode": "act",
-            "triggers": {"rematchInterval": INTERVAL},
-            "metrics": {"metricsApi": {"interval": INTERVAL}},
-        }
-        return Controlled(cluster, Settings.model_validate({**common, **settings(metric)}), store)
-
-    return play
+    common = {
+        "mode": "act",
+        "triggers": {"rematchInterval": INTERVAL},
+        "metrics": {"metricsApi": {"interval": INTERVAL}},
+    }
+    return Settings.model_validate({**common, **settings(metric)})
 
 
-def _published(name: str) -> Play:
-    return _controlled(
-        lambda metric: {"planner": {"name": name, "parameters": {"metric": metric}, "allowUnsafe": True}, **_AT_ONCE}
-    )
+def _published(name: str) -> SettingsOf:
+    return lambda metric: {"planner": {"name": name, "parameters": {"metric": metric}, "allowUnsafe": True}, **_AT_ONCE}
 
 
 def _balance(metric: str) -> Mapping[str, Any]:
@@ -70,13 +62,13 @@ ARMS: Mapping[str, Arm] = {
         Arm(
             BALANCE,
             "our planner balance in KSE's loop: every minute, evictions at once",
-            _controlled(lambda metric: {**_balance(metric), **_AT_ONCE}),
+            lambda metric: {**_balance(metric), **_AT_ONCE},
         ),
         Arm(
             OURS,
             "Rematch with planner.name balance and triggers.rematchInterval 60s, the rest as shipped:"
             " surges, limits, cooldowns",
-            _controlled(_balance),
+            _balance,
         ),
     )
 }

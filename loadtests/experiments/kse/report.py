@@ -9,12 +9,14 @@ from pathlib import Path
 from statistics import fmean
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from loadtests.experiments.kse.arms import ARMS, BALANCE, GREEDY, NONE, OURS, REFINE
-from loadtests.experiments.kse.design import CORES, FUTURE_WORK, MEMORY, NODES, Scenario, scenarios
+from loadtests.experiments.kse.design import CORES, FUTURE_WORK, MEMORY, Scenario, scenarios
 from loadtests.experiments.kse.judging import Change, Results, changes, comparable, count, judge, measured, recorded
+from loadtests.experiments.kse.real.records import RealRun
+from loadtests.experiments.kse.real.report import RealPart
 from loadtests.experiments.kse.results import About, Run, write_csv
+from loadtests.experiments.kse.traces import trace_figure
 from loadtests.report_page import Answer, ReportPage, Table
 from reactor.errors import InputError
 
@@ -25,8 +27,9 @@ _INTRODUCTION = (
     "Four workers of 2 CPU and 2 GB. 32 scenarios for each of two workloads: two numbers of pods, 20 and 40 requests"
     " per second (or users of a ramp), constant and rising load, exponential and normal distribution of the requests"
     " over the pods, balanced by memory or by CPU. Twelve minutes each, a plan every minute.",
-    "In simulated time, on the tournament's fluid model. Real nodes were not run. The model's costs per request and per"
-    " pod were fitted by hand to the recorded runs of the first placement, with seed 1, which is also repeat 1 here."
+    "In simulated time, on the tournament's fluid model; a part also on real nodes, see there. The model's costs per"
+    " request and per pod were fitted by hand to the recorded runs of the first placement, with seed 1, which is also"
+    " repeat 1 here."
     " From the recorded runs of the balancers come the outage of a moved pod and a check of when they begin.",
     "Imbalance is what KSE calls MAE: the mean over the snapshots of the highest less the lowest node, in MB or"
     " millicores. Better and worse: the intervals mean +/- standard deviation of the repeats do not overlap with those"
@@ -54,21 +57,26 @@ _P95 = (
 )
 
 
-def write_report(folder: Path, runs: Iterable[Run], about: About, *, partial: bool = False) -> Path:
-    """index.html, runs.csv, scenarios.csv and summary.json; the path of the page."""
+def write_report(
+    folder: Path, runs: Iterable[Run], about: About, real_runs: Iterable[RealRun] = (), *, partial: bool = False
+) -> Path:
+    """index.html, runs.csv, real-runs.csv, scenarios.csv and summary.json; the path of the page."""
     known = sorted(runs, key=lambda run: run.key)
     if not known:
         raise InputError(f"{folder}: nothing was run yet")
     results = measured(known)
+    real = RealPart(sorted(real_runs, key=lambda run: run.key), known)
     write_csv(folder / "runs.csv", known)
+    write_csv(folder / "real-runs.csv", real.runs, RealRun)
     _write_scenarios(folder / "scenarios.csv", results)
-    (folder / "summary.json").write_text(json.dumps(_summary(results, about), indent=1) + "\n", encoding="utf-8")
+    summary = _summary(results, about) | {"real": real.summary()}
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     page = folder / "index.html"
-    page.write_text(_page(results, known, about, partial=partial).html(), encoding="utf-8")
+    page.write_text(_page(results, known, about, real, partial=partial).html(), encoding="utf-8")
     return page
 
 
-def _page(results: Results, runs: Sequence[Run], about: About, *, partial: bool) -> ReportPage:
+def _page(results: Results, runs: Sequence[Run], about: About, real: RealPart, *, partial: bool) -> ReportPage:
     page = ReportPage("KSE's experiment with Rematch", partial=partial)
     page.text(*_INTRODUCTION)
     page.table(Table(("arm", "who balances"), [(arm.name, arm.text) for arm in ARMS.values()]))
@@ -87,13 +95,14 @@ def _page(results: Results, runs: Sequence[Run], about: About, *, partial: bool)
         page.table(_scenario_table(results, workload, metric))
     page.heading("Nodes over time, first repeat")
     for scenario in _shown(results):
-        page.figure(_trace(scenario, runs))
+        page.figure(trace_figure(scenario.name, scenario, runs))
     page.heading("Future work: a node that runs out of memory or CPU")
     page.text("One pod takes 1.5 MB more every second; and 60 requests per second, which overload one node of four.")
     page.table(_future_table(results, runs))
     for scenario in FUTURE_WORK:
         if (scenario.name, NONE) in results:
-            page.figure(_trace(scenario, runs))
+            page.figure(trace_figure(scenario.name, scenario, runs))
+    real.write(page)
     page.heading("Versions")
     page.facts({"rematch": about.rematch, "python": about.python, "machine": about.machine, "model": about.model})
     return page
@@ -194,21 +203,6 @@ def _shown(results: Results) -> list[Scenario]:
         if here:
             found.append(max(here, key=lambda each: results[each.name, NONE].imbalance))
     return found
-
-
-def _trace(scenario: Scenario, runs: Sequence[Run]) -> go.Figure:
-    first = {run.arm: run for run in reversed(runs) if run.scenario == scenario.name}
-    figure = make_subplots(rows=1, cols=len(ARMS), shared_yaxes=True, subplot_titles=list(ARMS))
-    for column, arm in enumerate(ARMS, 1):
-        for index, node in enumerate(NODES) if arm in first else ():
-            minutes = list(range(1, len(first[arm].trace) + 1))
-            values = [nodes[index] for nodes in first[arm].trace]
-            line = {"color": ("#d62728", "#ff7f0e", "#17becf", "#2ca02c")[index]}
-            figure.add_scatter(
-                x=minutes, y=values, name=node, line=line, showlegend=column == 1, row=1, col=column, mode="lines"
-            )
-    figure.update_layout(height=360, title=scenario.name, yaxis_title=scenario.unit)
-    return figure
 
 
 def _future_table(results: Results, runs: Sequence[Run]) -> Table:

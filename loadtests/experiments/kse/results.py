@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 
@@ -59,8 +60,23 @@ def model_digest() -> str:
     return hashlib.sha256(described.encode()).hexdigest()[:12]
 
 
-def write_csv(path: Path, runs: Iterable[Run]) -> None:
-    names = [name for name in Run.__struct_fields__ if name != "trace"]
+def imbalance_of(snapshots: Sequence[Sequence[float]]) -> float:
+    return fmean(max(nodes) - min(nodes) for nodes in snapshots)
+
+
+def count_returns(moves: Iterable[tuple[Hashable, str, str]]) -> int:
+    """Moves that bring a pod back to a node that it had left. Each is who moves, from where, to where."""
+    left: dict[Hashable, set[str]] = {}
+    count = 0
+    for who, source, target in moves:
+        known = left.setdefault(who, set())
+        count += target in known
+        known.add(source)
+    return count
+
+
+def write_csv(path: Path, runs: Iterable[Run], kind: type[Run] = Run) -> None:
+    names = [name for name in kind.__struct_fields__ if name != "trace"]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(names)

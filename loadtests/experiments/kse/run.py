@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from loadtests.experiments.kse.arms import ARMS
+from loadtests.experiments.kse.arms import ARMS, simulated_settings
 from loadtests.experiments.kse.design import CORES, FIRST_ACTION, INTERVAL, MEMORY, NODES, SECONDS, Scenario
-from loadtests.experiments.kse.results import Run
+from loadtests.experiments.kse.results import Run, count_returns, imbalance_of
 from loadtests.tournament.cluster import FluidCluster
 from loadtests.tournament.instance import AppModel, Instance, LoadPlan, NodeModel
+from loadtests.tournament.policies import Controlled
 from loadtests.tournament.queues import Floats
 from loadtests.tournament.scenario import Probes
 from loadtests.tournament.scenario import Scenario as ModelScenario
 from loadtests.workloads.placement import NodeSpec
+from reactor.signals.measurements import MetricsSource
 from storage.store import Store
 
 STEP = 5.0
@@ -91,8 +93,8 @@ def _arrivals(scenario: Scenario, draw: np.random.Generator, starts: Floats) -> 
 
 async def run(scenario: Scenario, arm: str, seed: int, store: Store) -> Run:
     instance = instance_of(scenario, seed)
-    chosen = ARMS[arm]
-    cluster = FluidCluster(instance, binds=chosen.play is None)
+    settings = ARMS[arm].settings
+    cluster = FluidCluster(instance, binds=settings is None)
     memory = _Memory(cluster, scenario, seed)
     seen = _Seen(cluster, scenario)
     actor = None
@@ -104,8 +106,9 @@ async def run(scenario: Scenario, arm: str, seed: int, store: Store) -> Run:
                 await actor.act()
         memory.follow()
         seen.sample()
-        if actor is None and chosen.play is not None and cluster.clock.time >= FIRST_ACTION - INTERVAL - 1e-9:
-            actor = chosen.play(cluster, store, scenario.metric)
+        if actor is None and settings is not None and cluster.clock.time >= FIRST_ACTION - INTERVAL - 1e-9:
+            chosen = simulated_settings(settings, scenario.metric)
+            actor = Controlled(cluster, chosen, store, MetricsSource.METRICS_API)
     return seen.result(arm, seed)
 
 
@@ -175,26 +178,15 @@ class _Seen:
             scenario=scenario.name,
             arm=arm,
             seed=seed,
-            imbalance=round(float(np.mean([max(nodes) - min(nodes) for nodes in snapshots])), 3),
+            imbalance=round(imbalance_of(snapshots), 3),
             node_mean=round(float(np.mean(snapshots)), 2),
             moves=len(cluster.moves),
-            returns=_returns(cluster),
+            returns=count_returns((move.lineage, move.source, move.target) for move in cluster.moves),
             availability=round(100 * min(1.0, answered / max(sent, 1e-9)) * reached / wanted, 4),
             p95_ms=round(_quantile(self._latency, 0.95), 1),
             restarts=cluster.restarts,
             trace=self._nodes,
         )
-
-
-def _returns(cluster: FluidCluster) -> int:
-    """Moves that bring a pod back to a node that it had left."""
-    left: dict[int, set[str]] = {}
-    count = 0
-    for move in cluster.moves:
-        known = left.setdefault(move.lineage, set())
-        count += move.target in known
-        known.add(move.source)
-    return count
 
 
 def _quantile(weighted: Sequence[tuple[float, float]], share: float) -> float:

@@ -15,6 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import click
+
 from loadtests.experiments.ending import Ending
 from loadtests.experiments.stable.apps import draw_apps
 from loadtests.experiments.stable.design import (
@@ -31,7 +33,7 @@ from loadtests.experiments.stable.design import (
 )
 from loadtests.experiments.stable.driver import Driver
 from loadtests.experiments.stable.records import About, DataFolder
-from loadtests.experiments.stable.report.writing import write_report
+from loadtests.experiments.stable.report.writing import verdict_lines, write_report
 from loadtests.experiments.stable.runner import Plan, Runner
 from loadtests.experiments.stable.settings import settings_for
 from loadtests.experiments.stable.simulated import SimulatedDriver
@@ -101,6 +103,7 @@ def main(options: ExperimentOptions) -> None:
         abouts = [about.name for about in options.state.glob("*.json") if about.stem in ("simulated", "real")]
         ending = Ending(options.state, options.copy_to, ("steps.csv", "summary.json", *abouts))
         ending.report(lambda partial: write_report(data, partial=partial), stopped=stopped)
+        click.echo("\n".join(verdict_lines(data)))
 
 
 async def _run(options: ExperimentOptions, data: DataFolder) -> None:

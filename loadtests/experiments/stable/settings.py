@@ -55,13 +55,7 @@ def settings_for(arm: Arm, pace: Pace, prometheus: str = "") -> Settings:
 
 def settings_tree(arm: Arm, pace: Pace, defaults: Mapping[str, Any], prometheus: str = "") -> dict[str, Any]:
     """What differs from `defaults`, which may be those of another revision."""
-    tree: dict[str, Any] = {"mode": "act", "managed": {"namespaces": [NAMESPACE]}}
-    factor = min(1.0, pace.seconds / PAPER_STEP_SECONDS)
-    for (section, name), floor in _FLOORS.items():
-        if name not in defaults[section]:
-            continue
-        usual = float(defaults[section][name])
-        tree.setdefault(section, {})[name] = usual if factor >= 1 else max(floor, usual * factor)
+    tree = tempo_tree(min(1.0, pace.seconds / PAPER_STEP_SECONDS), defaults, prometheus)
     tree["happiness"]["threshold"] = arm.threshold
     tree["planner"] = {"name": arm.planner_name}
     if arm.planner_name == PAPER:
@@ -71,6 +65,17 @@ def settings_tree(arm: Arm, pace: Pace, defaults: Mapping[str, Any], prometheus:
         tree["execution"] |= UNLIMITED | AT_ONCE
     if arm.planner == PREDICTIVE:
         tree["decision"]["trigger"] = DecisionTrigger.PREDICTIVE.value
+    return tree
+
+
+def tempo_tree(factor: float, defaults: Mapping[str, Any], prometheus: str = "") -> dict[str, Any]:
+    """The controller acts on the experiment's pods, with all durations `factor` times as long as usual."""
+    tree: dict[str, Any] = {"mode": "act", "managed": {"namespaces": [NAMESPACE]}}
+    for (section, name), floor in _FLOORS.items():
+        if name not in defaults[section]:
+            continue
+        usual = float(defaults[section][name])
+        tree.setdefault(section, {})[name] = usual if factor >= 1 else max(floor, usual * factor)
     interval = 15.0 if factor >= 1 else 2.0
     tree["metrics"]["metricsApi"] = {"interval": interval}
     if prometheus:

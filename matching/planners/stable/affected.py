@@ -25,7 +25,7 @@ from matching.planning.budget import budget_text, within_budget
 from matching.planning.executable import executable
 from matching.planning.move_order import order_of_placement
 from matching.planning.objective import is_better, score
-from matching.planning.outcome import Choice, Outcome, measure
+from matching.planning.outcome import Choice, Outcome
 from matching.planning.prepared import PreparedProblem
 from matching.planning.reasons.obstacles import some
 from matching.planning.reasons.wording import plural
@@ -46,8 +46,7 @@ def fewest_moves(prepared: PreparedProblem, alone: Choice) -> Outcome:
     left = _left_unhappy(prepared, check, at)
     choice = replace(found.choice, chose=alone.chose | (at != alone.at))
     notes = tuple(_notes(prepared, check, left))
-    before, after = (measure(prepared.arrays, each) for each in (prepared.arrays.current, at))
-    reasons = RematchReasons(prepared, choice, frozenset(left), before, after)
+    reasons = RematchReasons.of(prepared, choice, left)
     return Outcome(choice, choice, BlockingCause.FEWEST_MOVES, notes=notes, reasons=reasons, order=found.order)
 
 

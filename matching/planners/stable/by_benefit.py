@@ -25,7 +25,7 @@ from matching.planning.budget import budget_text, movers, within_budget
 from matching.planning.executable import executable
 from matching.planning.expectation import Expectation
 from matching.planning.objective import unplaced
-from matching.planning.outcome import Choice, Outcome, measure, with_placement
+from matching.planning.outcome import Choice, Outcome, with_placement
 from matching.planning.prepared import PreparedProblem
 from matching.problem import Scope
 
@@ -60,7 +60,7 @@ def _best(prepared: PreparedProblem, alone: Choice, expectation: Expectation) ->
     choice, reasons = replace(alone, chose=alone.chose | prepared.movable), None
     if (best.at != alone.at).any():
         choice = _chosen(prepared, matching, best.at)
-        reasons = _reasons(prepared, choice, frozenset(_left(prepared, best)))
+        reasons = RematchReasons.of(prepared, choice, _left(prepared, best))
     return Outcome(
         choice,
         choice,
@@ -80,11 +80,6 @@ def _chosen(prepared: PreparedProblem, matching: Choice, at: Ints) -> Choice:
     given_up = {pod: why for pod, why in matching.given_up.items() if at[pod] == current[pod]}
     chose = prepared.arrays.pending | (at != current)
     return replace(with_placement(matching, at), chose=chose, redirected=redirected, given_up=given_up)
-
-
-def _reasons(prepared: PreparedProblem, choice: Choice, left: frozenset[int]) -> RematchReasons:
-    before, after = (measure(prepared.arrays, each) for each in (prepared.arrays.current, choice.at))
-    return RematchReasons(prepared, choice, left, before, after)
 
 
 def _relieved(

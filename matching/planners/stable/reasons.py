@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints
+from matching.model.arrays import Arrays
 from matching.model.ledger import Ledger
-from matching.plan import Measures
+from matching.planning.expectation import usual_loads
 from matching.planning.outcome import Choice
 from matching.planning.prepared import PreparedProblem
 from matching.planning.reasons.obstacles import some
 from matching.planning.reasons.wording import PENDING, degraded, percent, unhappy_on
+
+
+@dataclass(frozen=True, slots=True)
+class _Loads:
+    """Of the nodes with one placement."""
+
+    usual: Floats
+    """What moves are weighed by."""
+    at_peak: Floats
+
+    @classmethod
+    def of(cls, arrays: Arrays, at: Ints) -> _Loads:
+        return cls(usual_loads(arrays, at), Ledger(arrays, at).shares().max(axis=0, initial=0.0))
+
+    def shown(self, node: int) -> str:
+        usual, at_peak = percent(float(self.usual[node])), percent(float(self.at_peak[node]))
+        return f"{usual} ({at_peak} at peak)" if usual != at_peak else f"{usual} at peak"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +42,13 @@ class RematchReasons:
     choice: Choice
     left: frozenset[int]
     """Unhappy pods that no move was found for."""
-    before: Measures
-    after: Measures
+    before: _Loads
+    after: _Loads
+
+    @classmethod
+    def of(cls, prepared: PreparedProblem, choice: Choice, left: Iterable[int]) -> RematchReasons:
+        before, after = (_Loads.of(prepared.arrays, at) for at in (prepared.arrays.current, choice.at))
+        return cls(prepared, choice, frozenset(left), before, after)
 
     def rank(self, pod: int) -> int:
         costs = self.costs(pod)
@@ -33,8 +56,8 @@ class RematchReasons:
         return int((costs[allowed] < costs[self.choice.at[pod]]).sum()) + 1
 
     def why_moved(self, pod: int) -> tuple[str, ...]:
-        target = self.prepared.arrays.nodes[self.choice.at[pod]].name
-        where = f"{target} will end at {percent(self.after.node_load[target])} at peak"
+        target = int(self.choice.at[pod])
+        where = f"{self.prepared.arrays.nodes[target].name} will end at {self.after.shown(target)}"
         if pod not in self.choice.headroom:
             return self._why_pod(pod), where
         less = degraded(self.choice.headroom[pod], self.prepared.arrays.options.headroom)
@@ -62,11 +85,13 @@ class RematchReasons:
             return PENDING
         name = arrays.nodes[current].name
         if arrays.unhappy[pod]:
-            return unhappy_on(name, self.before.node_load[name])
+            return unhappy_on(name, self.before.shown(current))
         arriving = np.flatnonzero(
             (self.choice.at == current) & (arrays.current != current) & (arrays.current != NOWHERE)
         ).tolist()
         if arriving:
             return f"happy, but makes room on {name} for {some(arrays.pods[other].key for other in arriving)}"
         staying = np.flatnonzero((self.choice.at == current) & arrays.unhappy).tolist()
+        if not staying:
+            return f"happy, but {name} is at {self.before.shown(current)}"
         return f"happy, but its leaving relieves {some(arrays.pods[other].key for other in staying)} on {name}"

@@ -1,9 +1,9 @@
 """A placement while the planner weighs moves: what each saves, what it costs, and where a pod may go.
 
 The rules that hold whatever is saved: a pod only goes to a node where it is expected to be happy. An unhappy one must
-be clearly better off there: on a clearly less loaded node, where it fails half as often. By whole peaks it must not add
-overload on any axis but CPU: pods share CPU when their peaks meet, and are killed when memory runs out. A happy one
-needs the full headroom there by whole peaks.
+be clearly better off there (`Expectation.relieved`). By whole peaks it must not add overload on any axis but CPU: pods
+share CPU when their peaks meet, and are killed when memory runs out. A happy one needs the full headroom there by whole
+peaks.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ class WeighedPlacement:
             possible[rows] &= self._ledger.fits_each(pods[rows])
             peaks = self._ledger.shares_with_each(pods[rows])
             added = self._overload_added(pods[rows], peaks)
-            possible[rows] &= self._may_be_there(pods[rows], loads[rows], peaks.max(axis=0, initial=0.0), added)
+            relieved = self.expectation.relieved(self.arrays.current[pods[rows]], loads[rows])
+            highest = peaks.max(axis=0, initial=0.0)
+            possible[rows] &= self._may_be_there(pods[rows], loads[rows], highest, relieved & (added <= TOLERANCE))
         return possible
 
     def _overload_added(self, pods: Ints, peaks: Floats) -> Floats:
@@ -136,13 +138,10 @@ class WeighedPlacement:
         excess: Floats = (np.delete(peaks, CPU, axis=0) - limit).clip(min=0.0).sum(axis=0)
         return excess
 
-    def _may_be_there(self, pods: Ints, loads: Floats, peaks: Floats, added: Floats) -> Mask:
-        """One row per pod. `loads` and `peaks`: of nodes that have the pod. `added`: overload by its coming there."""
-        sources, options = self.arrays.current[pods], self.arrays.options
-        relieved = loads <= (self.expectation.load_before[sources] - options.relief + TOLERANCE)[:, None]
-        relieved &= self.expectation.likely(loads) <= (self.expectation.before[sources] / 2)[:, None]
-        relieved &= added <= TOLERANCE
-        roomy = peaks <= 1 - options.headroom + TOLERANCE
+    def _may_be_there(self, pods: Ints, loads: Floats, peaks: Floats, relieved: Mask) -> Mask:
+        """One row per pod. `loads` and `peaks`: of nodes that have the pod. `relieved`: whether an unhappy one would be
+        better off there and adds no overload."""
+        roomy = peaks <= 1 - self.arrays.options.headroom + TOLERANCE
         may: Mask = self.expectation.happy(loads) & np.where(self.arrays.unhappy[pods][:, None], relieved, roomy)
         return may
 
@@ -159,8 +158,9 @@ class WeighedPlacement:
         self._ledger.shift(pod, current, node)
         added = (self._excess(peaks) - self._excess(back)).sum()
         load = np.array([[self.failures.load_of(node)]])
+        relieved = self.expectation.relieved(np.array([current]), load) & (added <= TOLERANCE)
         highest = peaks[:, 1:].max(axis=0, initial=0.0)
-        return bool(self._may_be_there(np.array([pod]), load, highest[None], np.array([[added]]))[0, 0])
+        return bool(self._may_be_there(np.array([pod]), load, highest[None], relieved)[0, 0])
 
     def fits_back(self, pod: int) -> bool:
         """Whether a pod that has moved would find room on its current node."""

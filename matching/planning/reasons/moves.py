@@ -21,6 +21,7 @@ from matching.planning.reasons.wording import (
     makes_room,
     may_not_stay,
     nearer_fit,
+    percent,
     plural,
     shares,
     unhappy_on,
@@ -93,7 +94,7 @@ class _MoveExplanation:
         if not self._obstacles.allowed[current]:
             return may_not_stay(name, self._obstacles.text(current))
         if arrays.unhappy[self._pod]:
-            return unhappy_on(name, before.node_load[name])
+            return unhappy_on(name, f"{percent(before.node_load[name])} at peak")
         if self._rank < self._position[current]:
             here, there = self._distances[current], self._distances[self._target]
             return nearer_fit(name, there, here, arrays.options.inertia)
@@ -234,7 +235,7 @@ class _BriefReasons:
         if not self._may_stay[pod]:
             return may_not_stay(name, self._prepared.candidates.why_not(pod, current))
         if self._unhappy[pod]:
-            return unhappy_on(name, self._before.node_load[name])
+            return unhappy_on(name, f"{percent(self._before.node_load[name])} at peak")
         if self._nearer[pod]:
             return nearer_fit(name, self.there[pod], self._here[pod], self._prepared.arrays.options.inertia)
         return makes_room(name)

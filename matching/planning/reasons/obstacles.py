@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from matching.array_types import NOWHERE, Floats, Ints
+from matching.cached_property import cached_property
 from matching.constraints import resources
 from matching.model.arrays import Arrays
 from matching.model.ledger import Ledger

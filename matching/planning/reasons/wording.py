@@ -39,8 +39,8 @@ def may_not_stay(node: str, why: str) -> str:
     return f"may not stay on {node}: {why}"
 
 
-def unhappy_on(node: str, load: float) -> str:
-    return f"unhappy on {node}, which is at {percent(load)} at peak"
+def unhappy_on(node: str, load: str) -> str:
+    return f"unhappy on {node}, which is at {load}"
 
 
 def nearer_fit(node: str, there: float, here: float, inertia: float) -> str:

@@ -31,7 +31,7 @@ const page = {
   decisions: byId("decisions"), decisionsEmpty: byId("decisions-empty"), more: byId("more"), announcer: byId("announcer"),
 };
 const state = {
-  overview: null, series: null, seriesAt: -Infinity, calibration: null, calibrationAt: -Infinity, redraw: false, decisions: [], complete: false, waits: true, pod: null, usage: null, usageOf: "", usageAt: -Infinity,
+  overview: null, series: null, seriesAt: -Infinity, calibration: null, calibrationAt: -Infinity, redraw: false, decisions: [], complete: false, waits: false, pod: null, usage: null, usageOf: "", usageAt: -Infinity,
   lost: false, trouble: "", search: "", expanded: new Set(), nodes: FIRST_NODES, announced: -Infinity, newest: null,
 };
 
@@ -187,8 +187,11 @@ function install() {
     state.search = event.target.value.trim();
     refresh();
   });
-  byId("hide-waits").addEventListener("change", (event) => {
-    state.waits = !event.target.checked;
+  const hideWaits = byId("hide-waits");
+  // A browser may restore what was ticked before a reload.
+  state.waits = !hideWaits.checked;
+  hideWaits.addEventListener("change", () => {
+    state.waits = !hideWaits.checked;
     state.decisions = [];
     state.newest = null;
     refresh();

@@ -23,14 +23,15 @@ const count = ({ probes }) => Math.round(probes).toLocaleString();
 const share = (value) => format.percent(value, 2);
 
 function traces({ bins, loads, curve, prior }) {
-  const line = (name, { probabilities }, order, dash) => ({ type: "scatter", mode: "lines", name, x: loads, y: probabilities,
-    line: { width: 1.75, color: colour(`--line-${order}`), dash }, hoverinfo: "skip" });
+  const line = (name, { probabilities }, opacity, style) =>
+    ({ type: "scatter", mode: "lines", name, x: loads, y: probabilities, opacity, line: style, hoverinfo: "skip" });
   const points = (name, key, marker) => ({ type: "scatter", mode: "markers", name, x: bins.map(({ load }) => load),
     y: bins.map((bin) => bin[key]), marker, text: bins.map((bin) => `${range(bin)}: ${share(bin[key])} of ${count(bin)} probes`),
     hovertemplate: `%{text} ${name}<extra></extra>` });
   return [
-    line("prior", prior, 5, "dot"),
-    line("fitted curve", curve, 0, "solid"),
+    // A wide band, which also shows where the fitted curve is the same.
+    line("prior", prior, 0.4, { width: 8, color: colour("--line-5") }),
+    line("fitted curve", curve, 1, { width: 1.75, color: colour("--line-0") }),
     points("failed", "observed", { size: sizes(bins), color: colour("--line-1"), opacity: 0.85 }),
     points("predicted", "expected", { size: 7, symbol: "x-thin", line: { width: 1.75, color: colour("--text") } }),
   ];

@@ -7,23 +7,27 @@ import { podHref } from "./links.js";
 
 const SHORT = 16;
 const TAIL = 6;
+// What a ReplicaSet appends to the name of its Deployment, and to the names of its pods. Both are written without vowels.
+const OF_REPLICA_SET = /^(.+)-[bcdf-hj-np-tv-xz24-9]{5,10}-([bcdf-hj-np-tv-xz24-9]{5})$/;
 
 export function chip(pod) {
-  const [head, tail] = parts(pod.key.slice(pod.key.indexOf("/") + 1));
   const words = describe(pod);
   return el("li", { "data-key": pod.uid },
     el("a", { class: "chip", href: podHref(pod.key), "data-level": level(pod), "data-ready": String(pod.ready),
       title: `${pod.key}\n${words.join("\n")}`, "aria-label": `${pod.key}: ${words.join(", ")}` },
       el("span", { class: "mark", "aria-hidden": "true" }),
-      el("span", { class: "name" }, head), el("span", { class: "tail" }, tail),
+      label(pod.key.slice(pod.key.indexOf("/") + 1)),
       el("span", { class: "value" }, pod.managed ? probability(pod.happiness) : "")));
 }
 
-/** Pods of one template differ at the end of their names, so the middle is cut. */
-function parts(name) {
+/** A Deployment's pod without the hash, and without the suffix where there is no room. Other names are cut in the middle. */
+function label(name) {
+  const [, deployment, suffix] = OF_REPLICA_SET.exec(name) ?? [];
+  if (deployment) return el("span", { class: "label" }, el("span", { class: "name" }, deployment), el("span", { class: "suffix" }, `…${suffix}`));
   const characters = [...name];
   const cut = characters.length > SHORT ? characters.length - TAIL : characters.length;
-  return [characters.slice(0, cut).join(""), characters.slice(cut).join("")];
+  return el("span", { class: "label whole" },
+    el("span", { class: "name" }, characters.slice(0, cut).join("")), el("span", { class: "tail" }, characters.slice(cut).join("")));
 }
 
 function describe(pod) {

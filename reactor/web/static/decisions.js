@@ -7,7 +7,7 @@ import { podHref } from "./links.js";
 
 const SHOWN_MOVES = 4;
 const NO_DECISIONS = "No decisions yet. There will be one when a pod falls below its threshold, waits or is placed.";
-const NO_OTHERS = "Only waits so far. Untick “Hide waits” to see them.";
+const NO_OTHERS = "No decisions yet but waits, if any. Untick “Hide waits” to see them.";
 
 export function showDecisions(page, { decisions, waits, complete, overview }) {
   show(page.decisions, decisions.map((decision) => entry(decision, overview.at)));

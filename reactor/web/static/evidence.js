@@ -7,7 +7,7 @@ import { inWords, level } from "./happiness.js";
 const SOURCES = {
   events: "Unhealthy events",
   counters: "Probe counters (Prometheus)",
-  kills: "Liveness kills",
+  kills: "Failures inferred from kills",
 };
 
 export function evidence(pod, now) {

@@ -31,8 +31,8 @@ function page(pod, usage, now) {
       section("placement", "Why here, why not there", placement(pod, now)),
       section("decision", "Decision in force", inForce(pod, now)),
       section("resources", "Resources", resources(pod.resources)),
-      section("usage", "Usage of the last day", usageFigures(usage)),
       section("identity", "Identity", identity(pod, now)),
+      section("usage", "Usage of the last day", usageFigures(usage)),
       section("history", "History", history(pod, now))),
   ];
 }

@@ -11,14 +11,15 @@ const HEAD = ["Time", "Mean", "Maximum", "Forecast", "At most", "Trust"];
 export function usageFigures(usage) {
   const axes = shown(usage);
   if (!axes.length) return [el("p", { class: "empty" }, "Nothing is recorded yet.")];
-  return axes.map((axis) => figure(key(axis), title(axis), sentence(axis)));
+  return [el("div", { class: "charts" }, axes.map((axis) => figure(key(axis), title(axis), sentence(axis))))];
 }
 
 export function drawUsage(parent, usage) {
   for (const axis of shown(usage)) {
     const found = withTable(parent, key(axis), title(axis), axis.forecast ? HEAD : HEAD.slice(0, 3), () => rows(axis, usage.times));
     const lines = [{ name: "mean", values: axis.mean, order: 0 }, { name: "maximum", values: axis.max, order: 1 }];
-    const chart = { id: key(axis), lines, floor: 0, print: (value) => print(axis, value), band: band(axis) };
+    const bytes = axis.unit === "bytes";
+    const chart = { id: key(axis), lines, floor: 0, bytes, print: (value) => print(axis, value), band: band(axis) };
     draw(found.querySelector(".plot"), chart, { times: usage.times, rematches: [] });
   }
 }

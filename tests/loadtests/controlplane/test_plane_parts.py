@@ -177,6 +177,12 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_one_run_per_folder(tmp_path: Path) -> None:
     with claimed(tmp_path), pytest.raises(InputError, match=f"uses {tmp_path}; end it"), claimed(tmp_path):
         pass
+    with (
+        claimed(tmp_path),
+        pytest.raises(InputError, match="end it, or run elsewhere"),
+        claimed(tmp_path, "run elsewhere"),
+    ):
+        pass
     with claimed(tmp_path):
         assert (tmp_path / "lock").exists()
 

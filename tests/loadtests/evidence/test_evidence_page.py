@@ -86,6 +86,25 @@ def test_the_tests_of_latency_are_judged_one_by_one(tmp_path: Path) -> None:
     assert found["Test 1: 3 targets"] is Verdict.NOT_SHOWN
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "shown"),
+    [
+        (("reached", "reached"), Verdict.BETTER),
+        (("reached", "not reached"), Verdict.DIFFERS),
+        (("cannot be judged", "cannot be judged"), Verdict.NOT_COMPARED),
+    ],
+)
+def test_kse_on_real_nodes_is_shown_where_it_was_run(tmp_path: Path, verdicts: tuple[str, ...], shown: Verdict) -> None:
+    goal = [{"what": f"part {at}", "verdict": each, "figures": "1 of 4"} for at, each in enumerate(verdicts)]
+    (claim,) = (claim for source, claim in ROWS if source.name == "KSE" and "real nodes" in claim.name)
+    there = {"real": {"scenarios": 4, "repeats": 2, "goal": goal}}
+    found = claim.row(keep(tmp_path, "experiment-kse/real/summary.json", there)).finding
+    assert (found.verdict, found.where) == (shown, Where.REAL_NODES)
+    assert ("part 1" in found.why) == (shown is Verdict.DIFFERS)
+    without = claim.row(keep(tmp_path, "experiment-kse/real/summary.json", {"real": {}})).finding
+    assert without.verdict is Verdict.NOT_SHOWN
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(InputError, match=r"broken\.json is not JSON.*experiment"):

@@ -7,6 +7,7 @@ import pytest
 from loadtests.tournament.goals import goals
 from loadtests.tournament.main import chosen_policies, parse_seeds
 from loadtests.tournament.measures import Judged, Measures, cured_pods, moved_twice
+from loadtests.tournament.report import goal_rows
 from loadtests.tournament.results import Result
 from loadtests.tournament.state import MoveRecord
 from loadtests.tournament.statistics import difference, holm
@@ -62,11 +63,19 @@ def test_goals_are_judged_by_the_results() -> None:
         "left alone": [result("left alone", seed, 0.89) for seed in range(10)],
         "clairvoyant": [result("clairvoyant", seed, 1.0) for seed in range(10)],
     }
-    assert all(each.reached for each in goals({"full": good}))
+    assert all(each.reached for each in goals({"full": good}) if "harmful" not in each.text)
     bad = {**good, "ours": [result("ours", seed, 0.88, moves=1) for seed in range(10)]}
     missed = {each.text for each in goals({"full": bad}) if not each.reached}
     assert "no move" in missed
     assert any("no rival" in text for text in missed)
+
+
+@pytest.mark.parametrize(("moves", "reached"), [(2, None), (60, True)])
+def test_few_moves_are_no_evidence_that_moves_do_no_harm(moves: int, reached: bool | None) -> None:
+    judged = goals({"full": {"ours": [result("ours", 1, 0.9, moves)]}})
+    (harmless,) = (each for each in judged if "harmful" in each.text)
+    assert harmless.reached is reached
+    assert ("cannot be judged" in [verdict for _, _, verdict, _ in goal_rows(judged)]) is (reached is None)
 
 
 def test_seeds_to_choose_by_are_not_the_seeds_that_are_reported() -> None:

@@ -90,6 +90,12 @@ def test_the_targets_come_in_turn() -> None:
     assert targets_file(make_load()).splitlines() == [f"GET {url}" for url in URLS.values()]
 
 
+def test_requests_go_to_the_apps_in_the_order_that_is_given() -> None:
+    first, second = URLS
+    lines = targets_file(make_load(), (second, first, second)).splitlines()
+    assert lines == [f"GET {URLS[app]}" for app in (second, first, second)]
+
+
 @pytest.mark.parametrize(
     ("connections", "options"), [(0, []), (8, ["-workers=8", "-max-workers=8"])], ids=["as needed", "eight"]
 )

@@ -15,7 +15,7 @@ from reactor.cli.main import cli
 @pytest.fixture
 def good(tmp_path: Path) -> str:
     path = tmp_path / "good.yaml"
-    path.write_text("mode: act\n")
+    path.write_text("mode: act\nmanaged: {anySchedulerNamespaces: [shop]}\n")
     return str(path)
 
 
@@ -47,7 +47,7 @@ def test_the_result_can_be_read_by_a_program(good: str, bad: str) -> None:
     result = CliRunner().invoke(cli, ["config", "check", "-o", "json", good, bad])
     assert result.exit_code == 2
     assert json.loads(result.output) == [
-        {"file": good, "ok": True, "errors": []},
+        {"file": good, "ok": True, "errors": [], "warnings": []},
         {
             "file": bad,
             "ok": False,
@@ -55,8 +55,31 @@ def test_the_result_can_be_read_by_a_program(good: str, bad: str) -> None:
                 {"path": "mode", "message": 'must be one of observe, bind, act (got "maybe")'},
                 {"path": "happiness.threshold", "message": "must be between 0 and 1 (got 3)"},
             ],
+            "warnings": [],
         },
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "warnings"),
+    [
+        ("", ["empty: all defaults, mode observe"]),
+        (
+            "mode: act",
+            [
+                "managed.anySchedulerNamespaces: empty: only pods with `schedulerName: rematch` move; name the"
+                " namespaces in which pods of other schedulers may move, too"
+            ],
+        ),
+        ("managed: {namespaces: [kube-system, shop]}", ["managed.namespaces: kube-system is always excluded"]),
+        ("execution: {strategies: []}", ["execution.strategies: empty: no running pod can be moved"]),
+        ("mode: observe", []),
+    ],
+)
+def test_what_is_valid_but_hardly_meant_is_a_warning(text: str, warnings: list[str]) -> None:
+    result = CliRunner().invoke(cli, ["config", "check", "-"], input=text)
+    assert result.exit_code == 0
+    assert result.output.splitlines() == ["stdin: ok", *(f"stdin: warning: {warning}" for warning in warnings)]
 
 
 @pytest.mark.parametrize("output", ["yaml", "json"])

@@ -27,7 +27,7 @@ def test_the_counts_that_happiness_came_from_are_shown(explain: Any) -> None:
 
     assert (result.code, result.err) == (0, "")
     assert "(m + S) / (m + S + F) = (5 + " in result.out
-    assert "20 by events" in result.out
+    assert "20 by events, 0 by counters, 0 inferred from kills" in result.out
     assert "UNHAPPY" in result.out
     assert "Liveness probe failed" in result.out
     assert "rematch (unhappy): n1 uses 98% of its cpu" in result.out
@@ -58,6 +58,21 @@ def test_a_terminal_does_not_obey_the_author_of_an_event(explain: Any, output: s
     assert r"\u001b[2J\u009b31m all is well" in result.out
     assert not {"\x1b", "\x9b"} & set(result.out)
     assert output == "text" or json.loads(result.out)["happiness"]["messages"][-1]["text"] == message
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_files_without_events_do_not_call_a_pod_happy_without_saying_so(explain: Any, output: str) -> None:
+    silent = [each for each in (*shop(), *shop_metrics()) if each["kind"] != "Event"]
+    result = explain("shop/web-1", *silent, options=("-o", output))
+
+    note = "note: the files have no Events: probes that failed before are not known"
+    assert note in (result.out if output == "text" else result.err)
+
+
+def test_a_distance_is_explained_where_there_is_one(explain: Any) -> None:
+    """web-1 moves for its benefit; db-1 stays, and the other node is farther."""
+    assert "\ndistance: between" not in explain("shop/web-1").out
+    assert "\ndistance: between" in explain("shop/db-1").out
 
 
 def test_a_happy_pod_is_explained_too(explain: Any) -> None:

@@ -74,6 +74,28 @@ def test_a_chart_in_the_terminal(usage: Callable[..., str]) -> None:
     assert "n1" not in usage("node/n1", "-o", "csv").splitlines()[0]
 
 
+def test_without_a_namespace_it_is_found_in_any(usage: Callable[..., str]) -> None:
+    assert usage("deployment/web").startswith("workload shop/web (Deployment or ReplicaSet), in steps")
+    assert usage("web-1").startswith("pod shop/web-1,")
+    assert "· maximum" in usage("web-1")
+
+
+def test_the_first_of_several_namespaces_is_shown_and_the_others_are_named(
+    usage: Callable[..., str], database: Path
+) -> None:
+    async def add() -> None:
+        async with await Store.open(database) as store:
+            series = SeriesIndex(await store.series())
+            store.add_chunks(*minute(series, START, {Axis.CPU: {"office/web-1": [1.0]}}))
+            store.add_series(*series.take_changed())
+
+    asyncio.run(add())
+    shown = usage("web-1", "--hours", "24").splitlines()
+    assert shown[0].startswith("pod office/web-1,")
+    assert shown[1] == "of this name, too (-n NAMESPACE): shop/web-1"
+    assert usage("web-1", "-n", "shop").startswith("pod shop/web-1,")
+
+
 def test_an_unknown_name_says_how_to_write_one(rematch: Command, database: Path) -> None:
     done = rematch("history", "usage", "nobody", "--store", database)
     assert done.code == 2

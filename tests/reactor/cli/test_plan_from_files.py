@@ -37,6 +37,15 @@ def moves(out: str) -> list[tuple[str, str | None, str]]:
 
 
 MOVED = [("shop/web-1", "n1", "n2")]
+NO_EVENTS = "note: the files have no Events"
+
+
+def test_files_without_events_are_said_to_know_no_failed_probes(rematch: Command, write: Any) -> None:
+    other = unhealthy("web-1") | {"reason": "Pulled", "message": "Container image already present"}
+    silent, quiet = without("Event"), [*without("Event"), other]
+
+    assert NO_EVENTS in rematch("plan", "-f", write("silent.json", list_of(*silent))).out
+    assert NO_EVENTS not in rematch("plan", "-f", write("quiet.json", list_of(*quiet))).out
 
 
 def test_the_json_is_the_public_format(rematch: Command, write: Any) -> None:

@@ -8,7 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from reactor.cli.commands import StoreType
+from reactor.cli.commands import STORE_IN_POD, StoreType
+from reactor.cli.main import cli
 from storage.place import PostgresqlSchema
 
 URL = "postgresql://me:secret@db/rematch"
@@ -48,3 +49,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(show, ["--store", f"@{tmp_path / 'none'}"])
     assert done.exit_code == 2
     assert "none, cannot be read: No such file or directory" in done.output
+
+
+def test_a_store_that_is_not_there_may_be_in_a_pod(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["tune", "--store", str(tmp_path / "none.db")])
+    assert done.exit_code == 2
+    assert "none.db' does not exist" in done.output
+    page = (Path(__file__).parents[3] / "docs" / "tune.md").read_text()
+    commands = [line.strip() for line in STORE_IN_POD.splitlines()[1:]]
+    assert all(command in done.output for command in commands)
+    assert all(f"$ {command}\n" in page for command in commands)

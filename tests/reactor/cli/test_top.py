@@ -1,6 +1,12 @@
 from __future__ import annotations
 
-from reactor.cli.top import render_nodes, render_pods
+from types import SimpleNamespace
+
+import pytest
+
+from reactor.cli import top
+from reactor.cli.top import TopRequest, render_nodes, render_pods, top_nodes, top_pods
+from reactor.errors import InputError
 from reactor.web.view import AxisView, Gauge, NodeView, PodChip, PodResources, PodTotals, TopPage
 
 UNHAPPY = PodChip("u1", "shop/web", 0.5, 0.9, happy=False, node="n1")
@@ -21,6 +27,34 @@ def test_pods_show_usage_request_and_peak_as_kubectl_writes_amounts() -> None:
     assert head == "POD NODE CPU REQUEST PEAK MEMORY REQUEST PEAK HAPPINESS READY"
     assert first == "shop/web n1 250m 100m 250m 128Mi 64Mi 128Mi 0.50 unhappy yes"
     assert second == "shop/new <none> <unknown> 100m <unknown> <unknown> 64Mi <unknown> <none> no, Pending"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"namespace": "nope"}, "there is no namespace nope, or no pod in it"),
+        ({"namespace": "shop", "search": "x"}, "no pod matches"),
+        ({"node": "nope"}, "there is no node nope"),
+        ({"node": "n1"}, "no pod matches"),
+    ],
+)
+def test_a_name_that_nothing_has_is_named(options: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a controller with one node and pods in `shop` only; none of them is on the node, or has an x."""
+
+    def answer(_server: str, path: str, _kind: object, **query: str) -> object:
+        if path == "overview":
+            return SimpleNamespace(nodes=(NodeView("n1", True, False, None, None, ()),))
+        found = query.get("namespace") == "shop" and "search" not in query
+        return TopPage(0.0, (), PodTotals(1 if found else 0, 0, 0))
+
+    monkeypatch.setattr(top, "fetch", answer)
+    fields = {"namespace": "", "node": "", "search": "", "sort_by": "cpu", "output": "table", "server": "http://c"}
+    assert top_pods(TopRequest(limit=50, **(fields | options))) == text
+
+
+def test_what_is_no_url_is_said_to_be_none() -> None:
+    with pytest.raises(InputError, match="'foo' is no URL; write http://HOST:PORT"):
+        top_nodes(TopRequest("", "", "", "cpu", 50, "table", "foo"))
 
 
 def test_a_cut_list_says_so() -> None:

@@ -24,7 +24,7 @@ DOCUMENT = UsageDocument(
 
 
 def test_the_band_is_beside_the_chart_and_no_line_is_longer() -> None:
-    cpu, memory = plot(DOCUMENT, 80).split("\n\n")[1:]
+    cpu, memory, legend = plot(DOCUMENT, 80).split("\n\n")[1:]
     lines = cpu.splitlines()
     assert [line.partition("┊")[2] for line in lines[1:7]] == [
         "     ░░░",
@@ -39,6 +39,9 @@ def test_the_band_is_beside_the_chart_and_no_line_is_longer() -> None:
     assert lines[8] == "forecast: in 5m 1 (at most 2, calibrated); in 1h 2 (at most 4, uncalibrated)"
     assert max(map(len, lines[:8])) <= 80
     assert "┊" not in memory
+    for sign in ("· maximum", "░ up to the peak", "uncalibrated: "):
+        assert sign in legend
+    assert "lower bound" not in legend
 
 
 def test_a_line_per_horizon_in_csv() -> None:

@@ -52,7 +52,8 @@ def test_events_alone_start_no_rematch() -> None:
     assert not decision.rematch
     (wait,) = decision.waits
     assert (wait.reason, wait.until) == (Reason.UNCORROBORATED, None)
-    assert "rematch-events" in wait.text
+    assert "policies.events=true" in wait.text
+    assert "metrics.prometheus.url" in wait.text
 
 
 @pytest.mark.parametrize(

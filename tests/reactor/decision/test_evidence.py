@@ -113,9 +113,29 @@ def test_probes_from_before_the_node_was_relieved_do_not_count() -> None:
     fell = replace(snapshot, load_changes={"n1": LoadChange(fell=NOW - 100)})
 
     for wait in (waiting(snapshot, cooldowns), waiting(fell)):
-        assert wait.reason is Reason.RECOVERING
+        assert (wait.reason, wait.text) == (Reason.RECOVERING, "no probe failed since n1 was relieved")
     again = with_probes(alone(SATURATED, 10.0), 150.0, 140.0, 130.0, 12.0, 2.0)
     assert isinstance(decided(again, cooldowns), Unhappy)
+
+
+@pytest.mark.parametrize(
+    ("since", "started", "event"),
+    [
+        (50.0, NOW - 50, "its container started"),
+        (40.0, NOW - 50, "n1 was relieved"),
+        (50.0, None, "its container last started or n1 was relieved"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("failed_ago", "text"),
+    [((), "no probe failed since {}"), ((2.0,), "needs at least 2 failed probes as evidence since {}; there are 1.0")],
+)
+def test_the_later_of_start_and_relief_is_named(
+    since: float, started: float | None, event: str, failed_ago: tuple[float, ...], text: str
+) -> None:
+    pod = make_pod(containers=(Container("srv", Probe(), restarts=1, started=started),))
+    snapshot = with_probes(snapshot_of([pod], SATURATED, {"web-1": 10.0}), *failed_ago, since=NOW - since)
+    assert waiting(snapshot).text == text.format(event)
 
 
 def test_a_pod_whose_last_probes_passed_is_left_to_recover() -> None:

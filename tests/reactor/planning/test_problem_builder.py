@@ -56,6 +56,21 @@ def node_of(problem: Problem, name: str) -> Node:
     return next(node for node in problem.nodes if node.name == name)
 
 
+def test_a_node_whose_load_is_not_the_cause_is_faulty() -> None:
+    nodes = [make_node(), make_node("n2", pressure=("DiskPressure",))]
+    usage = {"web-1": (3.9, GIB), "web-2": (0.2, GIB)}
+    snapshot = make_snapshot(
+        [make_pod(), make_pod("web-2", node="n2", owner=make_owner("b"))],
+        nodes,
+        usage=usage,
+        node_usage={"n1": usage["web-1"], "n2": usage["web-2"]},
+        failures=dict.fromkeys(usage, 9.0),
+    )
+    problem = problem_of(snapshot)
+    assert not any(pod.happy for pod in problem.pods)
+    assert [node.faulty for node in problem.nodes] == [False, True]
+
+
 def test_a_measured_pod_needs_what_it_uses_and_its_peak_is_never_below_that() -> None:
     snapshot = make_snapshot([make_pod()], [make_node()], usage={"web-1": (0.2, GIB)}, node_usage={"n1": (0.2, GIB)})
 

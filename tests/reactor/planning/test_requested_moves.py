@@ -31,7 +31,8 @@ def test_a_name_that_one_pod_has_is_enough() -> None:
 @pytest.mark.parametrize(
     ("moves", "problem"),
     [
-        ([("none", "n2")], "there is no pod none"),
+        ([("none", "n2")], "there is no pod none$"),
+        ([("shop/db", "n2")], "there is no pod shop/db; did you mean shop/db-1"),
         ([("web-1", "n2")], "several pods: other/web-1, shop/web-1; write namespace/name"),
         ([("shop/db-1", "n9")], "there is no node n9"),
         ([("shop/db-1", "n2"), ("db-1", "n1")], "shop/db-1 is wanted on n2 and on n1"),

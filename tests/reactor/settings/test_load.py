@@ -86,7 +86,7 @@ history: 7
 """
     assert problems(text) == {
         "apiVersion": 'must be rematch/v1alpha1 (got "rematch/v2")',
-        "mode": "must be one of observe, bind, act (got true)",
+        "mode": "must be one of observe, bind, act (got true); YAML reads on and yes as true",
         "happiness.threshold": "must be between 0 and 1 (got 3)",
         "happiness.goodwill": "must be a number of at least 0 (got NaN)",
         "happiness.halfLife": "must be a duration such as 30s or 1h30m, above 0 (got Infinity)",
@@ -145,6 +145,18 @@ def test_a_planner_that_is_not_installed_is_named() -> None:
             {"happiness.threshold": "occurs twice, in lines 1 and 2; remove one"},
         ),
         ("happiness:\n\tthreshold: 1", {"": "line 2, column 1: a tab cannot be used here; indent with spaces"}),
+        (
+            "mode: act\nmanaged:\n    namespaces: [a]\n  labelSelector: b",
+            {"": "line 4: indented differently from the keys above"},
+        ),
+        (
+            "mode: off",
+            {
+                "mode": "must be one of observe, bind, act (got false); YAML reads off and no as false; to stop moves"
+                " write observe or bind"
+            },
+        ),
+        ("execution: {windows: [{schedule: 0 2 * * *}]}", {"execution.windows[0].duration": "is missing"}),
         ("mode: act: x", {"": "line 1, column 10: mapping values are not allowed here"}),
         ("a: &x 1\nb: *x", {"": "line 2, column 6: aliases (*name) are not supported; write the value out"}),
         (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any, Self
 
-from loadtests.experiments.stable.apps import NAMESPACE, app_names
+from loadtests.experiments.stable.apps import NAMESPACE, REQUESTS, app_names
 from loadtests.experiments.stable.design import Design, Pace, Phase
 from loadtests.experiments.stable.driver import Collect, Observation, SessionSpec
 from loadtests.experiments.stable.measurement import ControllerCounter, app_of_pod
@@ -20,7 +20,9 @@ from loadtests.experiments.stable.real.observed_moves import ObservedMoves
 from loadtests.experiments.stable.real.workload import KUBE_SCHEDULER, PODS, REMATCH, ExperimentWorkload
 from loadtests.experiments.stable.settings import settings_tree
 from loadtests.nodes import KubeletPace, Lab, LabNodeSpec, LabOptions, real_nodes
+from loadtests.nodes.apps import ITERATIONS_PER_MS, LabApp, ProbeTimes
 from loadtests.nodes.client_network import client_network
+from loadtests.nodes.live_controller import fresh_folder, live_controller
 from loadtests.nodes.spec import LabError
 from loadtests.tools import ensure
 from loadtests.tools.catalogue import program
@@ -29,14 +31,10 @@ from loadtests.workloads.load_tools import Load, LoadTool
 from loadtests.workloads.placement import App, Placement
 from loadtests.workloads.samples import RequestOutcome
 from loadtests.workloads.vegeta import Vegeta
-from reactor.app import LiveController, Options, open_controller
+from reactor.app import LiveController
 from reactor.clock import SystemClock
-from reactor.cluster.kinds import Kind
 from reactor.execution.cycle_outcome import Outcome
 from reactor.record.recorder import Listener
-from reactor.settings.load import dump_settings
-from reactor.settings.model import Settings
-from reactor.state.moves import ActiveMoves
 from reactor.state.snapshot import Snapshot
 
 TOOLS = ("vegeta", "k6")
@@ -45,7 +43,6 @@ FROZEN = "nobody"
 _CALIBRATION = (0.4, 10.0)
 """Share of the nominal capacity and seconds of the load that the CPU per request is measured with."""
 _CALIBRATIONS = 5
-_SYNC_SECONDS = 60.0
 _SCRAPE = 2.0
 _TRIALS = 20
 _MIB = 1024 * 1024
@@ -94,7 +91,7 @@ class RealDriver:
         del seed
         apps = tuple(App(name, 1.0) for name in app_names(self.design))
         await self.workload.remove()
-        await self.workload.deploy(apps, self.design.pace.probe_period, KUBE_SCHEDULER)
+        await self.workload.deploy(_lab_apps(apps, self.design.pace.probe_period), KUBE_SCHEDULER)
         placement = await self.workload.until_bound(len(apps))
         await self.workload.remove()
         return placement
@@ -134,7 +131,7 @@ class RealDriver:
         await workload.remove()
         try:
             scheduler = REMATCH if spec.arm.phase is Phase.LIVE else FROZEN
-            await workload.deploy(spec.apps, spec.pace.probe_period, scheduler)
+            await workload.deploy(_lab_apps(spec.apps, spec.pace.probe_period), scheduler)
             await workload.bind(spec.placement)
             await workload.until_ready(len(spec.apps))
             async with AsyncExitStack() as stack:
@@ -158,24 +155,21 @@ class RealDriver:
     @asynccontextmanager
     async def _controlled(self, spec: SessionSpec) -> AsyncIterator[ControllerCounter | ObservedMoves]:
         """With the controller of the arm, if it has one."""
-        folder = self.lab.folder / "controller"
-        folder.mkdir(exist_ok=True)
-        for old in folder.iterdir():
-            old.unlink()
         if spec.settings is not None:
             counter = ControllerCounter()
-            async with self._controller(spec.settings, counter, folder):
+            async with live_controller(self.lab, spec.settings, partial(_counting, counter)):
                 yield counter
         elif spec.arm.revision:
-            async with self._earlier_controller(spec, folder) as observed:
+            async with self._earlier_controller(spec) as observed:
                 yield observed
         else:
             yield ControllerCounter()
 
     @asynccontextmanager
-    async def _earlier_controller(self, spec: SessionSpec, folder: Path) -> AsyncIterator[ObservedMoves]:
+    async def _earlier_controller(self, spec: SessionSpec) -> AsyncIterator[ObservedMoves]:
         earlier, lab = self.earlier, self.lab
         assert earlier is not None
+        folder = fresh_folder(lab)
         settings = settings_tree(spec.arm, spec.pace, earlier.defaults, lab.prometheus.url)
         observed = ObservedMoves(SystemClock())
         watching = asyncio.create_task(lab.api.follow(PODS, {}, observed.see))
@@ -185,26 +179,6 @@ class RealDriver:
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
-
-    @asynccontextmanager
-    async def _controller(
-        self, settings: Settings, counter: ControllerCounter, folder: Path
-    ) -> AsyncIterator[LiveController]:
-        """In this process, so that its every outcome can be counted; it talks to the cluster as anywhere."""
-        written = folder / "settings.yaml"
-        written.write_text(dump_settings(settings))
-        options = Options(folder / "rematch.db", str(self.lab.plane.kubeconfig), settings_file=written)
-        async with open_controller(options) as live:
-            live.controller.recorder.listen(_counting(counter, live))
-            job = asyncio.create_task(live.run())
-            try:
-                await _measured(live)
-                yield live
-                if job.done():
-                    job.result()
-            finally:
-                job.cancel()
-                await asyncio.gather(job, return_exceptions=True)
 
 
 class RealSession:
@@ -262,6 +236,19 @@ class RealSession:
         return left
 
 
+def _lab_apps(apps: Iterable[App], probe_period: int) -> list[LabApp]:
+    return [
+        LabApp(
+            app.name,
+            cpu=REQUESTS["cpu"],
+            memory=REQUESTS["memory"],
+            environment={"ITERATIONS": str(round(app.work_ms * ITERATIONS_PER_MS)), "GOMAXPROCS": "1"},
+            probe=ProbeTimes(period=probe_period),
+        )
+        for app in apps
+    ]
+
+
 def _counting(counter: ControllerCounter, live: LiveController) -> Listener:
     def listen(cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         del cycle
@@ -271,15 +258,3 @@ def _counting(counter: ControllerCounter, live: LiveController) -> Listener:
             counter.settled = {app_of_pod(pod.name): pod.node or "" for pod in pods}
 
     return listen
-
-
-async def _measured(live: LiveController) -> None:
-    """The load waits until the controller has seen the cluster and measured every node."""
-    state = live.controller.state
-    async with asyncio.timeout(_SYNC_SECONDS):
-        while True:
-            if state.synced:
-                view = state.freeze(ActiveMoves())
-                if all(view.usage.node_usage(name).known for name in state.mirror.records(Kind.NODES)):
-                    return
-            await asyncio.sleep(0.2)

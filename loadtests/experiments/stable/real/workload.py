@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from loadtests.experiments.stable.apps import NAMESPACE, REQUESTS
-from loadtests.nodes.apps import ITERATIONS_PER_MS, PORT, LabApp, ProbeTimes, deployment
+from loadtests.experiments.stable.apps import NAMESPACE
+from loadtests.nodes.apps import PORT, LabApp, deployment
 from loadtests.workloads.api import LabApi, has_condition
-from loadtests.workloads.placement import App, Placement
+from loadtests.workloads.placement import Placement
 from reactor.errors import ClusterError
 
 Json = dict[str, Any]
@@ -37,10 +37,10 @@ class ExperimentWorkload:
             urls[name] = f"http://{made['spec']['clusterIP']}:{PORT}/"
         return urls
 
-    async def deploy(self, apps: tuple[App, ...], probe_period: int, scheduler: str) -> None:
+    async def deploy(self, apps: Iterable[LabApp], scheduler: str) -> None:
         """One after the other, so that a scheduler sees them in this order."""
         for app in apps:
-            await self.api.create(_DEPLOYMENTS, deployment(_lab_app(app, probe_period), NAMESPACE, scheduler))
+            await self.api.create(_DEPLOYMENTS, deployment(app, NAMESPACE, scheduler))
             await self._until(partial(_has_pod, app.name), f"{app.name} has a pod")
 
     async def bind(self, placement: Placement) -> None:
@@ -104,17 +104,6 @@ class ExperimentWorkload:
                     await asyncio.sleep(_POLL)
         except TimeoutError as error:
             raise ClusterError(f"waited {_DEADLINE:g} s in vain until {what}") from error
-
-
-def _lab_app(app: App, probe_period: int) -> LabApp:
-    iterations = str(round(app.work_ms * ITERATIONS_PER_MS))
-    return LabApp(
-        app.name,
-        cpu=REQUESTS["cpu"],
-        memory=REQUESTS["memory"],
-        environment={"ITERATIONS": iterations, "GOMAXPROCS": "1"},
-        probe=ProbeTimes(period=probe_period),
-    )
 
 
 def _service(app: str) -> Json:

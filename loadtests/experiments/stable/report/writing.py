@@ -86,6 +86,13 @@ def write_report(data: DataFolder, *, partial: bool = False) -> Path:
     return page
 
 
+def verdict_lines(data: DataFolder) -> list[str]:
+    """What was found, for who does not open the page."""
+    worlds = worlds_in(data)
+    rows = [*tables.goal_table(worlds).rows, *tables.findings_table(worlds).rows]
+    return [f"{where}: {verdict}: {what} ({why})" for where, what, verdict, why in rows]
+
+
 def _page(worlds: Sequence[World], *, partial: bool) -> ReportPage:
     page = ReportPage("STABLE's experiment with Rematch", partial=partial)
     page.text(*_ABOUT)

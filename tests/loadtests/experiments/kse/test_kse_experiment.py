@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loadtests.experiments.kse.arms import ARMS, GREEDY, NONE, OURS, REFINE
-from loadtests.experiments.kse.design import FUTURE_WORK, NODES, Scenario, scenarios
+from loadtests.experiments.kse.design import FIRST_ACTION, FUTURE_WORK, INTERVAL, NODES, SECONDS, Scenario, scenarios
 from loadtests.experiments.kse.judging import Change, Measured, changes, count, judge, measured, recorded
 from loadtests.experiments.kse.main import KseOptions, main
 from loadtests.experiments.kse.report import write_report
@@ -101,6 +101,13 @@ def test_refine_and_ours_balance_the_hot_scenario_and_ours_loses_no_request() ->
         assert arm.imbalance < 0.6 * none.imbalance
     assert refine.availability < 100.0 <= ours.availability
     assert len(none.trace) == 12
+
+
+def test_greedy_moves_half_of_the_pods_every_minute_also_those_that_came_a_minute_ago() -> None:
+    greedy = run_here(Task(HOT, GREEDY, 1))
+    plans = (SECONDS - FIRST_ACTION) / INTERVAL
+    assert greedy.moves > plans * HOT.pods / 2
+    assert greedy.returns > 0.5 * greedy.moves
 
 
 def test_the_report_of_a_part_is_written_and_says_what_cannot_be_judged(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from loadtests.experiments.stable.design import KUBE_SCHEDULER, OUR_LIVE, short_design
+from loadtests.experiments.stable.goal import GoalVerdict
 from loadtests.experiments.stable.records import About, DataFolder, latest, write_csv
-from loadtests.experiments.stable.report.writing import write_report
+from loadtests.experiments.stable.report.writing import verdict_lines, write_report
 from reactor.errors import InputError
 from tests.support.experiment import failing, make_record, series
 
@@ -72,6 +73,10 @@ def test_the_report_is_one_page_without_references_to_elsewhere(tmp_path: Path) 
     page = write_report(data).read_text()
     for word in ("The goal", "reached", "paper 0.9", "real nodes", "simulated time", "a note", "9 (4)"):
         assert word in page
+    said = verdict_lines(data)
+    assert len(said) == 12
+    assert {line.split(":")[0] for line in said} == {"real nodes", "simulated time"}
+    assert {line.split(": ")[1] for line in said} <= {verdict.value for verdict in GoalVerdict}
     assert 'src="http' not in page
     assert "<link" not in page
     assert (tmp_path / "summary.json").read_text().count('"verdict"') == 12

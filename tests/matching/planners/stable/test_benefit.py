@@ -111,6 +111,16 @@ def test_a_high_peak_in_the_past_does_not_keep_a_pod_where_it_fails() -> None:
     assert (move.pod, move.target) == ("shop/unhappy", "calm")
 
 
+def test_all_unhappy_pods_leave_a_faulty_node_even_for_nodes_that_are_more_loaded() -> None:
+    failing = [_pod(f"failing-{at}", "idle", 0.6, happy=False) for at in range(3)]
+    others = [_pod(f"other-{at}", f"n{at}", 4.0) for at in range(2)]
+    problem = _problem([*failing, *others], [_node("idle"), _node("n0"), _node("n1")])
+    assert _plan(problem).moves == ()
+    happy, faulty = _pod("happy", "idle", 0.6), replace(problem.nodes[0], faulty=True)
+    plan = _plan(replace(problem, pods=(*problem.pods, happy), nodes=(faulty, *problem.nodes[1:])))
+    assert {move.pod for move in plan.moves} == {pod.key for pod in failing}
+
+
 def test_when_the_cluster_is_full_nobody_moves_and_the_plan_says_what_is_missing() -> None:
     pods = [_pod(f"p{at}", f"n{at % 2}", 2.4, happy=at > 1) for at in range(8)]
     plan = _plan(_problem(pods, [_node("n0"), _node("n1")]))
@@ -158,7 +168,8 @@ def test_the_rules_hold_for_random_problems(seed: int, scope: Scope) -> None:
     entered = {move.target for move in plan.moves}
     staying_unhappy = {stay.node for stay in plan.stays if not pods[stay.pod].happy}
     limit = 1 - problem.options.headroom
-    anyone_unhappy = any(not pod.happy and pod.node for pod in problem.pods)
+    known = {node.name for node in problem.nodes}
+    anyone_unhappy = any(not pod.happy and pod.node in known for pod in problem.pods)
     for move in moved:
         if pods[move.pod].happy:
             assert plan.after.node_load[move.target] <= limit + 1e-9
