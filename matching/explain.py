@@ -26,6 +26,8 @@ class Explanation:
     why_here: tuple[str, ...]
     why_not: tuple[Rejected, ...]
     """The nodes it prefers first; the first few one by one, the rest counted under the name `*`."""
+    fixed: str = ""
+    """Why it may not be moved; empty when it may."""
 
 
 def explain(problem: Problem, uid: str) -> Explanation:
@@ -35,7 +37,7 @@ def explain(problem: Problem, uid: str) -> Explanation:
     if pod is None:
         raise ProblemError(f"no pod of the problem has the uid {uid!r}")
     view = _PodView(prepared, pod)
-    return Explanation(tuple(view.why_here()), view.why_not())
+    return Explanation(tuple(view.why_here()), view.why_not(), prepared.arrays.pods[pod].fixed)
 
 
 class _PodView:
@@ -61,9 +63,7 @@ class _PodView:
 
     def why_here(self) -> Iterator[str]:
         arrays, pod, current = self._arrays, self._arrays.pods[self._pod], self._current
-        if pod.fixed:
-            yield f"may not be moved: {pod.fixed}"
-        elif not self._in_scope and current != NOWHERE:
+        if not pod.fixed and not self._in_scope and current != NOWHERE:
             yield f"a matching leaves it here: the scope is {arrays.options.scope.value}"
         if current == NOWHERE:
             yield PENDING if pod.node is None else f"its node {pod.node} is not in the problem"
@@ -105,7 +105,7 @@ class _PodView:
         crowded = [node for node in better if self._obstacles.kind[node] == Kind.CROWDED]
         if not roomy and not crowded:
             return "no other node that can take it would be clearly less loaded"
-        best = roomy[0] if roomy else min(crowded, key=self._with_pod.__getitem__)
+        best = min(roomy or crowded, key=self._with_pod.__getitem__)
         return f"{self._arrays.nodes[best].name} would be clearly less loaded"
 
     def _relieves(self, node: int) -> bool:
@@ -114,7 +114,7 @@ class _PodView:
     def _against(self, node: int) -> str:
         crowded = self._obstacles.kind[node] == Kind.CROWDED
         if self._relieves(node) and crowded:
-            return f"a rematch may move it there, but with less headroom than wanted: {self._loads(node)}"
+            return f"clearly less loaded, but with less headroom than wanted: {self._loads(node)}"
         if found := self._obstacles.text(node):
             return found
         if self._current not in self._position:
@@ -122,7 +122,7 @@ class _PodView:
             return f"has room: choice {self._position[node]}, {distance}"
         if self._relieving is None:
             return self._by_nearness(node)
-        return f"{'a rematch may move it there' if self._relieves(node) else 'no relief'}: {self._loads(node)}"
+        return f"{'clearly less loaded' if self._relieves(node) else 'no relief'}: {self._loads(node)}"
 
     def _loads(self, node: int) -> str:
         here = self._matched.own_node_load(self._pod)
@@ -133,7 +133,7 @@ class _PodView:
         there, here = self._distances[node], self._distances[self._current]
         distances = f"distance {there:.2f} against {here:.2f} here"
         if self._position[node] < self._position[self._current]:
-            return f"a matching may move it there: {distances}"
+            return f"{'a matching may move it there' if self._in_scope else 'preferred'}: {distances}"
         if there < here:
             return f"nearer, but not by the inertia of {self._arrays.options.inertia:g}: {distances}"
         return f"choice {self._position[node]}, not nearer: {distances}"

@@ -92,7 +92,7 @@ def _take_snapshot(parts: CycleParts, cycle: str, settings: Settings) -> tuple[S
     parts.memory.cooldowns = learned.without_expired(cluster, snapshot.at, moving)
     parts.recorder.record_moves(cycle, followed, snapshot)
     parts.recorder.record_effects(verdicts, learned.brakes, snapshot.at)
-    parts.recorder.check_moves(remembered.effects.trials, verdicts, snapshot)
+    parts.recorder.check_moves(cycle, remembered.effects.trials, verdicts, snapshot)
     return snapshot, followed
 
 

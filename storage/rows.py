@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 SeriesKind = Literal["pod", "node", "workload"]
-DecisionKind = Literal["rematch", "wait", "place"]
+DecisionKind = Literal["rematch", "wait", "place", "move"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,8 @@ class DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """A decision about one pod: to wait, where a pending pod goes, or a rematch for which no plan was made."""
+    """A decision about one pod: to wait, where a pending pod goes, a rematch for which no plan was made, or
+    whether a move helped."""
 
     id: str
     cycle: str
@@ -88,7 +89,8 @@ class DecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """`document` is the plan as JSON in the public format, without the pods that stay.
+    """`document` is the plan as JSON in the public format, without the pods that stay, and the unhappy pods that it is
+    for.
 
     `text` says what the plan is for. `pod_key` is the pod it is for, if that is one pod.
     """

@@ -294,6 +294,10 @@ class Store:
         query = _page(table, limit, before, table.c.pod_key == pod if pod else None)
         return await self._all(MoveRow, query.where(table.c.state != "planned") if begun else query)
 
+    async def move_to(self, replacement_uid: str) -> MoveRow | None:
+        """The move that a pod is the replacement of."""
+        return await self._first(MoveRow, select(tables.moves).where(tables.moves.c.replacement_uid == replacement_uid))
+
     async def open_moves(self) -> list[MoveRow]:
         return await self._all(MoveRow, select(tables.moves).where(tables.moves.c.ended.is_(None)))
 

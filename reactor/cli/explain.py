@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
 from pydantic import ValidationError
 
+from matching.plan import Plan
 from reactor.cli.client import fetch
+from reactor.cli.evidence_output import evidence_of_one
 from reactor.cli.output import table
 from reactor.cli.plan_output import DISTANCE
 from reactor.cli.planning import make_plan, settings_for
@@ -18,13 +20,14 @@ from reactor.cluster.dump import read_dump, read_input
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.eligibility import Eligibility
 from reactor.errors import InputError
+from reactor.record.history_reader import HistoryEntry
 from reactor.record.stored_problem import is_problem
 from reactor.settings.duration import format_duration
 from reactor.state.from_dump import snapshot_from_dump
 from reactor.web.pod_page import placement_in, placement_now, pod_view
 from reactor.web.pod_search import find_pods
 from reactor.web.query import FindQuery
-from reactor.web.view import AxisView, CurrentDecision, Evidence, FoundPod, FoundPods, PlacementView, PodView
+from reactor.web.view import AxisView, Evidence, FoundPod, FoundPods, PlacementView, PodView
 
 KINDS = {
     "Pod": ("po", "pod", "pods"),
@@ -85,9 +88,19 @@ def explain_from_files(
     eligibility = Eligibility(snapshot, Cooldowns(), settings)
     found = find_pods(wanted, eligibility)
     pod = snapshot.cluster.pods[_first(found, wanted, ", ".join(files)).uid]
-    planned = placement_in(make_plan(snapshot, settings).plan, pod.uid, "now", snapshot.at)
-    placement = planned or placement_now(pod, eligibility)
+    plan = make_plan(snapshot, settings).plan
+    placement = placement_in(plan, pod.uid, "now", snapshot.at)
+    if placement is None and (placement := placement_now(pod, eligibility)) is not None:
+        placement = structs.replace(placement, kept=_kept(plan, pod.uid))
     return Explained(found, pod_view(pod, eligibility, look.evidence.get(pod.uid), placement), look.notes)
+
+
+def _kept(plan: Plan, uid: str) -> str:
+    """What the plan says of a pod that it does not move."""
+    reason = plan.why_stays((uid,)).get(uid)
+    if reason is not None:
+        return f"leaves it here: {reason}"
+    return next((f"has no node for it: {left.reason}" for left in plan.unplaced if left.uid == uid), "")
 
 
 def _first(found: FoundPods, wanted: FindQuery, source: str) -> FoundPod:
@@ -136,12 +149,17 @@ def _page(view: PodView) -> str:
     parts = [_identity(view), _happiness(view.happiness)]
     if view.decision is not None:
         until = f" (until {rfc3339(view.decision.until)})" if view.decision.until else ""
-        parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}): {view.decision.text}{until}")
+        told_below = view.fixed == f"{view.decision.reason}: {view.decision.text}"
+        text = "" if told_below else f": {view.decision.text}"
+        parts.append(f"Decision:   {view.decision.kind} ({view.decision.reason}){text}{until}")
         if view.decision.placement_probability is not None:
-            parts.append(_evidence(view.decision, view.decision.placement_probability))
+            found = evidence_of_one(view.decision.placement_probability, view.decision.evidence)
+            parts.append(f"Its place:  {found}")
     if view.fixed:
         parts.append(f"Not moved:  {view.fixed}")
-    elif view.moved_by:
+    elif view.placement is not None and view.placement.kept:
+        parts.append(f"Plan:       {view.placement.kept}")
+    if view.moved_by:
         parts.append(f"Moved by:   {view.moved_by}")
     parts.append("\n".join(_axis(axis) for axis in view.resources))
     if view.placement is not None:
@@ -151,8 +169,10 @@ def _page(view: PodView) -> str:
         if any("distance" in text for text in _texts(view.placement)):
             parts.append(DISTANCE)
     if view.history:
-        rows = [(rfc3339(one.at), one.kind, one.reason, one.text) for one in view.history]
+        name = f"{view.namespace}/{view.name}"
+        rows = [(rfc3339(one.at), one.kind, one.reason, _text(one, name)) for one in view.history]
         parts.append(table(("time", "kind", "reason", "text"), rows))
+        parts += _why_planned(view.history)
     return "\n\n".join(parts)
 
 
@@ -189,17 +209,24 @@ def _happiness(evidence: Evidence | None) -> str:
     return "\n".join(lines)
 
 
+def _text(entry: HistoryEntry, name: str) -> str:
+    """With the name of the pod that this one replaced, where the entry is about that one."""
+    return entry.text if entry.pod in (None, name) else f"{entry.pod}: {entry.text}"
+
+
+def _why_planned(history: Iterable[HistoryEntry]) -> list[str]:
+    """The evidence of the newest plan for this pod, or the one that it replaced."""
+    for entry in history:
+        for one in entry.unhappy:
+            if one.placement_probability is not None:
+                likely = evidence_of_one(one.placement_probability, one.evidence)
+                return [f"Place of {one.pod} when plan {entry.plan} was made: {likely}"]
+    return []
+
+
 def _origin(source: str) -> str:
     """A kill proves as many failures as the probe's threshold; those that nobody reported are inferred from it."""
     return "inferred from kills" if source == "kills" else f"by {source}"
-
-
-def _evidence(decision: CurrentDecision, likely: float) -> str:
-    """The odds are the product of the ratios."""
-    rows = [(part.name, f"{part.ratio:.3g}", part.text) for part in decision.evidence]
-    odds = math.prod(part.ratio for part in decision.evidence)
-    title = f"Its place:  {likely:.0%} likely the cause; odds {odds:.3g} = {' x '.join(row[1] for row in rows)}"
-    return f"{title}\n{table(('evidence', 'ratio', 'what is known'), rows)}"
 
 
 def _axis(axis: AxisView) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from matching.serialization import plan_from_json
 from reactor.cli.client import fetch
+from reactor.cli.evidence_output import evidence_of_all
 from reactor.cli.output import table, to_json
 from reactor.cli.plan_output import ShownPlan, render
 from reactor.clock import rfc3339
@@ -21,6 +22,7 @@ from reactor.record.calibration_summary import CalibrationSummary, summarize
 from reactor.record.history_reader import HistoryEntry, HistoryReader
 from reactor.record.move_checks import MoveChecks
 from reactor.record.stored_problem import decompress
+from reactor.record.unhappy_pods import UNHAPPY, UnhappyPod
 from reactor.state.calibration import Calibration
 from reactor.web.view import CalibrationView, Decisions
 from storage.place import Place
@@ -52,6 +54,8 @@ class HistoryRow(Struct, frozen=True):
     reason: str
     text: str
     plan: str = ""
+    unhappy: tuple[UnhappyPod, ...] = ()
+    """Of a plan: whom it is for, with the evidence."""
 
 
 def show_history(request: HistoryRequest) -> str:
@@ -85,7 +89,7 @@ def history_rows(request: HistoryRequest) -> list[HistoryRow]:
     else:
         entries = _read(request.store, lambda store: HistoryReader(store).entries(limit, waits=waits))
     return [
-        HistoryRow(entry.at, entry.kind, entry.pod or "", entry.reason, entry.text, entry.plan or "")
+        HistoryRow(entry.at, entry.kind, entry.pod or "", entry.reason, entry.text, entry.plan or "", entry.unhappy)
         for entry in entries
     ]
 
@@ -131,11 +135,13 @@ def _stored_plan(path: Place, plan_id: str, output: str) -> str:
     row: PlanRow | None = _read(path, lambda store: store.plan(plan_id))
     if row is None:
         raise InputError(f"{path}: there is no plan {plan_id}; `rematch history --store {path}` lists plans")
-    if output == "json":
-        return to_json(msgspec.Raw(row.document))
     document = msgspec.json.decode(row.document)
+    unhappy = msgspec.convert(document.pop(UNHAPPY, ()), tuple[UnhappyPod, ...])
+    if output == "json":
+        return to_json(document)
     header = f"plan {row.id} of {rfc3339(row.at)} (mode {row.mode}): {row.text}"
-    return f"{header}\n\n{render(ShownPlan(plan_from_json(document), document.get('staying')), output)}"
+    shown = render(ShownPlan(plan_from_json(document), document.get("staying")), output)
+    return "\n\n".join(filter(None, (header, shown, evidence_of_all(unhappy))))
 
 
 def _stored_problem(path: Place, plan_id: str) -> str:

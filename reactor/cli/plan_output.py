@@ -11,6 +11,7 @@ from matching.plan import Certificate, Plan, PlanBenefit, PlannedMove, PowerUse,
 from matching.serialization import plan_to_json
 from reactor.cli.output import table, to_json, to_yaml
 from reactor.decision.decide import Decision
+from reactor.record.unhappy_pods import unhappy_pods
 from reactor.state.snapshot import Needs
 
 DISTANCE = "distance: between what the pod uses and the room on a node; 0 is a perfect fit"
@@ -43,16 +44,7 @@ def document(shown: ShownPlan) -> dict[str, Any]:
         return found
     return found | {
         "needs": shown.needs,
-        "unhappy": [
-            {
-                "pod": one.pod,
-                "uid": one.uid,
-                "happiness": round(one.happiness.probability, 4),
-                "threshold": one.happiness.threshold.value,
-                "cause": one.cause,
-            }
-            for one in decision.unhappy
-        ],
+        "unhappy": unhappy_pods(decision),
         "waits": [
             {"pod": wait.pod, "uid": wait.uid, "reason": wait.reason, "text": wait.text} for wait in decision.waits
         ],

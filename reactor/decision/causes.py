@@ -25,8 +25,10 @@ class NodeCause:
 
     known: bool
     text: str
+    used: float = 0.0
+    """Use as a share of allocatable, on the worst axis."""
     load: float = 0.0
-    """Use as a share of allocatable, on the worst axis, with the pod up."""
+    """The same with the pod up."""
     broken: bool = False
     """Its conditions say that it is not well, whatever its load."""
     pressure: bool = False
@@ -119,7 +121,15 @@ def node_cause(pod: Pod, snapshot: Snapshot, settings: Settings) -> NodeCause:
     crowded = share >= settings.decision.node_pressure
     load = max(share, use["cpu"] + _idle_while_down(pod, node, snapshot))
     verb = "uses" if snapshot.needs is Needs.METRICS else "has requests for"
-    return NodeCause(True, f"{node.name} {verb} {share:.0%} of its {axis}", load, pressure=crowded)
+    return NodeCause(True, f"{node.name} {verb} {share:.0%} of its {axis}", share, load, pressure=crowded)
+
+
+def text_with_load(cause: NodeCause, counted: float) -> str:
+    """`counted` is the load that counts as evidence; it may be above what is measured now."""
+    if cause.broken or f"{counted:.0%}" == f"{cause.used:.0%}":
+        return cause.text
+    why = "the highest lately" if counted > cause.load else "with what the pod uses while it is up"
+    return f"{cause.text} now, {counted:.0%} counted ({why})"
 
 
 def _idle_while_down(pod: Pod, node: Node, snapshot: Snapshot) -> float:

@@ -150,15 +150,16 @@ def decide_for(pod: Pod, eligibility: Eligibility) -> Unhappy | Wait:
         if snapshot.needs is Needs.REQUESTS:
             text = f"no usage was measured, and requests alone do not show whether its node is the cause: {cause.text}"
             return Wait(pod.uid, pod.key, Reason.NO_FRESH_METRICS, text, evidence=evidence)
-        return _placement_is_not_the_cause(pod, cause.text, evidence)
-    text = f"{cause.text}, {counts.failed:.0f} failed probes: {evidence}"
+        return _placement_is_not_the_cause(pod, evidence)
+    text = f"{evidence.node}, {counts.failed:.0f} failed probes: {evidence}"
     if evidence.node_suspected:
-        text = f"{cause.text}, but other workloads fail there, too, and its replicas elsewhere do not: {evidence}"
+        text = f"{evidence.node}, but other workloads fail there, too, and its replicas elsewhere do not: {evidence}"
     return Unhappy(pod.uid, pod.key, snapshot.happiness[pod.uid], text, evidence)
 
 
-def _placement_is_not_the_cause(pod: Pod, node: str, evidence: Evidence) -> Wait:
+def _placement_is_not_the_cause(pod: Pod, evidence: Evidence) -> Wait:
     """Its own limit, the app itself, or not clear."""
+    node = evidence.node
     if evidence.raise_limit:
         reason, text = Reason.OWN_LIMIT, f"it runs into its own CPU limit on every node: {evidence.raise_limit}"
     elif evidence.replicas_fail:

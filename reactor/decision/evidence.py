@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from matching.cached_property import cached_property
 from reactor.cluster.records import Pod
-from reactor.decision.causes import NodeCause
+from reactor.decision.causes import NodeCause, text_with_load
 from reactor.decision.corroboration import fails_for_certain
 from reactor.decision.eligibility import Eligibility
 from reactor.signals.probe_counts import FailedProbes, RecentProbes
@@ -101,6 +101,8 @@ class RecentCounts:
 class Evidence:
     parts: tuple[Part, ...]
     counts: RecentCounts
+    node: str = ""
+    """What is known of its node, with the load that counted."""
     node_suspected: bool = False
     """The cause is the node, and not its load."""
     raise_limit: str = ""
@@ -115,6 +117,10 @@ class Evidence:
     @cached_property
     def probability(self) -> float:
         return self.odds / (1.0 + self.odds)
+
+    @property
+    def product(self) -> str:
+        return " x ".join(f"{part.name} {part.ratio:.3g}" for part in self.parts)
 
     @property
     def load_speaks_against(self) -> bool:
@@ -160,12 +166,13 @@ def evidence_of(pod: Pod, cause: NodeCause, counts: RecentCounts, eligibility: E
     wanted = load if load < SATURATED else max(load, curve.midpoint)
     extra = curve.ceiling if cause.broken else max(0.0, curve.probability(wanted) - curve.floor)
     lasts = _lasts(pod, counts, snapshot)
+    node = text_with_load(cause, load)
     fault = extra < NODE_FAULT and replicas.well > 0 and neighbours.failing > 0 and lasts
     predicted = NODE_FAULT if fault else extra
     limit = _throttling(pod, snapshot)
     found = (
         Part(PartName.PRIOR, PRIOR_ODDS, "a failing pod is mostly ill itself"),
-        _load(cause, load, predicted / floor, extra, curve.floor, fault=fault),
+        _load(cause, node, predicted / floor, extra, curve.floor, fault=fault),
         _record(pod, snapshot, floor),
         None if cause.broken or load >= SATURATED else _past(pod, counts, extra, snapshot),
         _probes(counts),
@@ -179,6 +186,7 @@ def evidence_of(pod: Pod, cause: NodeCause, counts: RecentCounts, eligibility: E
     return Evidence(
         parts=tuple(parts),
         counts=counts,
+        node=node,
         node_suspected=fault,
         raise_limit=limit.raise_to,
         replicas_fail=replicas.part is not None and replicas.part.ratio < 1,
@@ -194,14 +202,13 @@ def _lasts(pod: Pod, counts: RecentCounts, snapshot: Snapshot) -> bool:
     return killed or before >= FAILED_BEFORE
 
 
-def _load(cause: NodeCause, load: float, ratio: float, extra: float, floor: float, *, fault: bool) -> Part:
+def _load(cause: NodeCause, node: str, ratio: float, extra: float, floor: float, *, fault: bool) -> Part:
     if fault:
-        text = f"{cause.text}, but other workloads fail there and its replicas elsewhere are well: the node itself"
+        text = f"{node}, but other workloads fail there and its replicas elsewhere are well: the node itself"
     elif cause.broken:
-        text = cause.text
+        text = node
     else:
-        lately = f" and used {load:.0%} lately" if load >= cause.load + 0.01 else ""
-        text = f"{cause.text}{lately}: {extra + floor:.2%} of probes fail then, {floor:.2%} when idle"
+        text = f"{node}: {extra + floor:.2%} of probes fail then, {floor:.2%} when idle"
     return Part(PartName.LOAD, ratio, text)
 
 

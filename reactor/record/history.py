@@ -21,7 +21,9 @@ from reactor.decision.decide import Decision, Unhappy, Wait
 from reactor.decision.limits import RecentMoves, StartedMove
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.cycle_outcome import Placement, Rematch
+from reactor.record.move_checks import JudgedMove
 from reactor.record.stored_problem import problem_row_in_parts
+from reactor.record.unhappy_pods import UNHAPPY, stored_pods
 from reactor.settings.model import Mode, Planner
 from reactor.state.moves import Move, MoveState
 from reactor.state.snapshot import Snapshot
@@ -133,6 +135,9 @@ class History:
         for move in moves:
             self._store.add_move(_move_row(cycle, move, at))
 
+    def judged(self, cycle: str, move: JudgedMove, at: float) -> None:
+        self._add("move", cycle, at, move, "helped" if move.helped else "didNotHelp", str(move))
+
     def move_check(self, row: MoveCheckRow) -> None:
         self._store.add_move_checks(row)
 
@@ -157,7 +162,7 @@ class History:
         kind: DecisionKind,
         cycle: str,
         at: float,
-        about: Wait | Unhappy | PlannedMove | Unplaced,
+        about: Wait | Unhappy | PlannedMove | Unplaced | JudgedMove,
         reason: str,
         text: str,
     ) -> None:
@@ -184,6 +189,9 @@ def _take_oldest(waiting: list[_Unwritten[Row]]) -> list[_Unwritten[Row]]:
 
 def _plan_row(cycle: str, decision: Decision, rematch: Rematch, mode: Mode, seq: int = 0) -> PlanRow:
     plan, unhappy = rematch.plan, decision.unhappy
+    document = plan_to_json(plan, stays=False)
+    if found := stored_pods(decision, {move.uid for move in plan.moves}):
+        document[UNHAPPY] = found
     causes = [f"{one.pod} at {one.happiness.probability:.2f}: {one.cause}" for one in unhappy]
     return PlanRow(
         id=rematch.plan_id,
@@ -195,7 +203,7 @@ def _plan_row(cycle: str, decision: Decision, rematch: Rematch, mode: Mode, seq:
         moves=len(plan.moves),
         blocking_pairs=plan.certificate.blocking_pairs,
         feasible=plan.certificate.feasible,
-        document=msgspec.json.encode(plan_to_json(plan, stays=False)).decode(),
+        document=msgspec.json.encode(document).decode(),
         pod_key=unhappy[0].pod if len(unhappy) == 1 else None,
         text="; ".join(causes) or f"triggered by {decision.trigger}",
         seq=seq,

@@ -10,8 +10,10 @@ from enum import StrEnum
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reactor.errors import format_errors
+from reactor.record.unhappy_pods import UnhappyPod
 from reactor.record.usage_reader import UsageDocument, read_usage
 from reactor.state.moves import IN_FLIGHT, NO_NODE, MoveState
 from storage.rows import DecisionRow, MoveRow, PlanRow, RevisionRow
@@ -19,6 +21,8 @@ from storage.store import Store
 
 MOVES_SEARCHED = 2000
 """Moves in which the old name of a pod is looked up."""
+MOST_REPLACED = 5
+"""Pods, one after the other, whose history belongs to that of the pod that replaced them."""
 
 
 class HistoryKind(StrEnum):
@@ -72,9 +76,11 @@ class HistoryEntry(Struct, frozen=True, rename="camel"):
     moves: tuple[HistoryMove, ...] = ()
     plan: str | None = None
     """The plan that the entry is about, if it is about one."""
+    unhappy: tuple[UnhappyPod, ...] = ()
+    """Of a plan: the unhappy pods that it moves, and some that it does not, each with the evidence that decided."""
 
     def concerns(self, pod: str) -> bool:
-        return self.pod == pod or any(move.pod == pod for move in self.moves)
+        return pod in (self.pod, *(move.pod for move in self.moves), *(one.pod for one in self.unhappy))
 
 
 class HistoryTotals(Struct, frozen=True):
@@ -111,6 +117,20 @@ class HistoryReader:
         ]
         found = history_entries(rows)
         return tuple(entry for entry in found if pod is None or entry.concerns(pod))[:limit]
+
+    async def of_pod(self, uid: str, name: str, limit: int) -> tuple[HistoryEntry, ...]:
+        """Newest first: what concerns a pod (`name` is `namespace/name`) and the pods that it replaced; of the unhappy
+        pods only these."""
+        names = {name: None}
+        for _ in range(MOST_REPLACED):
+            move = await self._store.move_to(uid)
+            if move is None:
+                break
+            uid = move.pod_uid
+            names[move.pod_key] = None
+        found = {entry.id: entry for each in names for entry in await self.entries(limit, pod=each)}
+        newest = [found[number] for number in sorted(found, reverse=True)][:limit]
+        return tuple(replace(each, unhappy=tuple(one for one in each.unhappy if one.pod in names)) for each in newest)
 
     async def totals(self) -> HistoryTotals:
         version = self._store.version
@@ -157,8 +177,7 @@ def _entry(row: DecisionRow | PlanRow | MoveRow | RevisionRow) -> HistoryEntry:
         case DecisionRow():
             return HistoryEntry(row.seq, row.at, row.cycle, HistoryKind(row.kind), row.pod_key, row.reason, row.text)
         case PlanRow():
-            kind, moves = HistoryKind.REMATCH, _planned_moves(row)
-            return HistoryEntry(row.seq, row.at, row.cycle, kind, row.pod_key, row.trigger, row.text, moves, row.id)
+            return _plan_entry(row)
         case MoveRow():
             kind, moves = HistoryKind.MOVE, (_move(row),)
             text = row.text or f"{row.state}: from {row.from_node} to {row.to_node}"
@@ -169,6 +188,22 @@ def _entry(row: DecisionRow | PlanRow | MoveRow | RevisionRow) -> HistoryEntry:
         case RevisionRow():
             text = f"refused, the last good ones stay: {row.source}: {format_errors(row.errors)}"
             return HistoryEntry(row.seq, row.at, "", HistoryKind.SETTINGS, None, "refused", text)
+
+
+def _plan_entry(row: PlanRow) -> HistoryEntry:
+    plan = _decode_plan(row.document)
+    return HistoryEntry(
+        id=row.seq,
+        at=row.at,
+        cycle=row.cycle,
+        kind=HistoryKind.REMATCH,
+        pod=row.pod_key,
+        reason=row.trigger,
+        text=row.text,
+        moves=_planned_moves(plan),
+        plan=row.id,
+        unhappy=plan.unhappy,
+    )
 
 
 def _move(row: MoveRow) -> HistoryMove:
@@ -188,14 +223,14 @@ class _PlannedMove(Struct, rename={"source": "from", "target": "to"}):
 class _PlanDocument(Struct):
     moves: tuple[_PlannedMove, ...] = ()
     unplaced: tuple[_PlannedMove, ...] = ()
+    unhappy: tuple[UnhappyPod, ...] = ()
 
 
 _decode_plan = msgspec.json.Decoder(_PlanDocument).decode
 
 
-def _planned_moves(row: PlanRow) -> tuple[HistoryMove, ...]:
+def _planned_moves(plan: _PlanDocument) -> tuple[HistoryMove, ...]:
     """Pods that lose their node come first, as in the execution."""
-    plan = _decode_plan(row.document)
     dumped = (left for left in plan.unplaced if left.source is not None)
     return tuple(
         HistoryMove(move.pod, move.source, move.target, MoveProgress.PLANNED, move.reasons or (move.reason,))

@@ -27,6 +27,23 @@ class CheckedMoves:
     observed: float
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedMove:
+    uid: str
+    """Of the replacement."""
+    pod: str
+    node: str
+    helped: bool
+    observed: float
+    expected: float | None
+    """None where the new node was not measured."""
+    plan_id: str
+
+    def __str__(self) -> str:
+        share = f"{'helped' if self.helped else 'did not help'}: {self.observed:.1%} of probes failed on {self.node}"
+        return share if self.expected is None else f"{share}, {self.expected:.1%} expected (plan {self.plan_id})"
+
+
 class MoveChecks:
     def __init__(self, store: Callable[[MoveCheckRow], None] = lambda _row: None) -> None:
         self._store = store
@@ -54,17 +71,23 @@ class MoveChecks:
             self._open[pod.uid] = row
             self._store(row)
 
-    def judge(self, trials: Mapping[str, Trial], verdicts: Iterable[Verdict], snapshot: Snapshot) -> None:
+    def judge(
+        self, trials: Mapping[str, Trial], verdicts: Iterable[Verdict], snapshot: Snapshot
+    ) -> tuple[JudgedMove, ...]:
         """`trials` are those before the verdicts, by the UID of the replacement."""
         uids = {id(trial): uid for uid, trial in trials.items()}
-        for verdict in verdicts:
-            row = self._open.get(uids.get(id(verdict.trial), ""))
-            if row is not None:
-                observed = _failed_share(row.replacement_uid, snapshot)
-                self._judged.append(replace(row, observed=observed, helped=verdict.helped))
-                self._store(self._judged[-1])
-                del self._open[row.replacement_uid]
+        found = tuple(self._judge(uids[id(verdict.trial)], verdict, snapshot) for verdict in verdicts)
         self._open = {uid: row for uid, row in self._open.items() if uid in snapshot.cluster.pods}
+        return found
+
+    def _judge(self, uid: str, verdict: Verdict, snapshot: Snapshot) -> JudgedMove:
+        observed, row = _failed_share(uid, snapshot), self._open.pop(uid, None)
+        if row is not None:
+            self._judged.append(replace(row, observed=observed, helped=verdict.helped))
+            self._store(self._judged[-1])
+        expected, plan_id = (None, "") if row is None else (row.expected, row.plan_id)
+        pod = snapshot.cluster.pods[uid].key
+        return JudgedMove(uid, pod, verdict.node, verdict.helped, observed, expected, plan_id)
 
     def summary(self) -> CheckedMoves | None:
         """None before any move was judged."""

@@ -15,6 +15,7 @@ from reactor.decision.brakes import Brakes
 from reactor.decision.decide import Decision
 from reactor.decision.effects import Trial, Verdict
 from reactor.decision.eligibility import Management
+from reactor.decision.evidence import Evidence
 from reactor.decision.shortage import Shortage
 from reactor.errors import ClusterError, Expired
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
@@ -104,14 +105,19 @@ class Recorder:
     def _decision(self, cycle: str, snapshot: Snapshot, outcome: Outcome) -> None:
         decision = outcome.decision
         for wait in self._history.waits(cycle, decision):
-            log.info("wait", pod=wait.pod, reason=wait.reason, text=wait.text)
+            log.info("wait", pod=wait.pod, reason=wait.reason, text=wait.text, **_product(wait.evidence))
             self._instruments.waits.labels(wait.reason).inc()
             self._events.add(wait_event(snapshot.cluster.pods[wait.uid], wait))
         self._history.unplanned(cycle, decision, planned=outcome.rematch is not None)
         for one in decision.unhappy:
             pod = snapshot.cluster.pods[one.uid]
             log.info(
-                "unhappy", pod=one.pod, node=pod.node, happiness=round(one.happiness.probability, 3), cause=one.cause
+                "unhappy",
+                pod=one.pod,
+                node=pod.node,
+                happiness=round(one.happiness.probability, 3),
+                cause=one.cause,
+                **_product(one.evidence),
             )
             self._events.add(unhappy_event(pod, one, outcome.rematch))
             node = snapshot.cluster.nodes.get(pod.node or "")
@@ -161,9 +167,12 @@ class Recorder:
         if event is not None:
             self._events.add(event)
 
-    def check_moves(self, trials: Mapping[str, Trial], verdicts: Iterable[Verdict], snapshot: Snapshot) -> None:
+    def check_moves(
+        self, cycle: str, trials: Mapping[str, Trial], verdicts: Iterable[Verdict], snapshot: Snapshot
+    ) -> None:
         """What moves were expected to do against what they did. `trials` are those before the verdicts."""
-        self.move_checks.judge(trials, verdicts, snapshot)
+        for judged in self.move_checks.judge(trials, verdicts, snapshot):
+            self._history.judged(cycle, judged, snapshot.at)
 
     def record_effects(self, verdicts: Iterable[Verdict], brakes: Brakes, now: float) -> None:
         """Whether moves helped, and the brakes that hold now. A new brake is logged."""
@@ -200,6 +209,11 @@ class Recorder:
         for uid, happiness in snapshot.happiness.items():
             pod = snapshot.cluster.pods[uid]
             instruments.happiness.labels(pod.namespace, pod.name).set(happiness.probability)
+
+
+def _product(evidence: Evidence | None) -> dict[str, str]:
+    """What a log line says of the evidence: the odds as a product."""
+    return {} if evidence is None else {"odds": evidence.product}
 
 
 class WatchRecorder:

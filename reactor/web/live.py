@@ -148,7 +148,7 @@ class LiveView:
         if placement is None:
             placement = await asyncio.to_thread(placement_now, pod, eligibility)
         evidence = self._state.evidence(pod.uid, eligibility.snapshot.at)
-        history = await self._history.entries(POD_HISTORY, pod=pod.key)
+        history = await self._history.of_pod(pod.uid, pod.key, POD_HISTORY)
         return await asyncio.to_thread(pod_view, pod, eligibility, evidence, placement, history)
 
     async def find_pods(self, wanted: FindQuery) -> FoundPods:

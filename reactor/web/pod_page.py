@@ -15,6 +15,7 @@ from reactor.forecasts.pod_forecasts import peak_choice
 from reactor.history.levels import Axis
 from reactor.planning.problems import rematch_problem
 from reactor.record.history_reader import HistoryEntry, HistoryKind
+from reactor.record.unhappy_pods import evidence_parts
 from reactor.settings.model import Settings
 from reactor.signals.probes import ProbeEvidence
 from reactor.state.happiness import half_life, probability
@@ -22,7 +23,6 @@ from reactor.state.snapshot import Snapshot
 from reactor.state.thresholds import threshold_of
 from reactor.web.view import (
     AxisView,
-    CauseView,
     CurrentDecision,
     Evidence,
     EvidenceCount,
@@ -78,7 +78,8 @@ def fixed_text(pod: Pod, eligibility: Eligibility) -> str:
 
 
 def placement_now(pod: Pod, eligibility: Eligibility) -> PlacementView | None:
-    """Why the pod is on its node and not on others, as the cluster is now; None if the pod is not in the problem."""
+    """Why the pod is on its node and not on others, as the cluster is now; None if the pod is not in the problem.
+    Why it may not be moved is told here only where it is not the pod's own `fixed`."""
     problem = rematch_problem(eligibility, decide(eligibility, Trigger.DEMAND))
     if all(other.uid != pod.uid for other in problem.pods):
         return None
@@ -86,8 +87,10 @@ def placement_now(pod: Pod, eligibility: Eligibility) -> PlacementView | None:
     if happiness is not None and happiness.unhappy:
         problem = _with_unhappy(problem, pod.uid)
     answer = explain(problem, pod.uid)
+    more = answer.fixed not in ("", fixed_text(pod, eligibility))
+    here = (f"may not be moved: {answer.fixed}", *answer.why_here) if more else answer.why_here
     there = tuple(WhyNot(no.node, no.reason) for no in answer.why_not)
-    return PlacementView("now", eligibility.snapshot.at, eligibility.settings.planner.name, answer.why_here, there)
+    return PlacementView("now", eligibility.snapshot.at, eligibility.settings.planner.name, here, there)
 
 
 def _with_unhappy(problem: Problem, uid: str) -> Problem:
@@ -175,8 +178,7 @@ def _decision(pod: Pod, eligibility: Eligibility) -> CurrentDecision | None:
         return None
     found = decide_for(pod, eligibility)
     likely = None if found.evidence is None else found.evidence.probability
-    parts = () if found.evidence is None else found.evidence.parts
-    shown = tuple(CauseView(part.name, part.ratio, part.text) for part in parts)
+    shown = evidence_parts(found.evidence)
     if isinstance(found, Wait):
         return CurrentDecision(HistoryKind.WAIT, found.reason, found.text, snapshot.at, found.until, likely, shown)
     return CurrentDecision(HistoryKind.REMATCH, "unhappy", found.cause, snapshot.at, None, likely, shown)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from reactor.record.calibration_summary import CalibrationSummary
 from reactor.record.history_reader import HistoryEntry, HistoryKind
+from reactor.record.unhappy_pods import EvidencePart
 from reactor.record.usage_reader import UsageDocument
 from reactor.web.query import FindQuery, OverviewQuery, PodsQuery, TopQuery, UsageQuery
 
@@ -304,14 +305,6 @@ class TopPage(Struct, frozen=True, rename="camel"):
     totals: PodTotals
 
 
-class CauseView(Struct, frozen=True, rename="camel"):
-    """One part of how likely it is that a pod fails because of where it is. A ratio above 1 speaks for the place."""
-
-    name: str
-    ratio: float
-    text: str
-
-
 class CurrentDecision(Struct, frozen=True, rename="camel"):
     """The decision about this pod now. `until` is when it is evaluated again."""
 
@@ -323,7 +316,7 @@ class CurrentDecision(Struct, frozen=True, rename="camel"):
     placement_probability: float | None = None
     """How likely the pod fails because of where it is; null where the decision did not depend on it. The odds are the
     product of the ratios of `evidence`."""
-    evidence: tuple[CauseView, ...] = ()
+    evidence: tuple[EvidencePart, ...] = ()
 
 
 class WhyNot(Struct, frozen=True, rename="camel"):
@@ -339,6 +332,8 @@ class PlacementView(Struct, frozen=True, rename="camel"):
     planner: str
     why_here: tuple[str, ...]
     why_not: tuple[WhyNot, ...]
+    kept: str = ""
+    """`leaves it here: ...`: what a plan that was made just now says of a pod that it does not move."""
 
 
 class PodView(Struct, frozen=True, rename="camel"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reactor.record.history_reader import HistoryEntry, HistoryKind, HistoryMove, MoveProgress
+from reactor.record.unhappy_pods import EvidencePart, UnhappyPod
 from reactor.web.view import (
     AxisView,
     CurrentDecision,
@@ -20,6 +21,13 @@ WAITS = (
     ("cooldown", "its workload was moved 22 s ago; looked at again in 38 s"),
     ("notEnoughEvidence", "1.2 failed probes remembered, 2 are needed"),
     ("noBetterNode", "no feasible node is less used by 25 % of its capacity"),
+)
+
+
+EVIDENCE = (
+    EvidencePart("prior", 0.1, "a failing pod is mostly ill itself"),
+    EvidencePart("load", 600.0, "worker-2 uses 76% of its cpu now, 97% counted (the highest lately)"),
+    EvidencePart("probes", 0.515, f"7 failed {HOSTILE}"),
 )
 
 
@@ -55,7 +63,10 @@ def decision(identity: int) -> HistoryEntry:
     if identity % 6 == 0:
         text = "fell to 0.31 on worker-2, which uses 97 % of its CPU: matching all pods again"
         pod = f"shop/{pod_name(4)}"
-        return HistoryEntry(identity, at, cycle, HistoryKind.REMATCH, pod, "belowThreshold", text, _moves())
+        unhappy = UnhappyPod(pod, "uid-4", 0.31, 0.8, text, 0.97, EVIDENCE)
+        return HistoryEntry(
+            identity, at, cycle, HistoryKind.REMATCH, pod, "belowThreshold", text, _moves(), "p-0042", (unhappy,)
+        )
     if identity % 9 == 0:
         text = "bound to worker-3, the nearest node with room"
         move = HistoryMove(f"shop/{HOSTILE}", None, "worker-3", MoveProgress.DONE, (HOSTILE,), "bound")
@@ -122,7 +133,7 @@ def pod_view(chip: PodChip, node: str | None, history: tuple[HistoryEntry, ...])
             AxisView("cpu", "cores", chip.cpu, 0.1, 0.9, cores),
             AxisView("memory", "bytes", 0.21 * GIB, 0.12 * GIB, 0.3 * GIB, memory),
         ),
-        decision=CurrentDecision(HistoryKind.WAIT, "cooldown", WAITS[0][1], AT - 22, AT + 38),
+        decision=CurrentDecision(HistoryKind.WAIT, "cooldown", WAITS[0][1], AT - 22, AT + 38, 0.97, EVIDENCE),
         placement=PlacementView(
             "p-0042", AT - 61, "stable", ("nearest of 2 feasible nodes (distance 0.38)", "room for its peak"), others
         ),

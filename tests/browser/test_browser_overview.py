@@ -128,6 +128,15 @@ async def test_new_decisions_are_announced(open_page: OpenPage, source: FakeSour
     await expect(page.locator("#announcer")).to_have_text("move: moved just now")
 
 
+async def test_a_rematch_shows_the_evidence_that_decided(open_page: OpenPage) -> None:
+    page = await open_page()
+    shown = page.locator('#decisions > li[data-kind="rematch"] .causes details').first
+    await shown.locator("summary").click()
+    await expect(shown).to_contain_text("97 % likely its place")
+    await expect(shown.locator('tr[data-key="load"]')).to_contain_text("× 600")
+    await expect(shown.locator('tr[data-key="load"]')).to_contain_text("76% of its cpu now, 97% counted")
+
+
 async def test_waits_are_hidden_at_first_and_can_be_shown_and_older_decisions_loaded(open_page: OpenPage) -> None:
     page = await open_page()
     entries, waits = page.locator("#decisions > li"), page.locator('#decisions > li[data-kind="wait"]')

@@ -76,8 +76,23 @@ def test_an_unhappy_pod_compares_loads(pod: Make, node: Make, problem: Make) -> 
     ]
     found = explain(problem(pods, [node("idle", 20, 20), node("n"), node("same", 10.5, 10)]), "uid-sad")
     assert "unhappy on n: idle would be clearly less loaded" in here(found)
-    assert against(found)["idle"].startswith("a rematch may move it there: at peak it would be at 15 %")
+    assert against(found)["idle"].startswith("clearly less loaded: at peak it would be at 15 %")
     assert "less headroom than wanted" in against(found)["same"]
+
+
+def test_the_least_loaded_node_is_named_and_not_the_nearest(pod: Make, node: Make, problem: Make) -> None:
+    pods = [pod("sad", 3, node="n", happy=False), pod("rock", 6.5, node="n", fixed="DaemonSet")]
+    found = explain(problem(pods, [node("big", 40, 40), node("n"), node("near", 10, 10)]), "uid-sad")
+    assert next(iter(against(found))) == "near"
+    assert "big would be clearly less loaded" in here(found)
+
+
+def test_why_a_pod_may_not_be_moved_is_told_once(pod: Make, node: Make, problem: Make) -> None:
+    pods = [pod("a", node="big", fixed="DaemonSet")]
+    fixed = explain(problem(pods, [node("big", 20, 20), node("small", 2, 2)]), "uid-a")
+    assert fixed.fixed == "DaemonSet"
+    assert "DaemonSet" not in here(fixed)
+    assert "may move it there" not in against(fixed)["small"]
 
 
 def test_an_unhappy_pod_that_no_node_can_help(pod: Make, node: Make, problem: Make) -> None:
@@ -90,7 +105,6 @@ def test_an_unhappy_pod_that_no_node_can_help(pod: Make, node: Make, problem: Ma
 @pytest.mark.parametrize(
     ("more", "options", "words"),
     [
-        ({"node": "n", "fixed": "DaemonSet"}, {}, "may not be moved: DaemonSet"),
         ({"node": "n"}, {"scope": Scope.PENDING}, "the scope is pending"),
         ({"node": "gone"}, {}, "its node gone is not in the problem"),
         ({"node": None}, {}, "pending"),

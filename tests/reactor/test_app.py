@@ -16,6 +16,7 @@ import structlog
 
 from loadtests.embedded.resources import CONFIGMAPS, DEPLOYMENTS, PODDISRUPTIONBUDGETS, PODS, Json
 from reactor.app import LiveController, Options, open_controller
+from reactor.cli.explain import Explained, render
 from reactor.cluster.kinds import ObjectName
 from reactor.errors import InputError
 from reactor.forecasts.models import load
@@ -81,6 +82,13 @@ async def test_in_mode_act_the_failing_pod_gets_a_better_node(shop: Shop, tmp_pa
         found = await live_view(live).find_pods(FindQuery(name=old))
         assert [pod.name for pod in found.pods] == [shop.pods("web")[0]["metadata"]["name"]]
         assert found.note == f"default/{old} was moved; this is the pod that replaces it"
+        page = await live_view(live).pod("default", found.pods[0].name)
+        assert page is not None
+        (why,) = [one for entry in page.history for one in entry.unhappy]
+        assert why.pod == f"default/{old}"
+        assert {"prior", "load", "probes"} <= {part.name for part in why.evidence}
+        text = render(Explained(found, page))
+        assert f"Place of default/{old} when plan " in text
         assert shop.where("db") == ["n1"]
         assert {"Unhappy", "Moving", "Scheduled"} <= set(shop.said())
     async with open_controller(Options(tmp_path / "rematch.db", str(tmp_path / "kubeconfig"))) as again:

@@ -1,5 +1,6 @@
 // The list of decisions, newest first. Details that are open stay open while others arrive.
 
+import { causes } from "./causes.js";
 import { el, show } from "./dom.js";
 import * as format from "./format.js";
 import { podHref } from "./links.js";
@@ -33,7 +34,7 @@ export function entry(decision, now, about = null) {
         format.readableTime(decision.at, now)),
       el("code", { class: "reason" }, decision.reason)),
     el("p", {}, named ? podLink(decision.pod) : null, named ? " " : null, el("span", {}, decision.text)),
-    moveList(decision.moves));
+    moveList(decision.moves), causeList(decision.unhappy));
 }
 
 function moveList(moves) {
@@ -43,6 +44,11 @@ function moveList(moves) {
   return el("div", {}, el("ul", { class: "moves" }, first), others.length
     ? el("details", {}, el("summary", {}, format.counted(others.length, "more move")), el("ul", { class: "moves" }, others))
     : null);
+}
+
+function causeList(unhappy) {
+  const first = unhappy.slice(0, SHOWN_MOVES).map((one) => causes(one, one.pod.slice(one.pod.indexOf("/") + 1)));
+  return first.length ? el("div", { class: "causes" }, first) : null;
 }
 
 function move({ pod, source, target, state, reasons, outcome }) {

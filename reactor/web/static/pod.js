@@ -1,5 +1,6 @@
 // The page of a pod: identity, happiness with its evidence, why it is on its node and not on others.
 
+import { causes } from "./causes.js";
 import { entry } from "./decisions.js";
 import { el, show } from "./dom.js";
 import { evidence } from "./evidence.js";
@@ -77,6 +78,7 @@ function inForce({ decision }, now) {
     el("p", { class: "decision", "data-kind": decision.kind },
       el("span", { class: "kind" }, decision.kind), " ", el("code", { class: "reason" }, decision.reason)),
     el("p", {}, decision.text),
+    causes(decision),
     el("p", { class: "hint" }, `Since ${format.readableTime(decision.at, now)} (${format.ago(decision.at, now)}).${until}`),
   ];
 }

@@ -127,6 +127,31 @@ def test_it_says_why_a_pod_is_not_moved(explain: Any, fields: dict[str, Any], na
     assert named in result.out
 
 
+def test_why_a_pod_may_not_be_moved_is_told_once(explain: Any) -> None:
+    others = pod("web-1", schedulerName="default-scheduler")
+
+    text = explain("shop/web-1", node("n1"), node("n2"), others, unhealthy("web-1")).out
+
+    assert "Decision:   wait (otherScheduler)\n" in text
+    assert text.count("its schedulerName is default-scheduler") == 1
+    assert "may move it" not in text
+    assert "Plan:" not in text
+
+
+def test_it_says_what_the_plan_does_with_an_unhappy_pod_that_stays(rematch: Command) -> None:
+    """Of the pods of worker-2 another one leaves, and that is enough."""
+    dump = Path(__file__).parents[3] / "docs" / "examples" / "overrun.json.gz"
+
+    text = rematch("explain", "-f", dump, "app-14").out
+
+    assert "Decision:   rematch (unhappy): " in text
+    assert "Plan:       leaves it here: unhappy, but pods that leave relieve its node enough" in text
+    assert "unhappy on worker-2: worker-1 would be clearly less loaded" in text
+    assert "a rematch may move it" not in text
+    placement = json.loads(rematch("explain", "-f", dump, "app-14", "-o", "json").out)["placement"]
+    assert placement["kept"].startswith("leaves it here: unhappy, ")
+
+
 def test_settings_lift_what_can_be_lifted(explain: Any, tmp_path: Path) -> None:
     settings = tmp_path / "s.yaml"
     settings.write_text("execution: {allowLocalData: true}")

@@ -14,13 +14,15 @@ from matching.problem import Node, Pod, Problem
 from matching.registry import load_planner
 from matching.serialization import problem_to_json
 from matching.testing import random_problem
-from reactor.decision.decide import Decision, Trigger
+from reactor.decision.decide import Decision, Trigger, Unhappy
+from reactor.decision.evidence import Evidence, Part, PartName, RecentCounts
 from reactor.execution.cycle_outcome import Rematch
 from reactor.record.history import NOT_COUNTED, History
 from reactor.settings.model import Mode, Planner
 from storage.rows import ProblemRow
 from storage.store import Store
 from tests.support.clock import NOW
+from tests.support.cluster import make_happiness
 from tests.support.command import Command
 
 PLANNERS = [
@@ -107,6 +109,29 @@ def test_a_stored_plan_is_shown_as_a_table(rematch: Command, tmp_path: Path) -> 
     assert all(move.pod in shown for move in stored.plan.moves)
     assert f"{len(stored.plan.stays)} stay" in shown
     assert [line.split()[4] for line in rematch("history", "--store", stored.path).out.splitlines()[1:]] == ["p2", "p1"]
+
+
+def test_a_stored_plan_is_shown_with_the_evidence_that_decided(rematch: Command, tmp_path: Path) -> None:
+    stored = fill(tmp_path, Planner())
+    moved = stored.plan.moves[0]
+    parts = (Part(PartName.PRIOR, 0.1, "mostly ill itself"), Part(PartName.LOAD, 599.98765, "n1 uses 76% of its cpu"))
+    evidence = Evidence(parts, RecentCounts(0.0, 2.0, 0.0, 0.0, 2.0))
+    unhappy = Unhappy(moved.uid, moved.pod, make_happiness(10.0), "n1 is crowded", evidence)
+
+    async def add() -> None:
+        async with await Store.open(stored.path) as store:
+            decision = Decision(NOW, Trigger.UNHAPPY, (unhappy,))
+            History(store).plan("c3", decision, Rematch("p3", stored.plan, stored.problem), Mode.ACT)
+
+    asyncio.run(add())
+    shown = rematch("history", "--store", stored.path, "--plan", "p3").out
+    (row,) = [row for row in json.loads(rematch("history", "--store", stored.path, "-o", "json").out) if row["unhappy"]]
+
+    assert shown.splitlines()[-3].split() == ["UNHAPPY", "EVIDENCE", "RATIO", "WHAT", "IS", "KNOWN"]
+    assert " ".join(shown.splitlines()[-1].split()) == f"{moved.pod} load 600 n1 uses 76% of its cpu"
+    assert (row["plan"], row["unhappy"][0]["placementProbability"]) == ("p3", 0.9836)
+    assert [part["name"] for part in row["unhappy"][0]["evidence"]] == ["prior", "load"]
+    assert "unhappy" not in json.loads(rematch("history", "--store", stored.path, "--plan", "p3", "-o", "json").out)
 
 
 def test_a_stored_problem_can_be_planned_in_another_way(rematch: Command, tmp_path: Path) -> None:

@@ -53,6 +53,10 @@ def waiting(snapshot: Snapshot, cooldowns: Cooldowns | None = None) -> Wait:
     return found
 
 
+def found_text(found: Unhappy | Wait) -> str:
+    return found.cause if isinstance(found, Unhappy) else found.text
+
+
 def evidence(snapshot: Snapshot) -> Evidence:
     found = decided(snapshot).evidence
     assert found is not None
@@ -185,6 +189,20 @@ def test_a_pod_that_is_killed_again_and_again_does_not_hide_the_load(restarts: i
     found = decided(replace(snapshot, usage=replace(snapshot.usage, peaks=peaks)))
 
     assert isinstance(found, Unhappy if restarts else Wait)
+    counted = "n1 uses 80% of its cpu now, 105% counted (with what the pod uses while it is up)"
+    assert (counted in found_text(found)) == bool(restarts)
+
+
+@pytest.mark.parametrize(("lately", "shown"), [(0.5, ""), (0.95, ""), (1.0, " now, 100% counted")])
+def test_the_load_that_counted_is_told_where_it_is_not_that_of_now(lately: float, shown: str) -> None:
+    steady = replace(alone(3.8), load_changes={"n1": LoadChange(recent=((NOW - 30, lately), (NOW, 0.95)))})
+    found = decided(steady)
+
+    assert f"n1 uses 95% of its cpu{shown}" in found_text(found)
+    assert ("counted" in found_text(found)) == bool(shown)
+    assert found.evidence is not None
+    (load,) = [part.text for part in found.evidence.parts if part.name is PartName.LOAD]
+    assert load.startswith(found.evidence.node)
 
 
 def throttled(snapshot: Snapshot, share: float, waits: float | None = None) -> Snapshot:

@@ -9,12 +9,15 @@ import pytest
 
 from matching.registry import load_planner
 from matching.testing import random_problem
+from reactor.cluster.records import Pod
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
+from reactor.decision.evidence import Evidence, Part, PartName, RecentCounts
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.cycle_outcome import Rematch
 from reactor.record.history import History
 from reactor.record.history_reader import HistoryEntry, HistoryReader, HistoryTotals
 from reactor.record.stored_problem import decompress, problem_row, read_problem
+from reactor.record.unhappy_pods import MOST_THAT_STAY
 from reactor.settings.model import Mode, Planner
 from storage.rows import MoveRow, RevisionRow
 from storage.store import Store
@@ -29,6 +32,14 @@ WEB, DB = make_pod("web-1"), make_pod("db-1")
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     async with await Store.open(tmp_path / "rematch.db") as opened:
         yield opened
+
+
+PARTS = (Part(PartName.PRIOR, 0.1, "mostly ill itself"), Part(PartName.LOAD, 599.98765, "n1 uses 76% of its cpu"))
+EVIDENCE = Evidence(PARTS, RecentCounts(0.0, 2.0, 0.0, 0.0, 2.0))
+
+
+def _unhappy(pod: Pod) -> Unhappy:
+    return Unhappy(pod.uid, pod.key, make_happiness(10.0), "n1 is crowded", EVIDENCE)
 
 
 def _rematch(history: History, plan_id: str, at: float, mode: Mode = Mode.ACT) -> None:
@@ -111,6 +122,68 @@ async def test_the_history_of_a_pod_has_the_plans_that_move_it(store: Store) -> 
     assert [entry.kind for entry in await reader.entries(10, pod=WEB.key)] == ["rematch"]
     assert [entry.kind for entry in await reader.entries(10, pod=DB.key)] == ["wait"]
     assert await reader.entries(10, pod="shop/web") == ()
+
+
+@pytest.mark.parametrize("completed", [False, True])
+async def test_the_evidence_that_decided_is_stored_with_the_plan(store: Store, completed: bool) -> None:
+    history = History(store)
+    rematch = Rematch("p1", make_plan(plan_move(WEB, "n2")), random_problem(0))
+    history.plan("c1", Decision(NOW, Trigger.UNHAPPY, (_unhappy(WEB),)), rematch, Mode.ACT)
+    if completed:
+        await history.complete_plans()
+    await store.flush()
+
+    (entry,) = await HistoryReader(store).entries(10)
+
+    (one,) = entry.unhappy
+    assert (one.pod, one.happiness, one.cause, one.placement_probability) == (WEB.key, 0.3333, "n1 is crowded", 0.9836)
+    assert [(part.name, part.ratio, part.text) for part in one.evidence] == [
+        ("prior", 0.1, "mostly ill itself"),
+        ("load", 600.0, "n1 uses 76% of its cpu"),
+    ]
+
+
+async def test_of_the_unhappy_pods_that_stay_only_some_are_stored(store: Store) -> None:
+    history = History(store)
+    pods = [make_pod(f"web-{number}") for number in range(MOST_THAT_STAY + 5)]
+    rematch = Rematch("p1", make_plan(plan_move(pods[-1], "n2")), random_problem(0))
+    history.plan("c1", Decision(NOW, Trigger.UNHAPPY, tuple(map(_unhappy, pods))), rematch, Mode.ACT)
+    await store.flush()
+
+    (entry,) = await HistoryReader(store).entries(10)
+
+    assert [one.pod for one in entry.unhappy] == [pod.key for pod in (*pods[:MOST_THAT_STAY], pods[-1])]
+
+
+async def test_the_history_of_a_replacement_has_that_of_the_pods_it_replaced(store: Store) -> None:
+    history, reader = History(store), HistoryReader(store)
+    rematch = Rematch("p1", make_plan(plan_move(WEB, "n2"), plan_move(DB, "n2")), random_problem(0))
+    _wait(history, NOW)
+    history.plan("c1", Decision(NOW, Trigger.UNHAPPY, (_unhappy(WEB), _unhappy(DB))), rematch, Mode.ACT)
+    history.moves("c1", [make_move(WEB, "n2", "done", ended=NOW, replacement="u2")], NOW)
+    again = make_move(make_pod("web-2", uid="u2"), "n3", "done", ended=NOW, replacement="u3")
+    history.moves("c1", [again], NOW)
+    await store.flush()
+
+    found = await reader.of_pod("u3", "shop/web-3", 10)
+
+    assert [(entry.kind, entry.moves[0].pod) for entry in found] == [
+        ("move", "shop/web-2"),
+        ("move", "shop/web-1"),
+        ("rematch", "shop/web-1"),
+    ]
+    assert [one.pod for one in found[-1].unhappy] == [WEB.key]
+    assert await reader.of_pod("u3", "shop/web-3", 1) == found[:1]
+    assert await reader.of_pod("u9", "shop/web-9", 10) == ()
+    assert [entry.kind for entry in await reader.of_pod(DB.uid, DB.key, 10)] == ["rematch", "wait"]
+
+
+async def test_a_pod_that_replaces_itself_has_one_history(store: Store) -> None:
+    """A pod of a StatefulSet keeps its name; a row could name its own pod."""
+    store.add_move(MoveRow("m", None, "u1", "shop/ring-1", "w", "n1", "n2", "done", 1.0, replacement_uid="u1"))
+    await store.flush()
+
+    assert [entry.kind for entry in await HistoryReader(store).of_pod("u1", "shop/ring-1", 10)] == ["move"]
 
 
 async def test_totals_count_carried_out_plans_and_finished_moves(store: Store) -> None:

@@ -44,9 +44,11 @@ def checks(rows: list[MoveCheckRow]) -> MoveChecks:
     return MoveChecks(rows.append)
 
 
-def judge(checks: MoveChecks, snapshot: Snapshot, *moves: Move) -> None:
+def judge(checks: MoveChecks, snapshot: Snapshot, *moves: Move) -> list[str]:
+    """What is said of each move."""
     trials = Effects().after_moves(moves, WAITS)
-    checks.judge(trials.trials, trials.judge(snapshot)[1], snapshot)
+    judged = checks.judge(trials.trials, trials.judge(snapshot)[1], snapshot)
+    return [f"{one.pod} {one}" for one in judged]
 
 
 def test_a_move_is_expected_to_fail_as_the_curve_says_for_its_new_node(
@@ -61,7 +63,10 @@ def test_a_move_is_expected_to_fail_as_the_curve_says_for_its_new_node(
 def test_a_verdict_adds_what_was_observed(checks: MoveChecks, rows: list[MoveCheckRow]) -> None:
     for number in (1, 2):
         checks.expect(moved(number), seen(load=1.0))
-    judge(checks, seen(NOW + WAITS, failures=20.0), moved(1), moved(2))
+    assert judge(checks, seen(NOW + WAITS, failures=20.0), moved(1), moved(2)) == [
+        "shop/new-1 did not help: 100.0% of probes failed on n2, 20.4% expected (plan plan-1)",
+        "shop/new-2 helped: 0.0% of probes failed on n2, 20.4% expected (plan plan-1)",
+    ]
     assert [(row.move_id, row.observed, row.helped) for row in rows[2:]] == [
         ("move-web-1", 1.0, False),
         ("move-web-2", 0.0, True),
@@ -91,6 +96,8 @@ def test_other_moves_are_not_checked(checks: MoveChecks, rows: list[MoveCheckRow
 def test_without_fresh_metrics_nothing_is_expected(checks: MoveChecks, rows: list[MoveCheckRow]) -> None:
     pods = [make_pod("new-1", node="n2")]
     checks.expect(moved(), make_snapshot(pods, [make_node("n2")]))
+    said = judge(checks, seen(NOW + WAITS, failures=20.0), moved())
+    assert said == ["shop/new-1 did not help: 100.0% of probes failed on n2"]
     assert rows == []
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog
 
 from matching.plan import Rejected, Unplaced
 from matching.testing import random_problem
@@ -14,7 +15,7 @@ from reactor.cluster.writes import Binding, BindingAnswer, Eviction
 from reactor.decision.brakes import Brake, BrakeCause, Brakes
 from reactor.decision.decide import Decision, Trigger, Unhappy, Wait
 from reactor.decision.effects import Trial, Verdict
-from reactor.decision.evidence import Evidence, RecentCounts
+from reactor.decision.evidence import Evidence, Part, PartName, RecentCounts
 from reactor.decision.wait_reasons import Reason
 from reactor.execution.binder import Bound
 from reactor.execution.cycle_outcome import Outcome, Placement, Rematch
@@ -102,6 +103,21 @@ def test_a_suspected_node_is_reported_on_the_node(record: Record) -> None:
     assert record.value("rematch_suspected_nodes_total", node="n1") == 1
 
 
+def test_the_log_says_what_the_odds_of_a_decision_are_made_of(record: Record) -> None:
+    parts = (Part(PartName.PRIOR, 0.1, "mostly ill itself"), Part(PartName.LOAD, 599.98765, "n1 uses 76% of its cpu"))
+    evidence = Evidence(parts, RecentCounts(0.0, 5.0, 0.0, 0.0, 5.0))
+    unhappy = Unhappy(WEB.uid, WEB.key, make_happiness(10.0), "n1 is crowded", evidence)
+    wait = Wait(DB.uid, DB.key, Reason.APP_FAILS, "it fails everywhere", evidence=evidence)
+
+    with structlog.testing.capture_logs() as lines:
+        record(cluster(WEB, DB), decision=Decision(NOW, Trigger.UNHAPPY, (unhappy,), (wait,)))
+
+    assert [(line["event"], line["odds"]) for line in lines if "odds" in line] == [
+        ("wait", "prior 0.1 x load 600"),
+        ("unhappy", "prior 0.1 x load 600"),
+    ]
+
+
 def test_an_unhappy_pod_and_its_plan_are_recorded(record: Record) -> None:
     unhappy = Unhappy(WEB.uid, WEB.key, make_happiness(10.0), "n1 is crowded")
     rematch = Rematch("plan-1", make_plan(plan_move(WEB, "n2")), random_problem(0))
@@ -185,6 +201,17 @@ def test_a_move_that_is_refused_half_way_is_an_event_and_a_metric(record: Record
     assert "half-way from n1 to n2, takeBack: pods is forbidden" in event
     record(cluster(WEB, DB))
     assert record.value("rematch_moves_refused") == 0
+
+
+@pytest.mark.parametrize(("helped", "reason"), [(True, "helped"), (False, "didNotHelp")])
+def test_a_judged_move_has_an_entry_of_its_own(record: Record, helped: bool, reason: str) -> None:
+    trial = Trial("shop", "shop/web", NOW)
+
+    record.rig.recorder.check_moves("c1", {WEB.uid: trial}, [Verdict(trial, "n1", helped, NOW)], cluster(WEB))
+
+    (entry,) = record.rig.rows.history
+    assert (entry.kind, entry.reason, entry.pod, entry.cycle) == ("move", reason, "shop/web-1", "c1")
+    assert entry.text.endswith("0.0% of probes failed on n1")
 
 
 def test_brakes_and_effects_show_as_metrics(record: Record) -> None:
