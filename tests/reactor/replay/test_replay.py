@@ -133,7 +133,8 @@ def test_failures_belong_to_the_minute_in_which_they_are_counted(given: Given) -
 
 @pytest.fixture
 def few_replays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "REPLAYS", 2)
+    monkeypatch.setattr(tuning, "LEAST_REPLAYS", 2)
+    monkeypatch.setattr(tuning, "MOST_REPLAYS", 2)
     monkeypatch.setattr(tuning, "GATE_REPLAYS", 3)
 
 
