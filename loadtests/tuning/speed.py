@@ -63,7 +63,7 @@ def month(days: int, pods: int, load: float, seed: int = 1) -> Month:
         nodes=tuple(cluster.nodes),
         pods=tuple(pod.key for pod in cluster.pods.values()),
         of_pods={axis: values.astype(np.float32) for axis, values in of_pods.items()},
-        peaks=(used * source.uniform(1.0, 1.1, used.shape)).astype(np.float32),
+        peaks=used.astype(np.float32),
         of_nodes={axis: values.astype(np.float32) for axis, values in of_nodes.items()},
         on=np.repeat(on[:, np.newaxis], steps, axis=1).astype(np.int32),
         events=(),

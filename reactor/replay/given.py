@@ -120,8 +120,8 @@ class Given:
         held = np.bincount(at, self.demand[1][of, step], len(self.nodes)).astype(np.float64)
         memory = self.sizes[1].loads(held, self.background[1][:, step])
         found = self._shared(at, of, self.peaks, step).felt
-        highest = memory.copy()
-        np.maximum.at(highest, at, found)
+        wanted = np.bincount(at, self.peaks[of, step], len(self.nodes)).astype(np.float64)
+        highest = np.maximum(self.sizes[0].loads(wanted, self.background[0][:, step]), memory)
         felt, node = (np.full(len(on), np.nan) for _ in range(2))
         felt[here], node[here] = np.maximum(found, memory[at]), highest[at]
         return Loads(felt, node)

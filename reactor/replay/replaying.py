@@ -269,6 +269,8 @@ class Replay:
 
     def _draw_together(self) -> None:
         """For the minutes of a step: whose probes fail together or not at all."""
+        if not self._together.any():
+            return
         lasts, whole, latent = self._random.random((3, *self._whole.shape))
         for minute in range(len(lasts)):
             keeps = lasts[minute] < self._lasting

@@ -28,9 +28,13 @@ class Shared:
 def share_out(node: NDArray[np.integer], wanted: Floats, weight: Floats, size: Floats, other: Floats) -> Shared:
     """`node` of each pod, `wanted` cores; `size` of each node, and `other` use of it, which comes first."""
     by_weight = wanted / weight
+    if not len(node):
+        return Shared(wanted, wanted)
     order = np.lexsort((by_weight, node))
     at, most = node[order], by_weight[order]
-    of_smaller, smaller_weight = (_within(at, each[order]) for each in (wanted, weight))
+    begins = np.flatnonzero(np.concatenate([[True], at[1:] != at[:-1]]))
+    first = np.repeat(begins, np.diff(np.append(begins, len(at))))
+    of_smaller, smaller_weight = (_within(first, each[order]) for each in (wanted, weight))
     weights = np.bincount(node, weight, len(size))
     felt = np.empty(len(node))
     felt[order] = (of_smaller + most * (weights[at] - smaller_weight) + other[at]) / size[at]
@@ -42,10 +46,8 @@ def share_out(node: NDArray[np.integer], wanted: Floats, weight: Floats, size: F
     return Shared(felt, np.where(held, np.minimum(wanted, level[node] * weight), wanted))
 
 
-def _within(node: NDArray[np.integer], values: Floats) -> Floats:
-    """Running sums that begin anew with every node. `node` is sorted."""
+def _within(first: NDArray[np.integer], values: Floats) -> Floats:
+    """Running sums that begin anew with every node. `first`: where that of each pod begins."""
     sums = np.cumsum(values)
-    begins = np.flatnonzero(np.diff(node, prepend=-1))
-    before = np.repeat(sums[begins] - values[begins], np.diff(begins, append=len(node)))
-    found: Floats = sums - before
+    found: Floats = sums - (sums - values)[first]
     return found
