@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from predictors.failure_runs import runs_by_minute
+from predictors.failure_runs import Floats, runs_by_minute
 
 MINUTES, STEPS, CHANCE = 5, 40_000, 0.1
 
 
-def failures(share: float, lasts: float, probes: int) -> np.ndarray:
+def failures(share: float, lasts: float, probes: int) -> Floats:
     """By step, of a series whose probes fail in such runs."""
     source, number = np.random.default_rng(3), MINUTES * STEPS
     begins = np.maximum.accumulate(np.where(source.random(number) < lasts, 0, np.arange(number)))
     as_one, all_fail = (source.random(number)[begins] < share), (source.random(number)[begins] < CHANCE)
     counted = np.where(as_one, all_fail * probes, source.binomial(probes, CHANCE, number))
-    return counted.reshape(STEPS, MINUTES).sum(axis=1)
+    by_step: Floats = counted.reshape(STEPS, MINUTES).sum(axis=1)
+    return by_step
 
 
 @pytest.mark.parametrize(("together", "lasting"), [(0.09, 0.27), (0.12, 0.15), (0.3, 0.8)])
