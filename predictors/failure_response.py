@@ -6,7 +6,7 @@ more or less sensitive to load than the curve. Failures of one series come toget
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ LOW_LOAD = 0.6
 """Below it no probe fails for the load."""
 BROKEN = 0.05
 """A group that fails more than this at low loads tells nothing about load."""
-_PRIOR_WEIGHT, _IN_A_ROW = 2.0, 15.0
+_PRIOR_WEIGHT, _IN_A_ROW = 2.0, 5.0
 """Less caution than where a decision depends on the curve: it has to describe what was recorded, and that failures come
 together is counted for itself."""
 _BIN, _MOST_LOAD = 0.05, 3.0
@@ -33,6 +33,7 @@ _SEEN = 200.0
 _RISKY = 0.01
 """From this probability on failures say whether they come together."""
 _MOST = 0.98
+_RARE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,10 @@ class FailureResponse:
     """How much of it goes on in the next step."""
     highest_seen: float
     """The highest load with enough probes."""
+    common: float = 0.0
+    """What kind of load it was fitted to: kept for the caller."""
+    likelihood: float = 0.0
+    """The logarithm of that of the counts, to compare fits of the same counts to several kinds of load."""
 
     def probabilities(self, loads: Floats, groups: NDArray[np.integer]) -> Floats:
         rise = np.maximum(failure_rates(self.curve, loads) - self.curve.floor, 0.0)
@@ -57,7 +62,12 @@ class FailureResponse:
 
 
 def fit_failure_response(
-    loads: Floats, probes: Floats, failures: Floats, groups: NDArray[np.integer], prior: CurveParameters
+    loads: Floats,
+    probes: Floats,
+    failures: Floats,
+    groups: NDArray[np.integer],
+    prior: CurveParameters,
+    common: float = 0.0,
 ) -> FailureResponse:
     """A row per series, a column per step, NaN where nothing is known. `groups`: the group of each row, from 0."""
     with np.errstate(invalid="ignore"):
@@ -98,7 +108,9 @@ def fit_failure_response(
     found = FailureResponse(curve, base, sensitivity, 0.0, 0.0, highest)
     chance = found.probabilities(load, groups[:, np.newaxis] * np.ones(load.shape[1], np.int64))
     together, lasting = _clustering(count, failed, chance)
-    return FailureResponse(curve, base, sensitivity, together, lasting, highest)
+    log = np.log(np.clip(chance, _RARE, 1.0 - _RARE)), np.log1p(-np.clip(chance, _RARE, 1.0 - _RARE))
+    likelihood = float((failed * log[0] + (count - failed) * log[1]).sum())
+    return replace(found, together=together, lasting=lasting, common=common, likelihood=likelihood)
 
 
 def _clustering(count: Floats, failed: Floats, chance: Floats) -> tuple[float, float]:

@@ -1,7 +1,8 @@
 """`python -m loadtests.tuning`: four settings and five seeds, as they are and as `rematch tune` says they would be.
 
-Each run is a day of simulated time. The settings in force record their usage; of the others only what they did is
-measured. Blocks of three hours are what is drawn again instead of days.
+Each run is some days of simulated time, whose load differs by day. The settings in force record their usage; of the
+others only what they did is measured. Each is run with several chances, in pairs with the settings in force: when
+probes are sent, and with that everything that follows, is chance, and what is promised is the expected difference.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from tabulate import tabulate
 
-from loadtests.tuning.recording import RecordedRun, record_run
+from loadtests.tuning.recording import days_of, play, record_run
 from reactor.record.logs import configure_logs
 from reactor.replay.answer import Answer, Candidate, Gate
 from reactor.replay.given import Floats, given_by
@@ -26,8 +28,8 @@ from reactor.replay.tuning import answers_of
 from reactor.settings.model import Settings
 from storage.store import Store
 
-BLOCK = 3 * 3600
 SEEDS = range(1, 6)
+DAYS, CHANCES = 10, 2
 BASE = {"mode": "act", "metrics": {"metricsApi": {"interval": 60}}}
 OTHERS: dict[str, dict[str, object]] = {
     "observe": {"mode": "observe"},
@@ -44,34 +46,46 @@ class Checked:
 
     seed: int
     setting: str
-    truth: float
-    """Unhappy pod-minutes more than with the settings in force."""
+    truths: tuple[float, ...]
+    """Unhappy pod-minutes more than with the settings in force, by chance."""
     answer: Answer
     gate: Gate
+
+    @property
+    def truth(self) -> float:
+        return float(np.mean(self.truths))
 
     @property
     def holds(self) -> bool:
         return self.answer.more_unhappy.interval.holds(self.truth)
 
 
-async def check_seed(seed: int, folder: Path, jobs: int) -> list[Checked]:
+async def check_seed(seed: int, days: int, chances: int) -> list[Checked]:
     in_force = Settings.model_validate(BASE)
     wanted = [(Candidate("in force", {}), in_force)]
     wanted += [(Candidate(name, tree), Settings.model_validate({**BASE, **tree})) for name, tree in OTHERS.items()]
-    runs: list[RecordedRun] = []
-    for number, (_, settings) in enumerate(wanted):
-        runs.append(await record_run(settings, seed, folder / f"{seed}-{number}.db", usage=number == 0))
-    factual = runs[0]
-    async with await Store.open(folder / f"{seed}-0.db", read_only=True) as store:
-        recorded = await read_recorded(store, factual.cluster.nodes, 0.0, factual.now)
-    gate, answers = answers_of(recorded, given_by(recorded, factual.cluster, BLOCK), wanted, jobs)
-    print(f"seed {seed}: in force {factual.moves} moves, {factual.unhappy:.0f} unhappy pod-minutes", file=sys.stderr)
-    for figure in gate.figures:
-        print(f"  gate: {figure}", file=sys.stderr)
+    instances = [days_of(seed, days, chance) for chance in range(chances)]
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder) / "rematch.db"
+        factual = await record_run(in_force, instances[0], database, usage=True)
+        in_others = [(await play(in_force, each)).unhappy for each in instances[1:]]
+        others = [[(await play(settings, each)).unhappy for each in instances] for _, settings in wanted[1:]]
+        unhappy = np.array([[factual.unhappy, *in_others], *others])
+        async with await Store.open(database, read_only=True) as store:
+            recorded = await read_recorded(store, factual.cluster.nodes, 0.0, factual.now)
+    gate, answers = answers_of(recorded, given_by(recorded, factual.cluster), wanted, 1)
+    in_each = ", ".join(f"{each:.0f}" for each in unhappy[0])
+    lines = [f"seed {seed}: in force {factual.moves} moves, {in_each} unhappy pod-minutes by chance"]
+    print("\n  gate: ".join([*lines, *map(str, gate.figures)]), file=sys.stderr, flush=True)
     return [
-        Checked(seed, each.candidate.name, run.unhappy - factual.unhappy, each, gate)
-        for each, run in zip(answers[1:], runs[1:], strict=True)
+        Checked(seed, each.candidate.name, tuple((truths - unhappy[0]).tolist()), each, gate)
+        for each, truths in zip(answers[1:], unhappy[1:], strict=True)
     ]
+
+
+def _checked(seed: int, days: int, chances: int) -> list[Checked]:
+    configure_logs(level="critical")
+    return asyncio.run(check_seed(seed, days, chances))
 
 
 def report(checked: Sequence[Checked]) -> bool:
@@ -80,6 +94,7 @@ def report(checked: Sequence[Checked]) -> bool:
             each.seed,
             each.setting,
             f"{each.truth:+.0f}",
+            " ".join(f"{truth:+.0f}" for truth in each.truths),
             f"{each.answer.more_unhappy.mean:+.0f}",
             f"{each.answer.more_unhappy.interval.low:+.0f} to {each.answer.more_unhappy.interval.high:+.0f}",
             "yes" if each.holds else "NO",
@@ -87,7 +102,7 @@ def report(checked: Sequence[Checked]) -> bool:
         )
         for each in checked
     ]
-    print(tabulate(rows, ("seed", "setting", "truth", "replayed", "80 % interval", "holds", "gate")))
+    print(tabulate(rows, ("seed", "setting", "truth", "by chance", "replayed", "80 % interval", "holds", "gate")))
     held = sum(each.holds for each in checked)
     print(f"intervals that hold: {held} of {len(checked)} (bar {HOLD_BAR * len(checked):.0f})")
     wide, ranks = [], []
@@ -115,18 +130,17 @@ def _ranks(values: Floats) -> Floats:
     return np.array([(values < value).sum() + ((values == value).sum() - 1) / 2 for value in values], np.float64)
 
 
-async def main(seeds: Sequence[int], jobs: int) -> int:
-    configure_logs(level="critical")
-    checked: list[Checked] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in seeds:
-            checked += await check_seed(seed, Path(folder), jobs)
-    return 0 if report(checked) else 1
+def main(seeds: Sequence[int], days: int, chances: int, jobs: int) -> int:
+    with ProcessPoolExecutor(jobs) as pool:
+        found = pool.map(_checked, seeds, [days] * len(seeds), [chances] * len(seeds))
+        return 0 if report([each for of_seed in found for each in of_seed]) else 1
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="*", default=list(SEEDS))
+    parser.add_argument("--days", type=int, default=DAYS)
+    parser.add_argument("--chances", type=int, default=CHANCES)
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
-    sys.exit(asyncio.run(main(given.seeds, given.jobs)))
+    sys.exit(main(given.seeds, given.days, given.chances, given.jobs))

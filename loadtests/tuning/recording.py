@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+import numpy as np
 
 from loadtests.simulation.controller import SimulatedController
 from loadtests.tournament.cluster import FluidCluster
 from loadtests.tournament.drawing import draw
+from loadtests.tournament.instance import Instance, LoadPlan
 from loadtests.tournament.run import start
 from loadtests.tournament.scenario import read
 from loadtests.tournament.watched import WatchedModel
@@ -21,6 +26,7 @@ from storage.store import Store
 
 SCENARIO = Path(__file__).parent / "scenario.yaml"
 MINUTE = 60.0
+_NEXT_DAY, _NEXT_CHANCE = 1_000, 1_000_000
 _PATIENT = Limits(flush_seconds=3600.0, call_seconds=300.0)
 
 
@@ -33,9 +39,28 @@ class RecordedRun:
     now: float
 
 
-async def record_run(settings: Settings, seed: int, database: Path, *, usage: bool) -> RecordedRun:
+def days_of(seed: int, days: int, chance: int) -> Instance:
+    """The cluster of the seed; its apps follow other series every day. `chance`: when probes are sent, and with that
+    which of them fail, with the same load."""
+    scenario = read(SCENARIO)
+    first = draw(scenario, seed)
+    loads = [first.load, *(draw(scenario, seed + _NEXT_DAY * day).load for day in range(1, days))]
+    load = LoadPlan(
+        np.concatenate([each.starts + day * scenario.seconds for day, each in enumerate(loads)]),
+        np.concatenate([each.factors for each in loads]),
+    )
+    longer = msgspec.structs.replace(scenario, seconds=days * scenario.seconds)
+    return replace(first, scenario=longer, load=load, seed=seed + _NEXT_CHANCE * chance)
+
+
+async def play(settings: Settings, instance: Instance) -> RecordedRun:
+    """Nothing is kept of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        return await record_run(settings, instance, Path(folder) / "rematch.db", usage=False)
+
+
+async def record_run(settings: Settings, instance: Instance, database: Path, *, usage: bool) -> RecordedRun:
     """The store gets the moves, and with `usage` the usage of every minute, too."""
-    instance = draw(read(SCENARIO), seed)
     cluster = start(instance, binds=False)
     async with await Store.open(database, _PATIENT) as store:
         window, watched = settings.metrics.metrics_api.interval, WatchedModel(cluster)

@@ -23,6 +23,7 @@ from reactor.replay.given import given_by
 from reactor.replay.recorded import DAY, STEP, Recorded
 from reactor.replay.tuning import answers_of
 from reactor.settings.model import Settings
+from reactor.state.calibration import PRIOR
 
 Floats = NDArray[np.float64]
 BEGIN = 20_000 * DAY
@@ -62,10 +63,12 @@ def month(days: int, pods: int, load: float, seed: int = 1) -> Month:
         nodes=tuple(cluster.nodes),
         pods=tuple(pod.key for pod in cluster.pods.values()),
         of_pods={axis: values.astype(np.float32) for axis, values in of_pods.items()},
+        peaks=used.astype(np.float32),
         of_nodes={axis: values.astype(np.float32) for axis, values in of_nodes.items()},
         on=np.repeat(on[:, np.newaxis], steps, axis=1).astype(np.int32),
         events=(),
         moves=(),
+        curve=PRIOR,
         notes=(),
     )
     return Month(recorded, cluster)

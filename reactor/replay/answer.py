@@ -58,6 +58,18 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelError:
+    """How far the days of the record are from their replay with the settings in force: by day, where it is known."""
+
+    moves: Floats
+    unhappy: Floats
+
+
+NO_ERROR = ModelError(np.zeros(1), np.zeros(1))
+"""Of the settings in force against themselves."""
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """Against the replay of the settings in force, over all days."""
 
@@ -122,7 +134,9 @@ def _next_one(values: Floats, unit: float) -> Interval:
     return Interval(max(0.0, mean - reach), mean + reach)
 
 
-def answer(candidate: Candidate, replays: Sequence[Replayed], in_force: Sequence[Replayed], price: float) -> Answer:
+def answer(
+    candidate: Candidate, replays: Sequence[Replayed], in_force: Sequence[Replayed], price: float, error: ModelError
+) -> Answer:
     """Replays in pairs: with the same response and the same chance. `price`: pod-minutes that a move costs."""
     moves, unhappy = _by_day(replays, in_force, "moves"), _by_day(replays, in_force, "unhappy")
     days = moves.shape[1]
@@ -130,9 +144,9 @@ def answer(candidate: Candidate, replays: Sequence[Replayed], in_force: Sequence
         candidate,
         float(np.mean([each.moves.sum() for each in replays])) / days,
         float(np.mean([each.unhappy.sum() for each in replays])) / days,
-        _difference(moves),
-        _difference(unhappy),
-        _difference(unhappy + price * moves),
+        _difference(moves, error.moves),
+        _difference(unhappy, error.unhappy),
+        _difference(unhappy + price * moves, error.unhappy, price * error.moves),
         float(np.mean([each.unseen / max(each.pod_minutes, 1.0) for each in replays])),
         _first_difference(in_force[0].decided, replays[0].decided),
     )
@@ -144,13 +158,19 @@ def _by_day(replays: Sequence[Replayed], in_force: Sequence[Replayed], what: str
     return np.stack([getattr(mine, what) - getattr(theirs, what) for mine, theirs in pairs])
 
 
-def _difference(by_day: Floats) -> Difference:
-    """Days are drawn again, and replays, which differ by the error of the response and by chance."""
+def _difference(by_day: Floats, *errors: Floats) -> Difference:
+    """Days are drawn again, and replays, which differ by the error of the response and by chance.
+
+    On top of each day comes the model's error of some day: it is known with the settings in force, and other settings
+    are replayed no better. What is too much with all settings is not in a difference, so it may be either way."""
     source = np.random.default_rng(20_261_118)
     number, days = by_day.shape
     replay = source.integers(number, size=_DRAWS)
     drawn = source.integers(days, size=(_DRAWS, days))
     totals = by_day[replay[:, np.newaxis], drawn].sum(axis=1)
+    for error in errors:
+        of_days = error[source.integers(len(error), size=(_DRAWS, days))]
+        totals += (of_days * source.choice((-1.0, 1.0), of_days.shape)).sum(axis=1)
     low, high = np.quantile(totals, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Difference(float(by_day.sum(axis=1).mean()), Interval(float(low), float(high)))
 

@@ -10,12 +10,14 @@ import numpy as np
 from matching.failure_curve import FailureCurve
 from predictors.failure_curve_fit import CurveParameters
 from predictors.failure_response import FailureResponse, fit_failure_response
-from reactor.replay.given import Floats, Given
+from reactor.replay.given import Given, Loads
 from reactor.replay.recorded import STEP
 
 TRAINED = 0.7
 """Share of the days that the response is fitted to."""
 _MINUTES = STEP / 60
+_COMMON = (0.0, 0.5, 1.0)
+"""Whether pods that use little suffer on a full node is not known: what explains the record best is taken."""
 _PRIOR = CurveParameters(**asdict(FailureCurve()))
 
 
@@ -25,9 +27,10 @@ def trained_steps(given: Given) -> int:
     return min(days * given.day // STEP, given.steps)
 
 
-def recorded_loads(given: Given) -> Floats:
-    """By node and step, of what replicas wanted where they were."""
-    return np.stack([given.loads(given.recorded_node[:, step], step) for step in range(given.steps)], axis=1)
+def recorded_loads(given: Given) -> Loads:
+    """By replica and step, where they were; NaN where they were not."""
+    every = [given.loads(given.recorded_node[:, step], step) for step in range(given.steps)]
+    return Loads(np.stack([each.felt for each in every], axis=1), np.stack([each.node for each in every], axis=1))
 
 
 def fitted_responses(given: Given, number: int, seed: int = 0) -> list[FailureResponse]:
@@ -39,11 +42,13 @@ def fitted_responses(given: Given, number: int, seed: int = 0) -> list[FailureRe
     return [_fitted(given, loads, each) for each in drawn]
 
 
-def _fitted(given: Given, loads: Floats, days: Sequence[int]) -> FailureResponse:
+def _fitted(given: Given, loads: Loads, days: Sequence[int]) -> FailureResponse:
     per_day = given.day // STEP
     every = np.arange(trained_steps(given))
     steps = np.concatenate([every[every // per_day == day] for day in days])
-    on = given.recorded_node[:, steps]
-    by_replica = np.where(on >= 0, loads[on, steps], np.nan)
     probes, failures = (each[:, steps].astype(np.float64) * _MINUTES for each in given.observed)
-    return fit_failure_response(by_replica, probes, failures, given.workload, _PRIOR)
+    found = [
+        fit_failure_response(loads.seen(common)[:, steps], probes, failures, given.workload, _PRIOR, common)
+        for common in _COMMON
+    ]
+    return max(found, key=lambda each: each.likelihood)

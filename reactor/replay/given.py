@@ -13,16 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from matching.failure_curve import FailureCurve
 from reactor.cluster.records import Node, Pod
 from reactor.cluster.view import ClusterView
 from reactor.errors import InputError
 from reactor.history.levels import Axis
 from reactor.replay.recorded import DAY, STEP, Grid, Recorded
+from reactor.replay.sharing import LEAST_WEIGHT, Shared, share_out
 from reactor.signals.workloads import workload_key
 from reactor.state.snapshot import MEASURED
 
 CROWDED = 0.85
 """From this share on a node may give a pod less than it wants."""
+FULL = 0.95
+"""A pod that feels this load, by what is used, may have wanted more."""
 THROTTLED = 0.05
 """From this share of throttled periods on its own limit may."""
 _ROLLOUT = 1500.0
@@ -46,6 +50,20 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class Loads:
+    """By replica, or by replica and step."""
+
+    felt: Floats
+    """See `Shared`."""
+    node: Floats
+
+    def seen(self, common: float) -> Floats:
+        """`common`: the part of what its neighbours feel that a replica feels, too."""
+        found: Floats = self.felt + common * (self.node - self.felt)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     begin: int
     day: int
@@ -59,8 +77,12 @@ class Given:
     """A pod of each workload."""
     demand: tuple[Grid, Grid]
     """Cores and bytes that one replica wants, by workload and step."""
+    peaks: Grid
+    """Cores that it wants in the worst minute of a step."""
     imputed: Flags
     """Where nobody saw what the workload wanted."""
+    weight: Floats
+    """By workload: its pods' part of a node's CPU when it does not suffice, in cores that they request."""
     probes: Floats
     """Liveness probes per minute of one replica, by workload; 0 without."""
     background: tuple[Grid, Grid]
@@ -75,6 +97,8 @@ class Given:
     placed: tuple[Placed, ...]
     measured: Flags
     """By step: whether anything was."""
+    curve: FailureCurve
+    """What the controller expects of loads."""
     notes: tuple[str, ...]
 
     @property
@@ -88,17 +112,29 @@ class Given:
     def day_of(self, step: int) -> int:
         return step * STEP // self.day
 
-    def used(self, on: Ints, step: int) -> tuple[Floats, Floats]:
-        """Cores and bytes that the replicas want of each node, when they are there (-1: nowhere)."""
+    def loads(self, on: Ints, step: int) -> Loads:
+        """That each replica has in its worst minute on these nodes (-1: nowhere, and NaN). All pods of a node that is
+        short of memory feel that."""
         here = on >= 0
         at, of = on[here], self.workload[here]
-        cpu, memory = (np.bincount(at, demand[of, step], len(self.nodes)).astype(np.float64) for demand in self.demand)
-        return cpu, memory
+        held = np.bincount(at, self.demand[1][of, step], len(self.nodes)).astype(np.float64)
+        memory = self.sizes[1].loads(held, self.background[1][:, step])
+        found = self._shared(at, of, self.peaks, step).felt
+        wanted = np.bincount(at, self.peaks[of, step], len(self.nodes)).astype(np.float64)
+        highest = np.maximum(self.sizes[0].loads(wanted, self.background[0][:, step]), memory)
+        felt, node = (np.full(len(on), np.nan) for _ in range(2))
+        felt[here], node[here] = np.maximum(found, memory[at]), highest[at]
+        return Loads(felt, node)
 
-    def loads(self, on: Ints, step: int) -> Floats:
-        """Of the nodes, on their worst axis."""
-        pairs = zip(self.sizes, self.used(on, step), self.background, strict=True)
-        return np.maximum(*(size.loads(used, other[:, step]) for size, used, other in pairs))
+    def got(self, on: Ints, step: int) -> Floats:
+        """Cores of each replica that is on a node, in the worst minute: needs are peaks of minutes."""
+        here = on >= 0
+        return self._shared(on[here], self.workload[here], self.peaks, step).got
+
+    def _shared(self, at: Ints, of: Ints, wanted: Grid, step: int) -> Shared:
+        size = self.sizes[0]
+        cores, beyond = wanted[of, step].astype(np.float64), size.beyond(self.background[0][:, step])
+        return share_out(at, cores, self.weight[of], size.allocatable, beyond)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +151,13 @@ class NodeSizes:
 
     def loads(self, used: Floats, background: Grid | Floats) -> Floats:
         """What pods use, and daemons beyond what is kept back for them, as shares of what pods can have."""
-        loads: Floats = np.maximum(used, used + background - self.kept_back) / self.allocatable
+        loads: Floats = (used + self.beyond(background)) / self.allocatable
         return loads
+
+    def beyond(self, background: Grid | Floats) -> Floats:
+        """What daemons take from pods."""
+        found: Floats = np.maximum(background - self.kept_back, 0.0)
+        return found
 
 
 def given_by(recorded: Recorded, cluster: ClusterView, day: int = DAY) -> Given:
@@ -131,8 +172,15 @@ def given_by(recorded: Recorded, cluster: ClusterView, day: int = DAY) -> Given:
     row = {key: at for at, key in enumerate(workloads)}
     of = np.array([row.get(key, -1) for key in keys], np.int32)
     background, loads = _nodes_over_time(recorded, nodes, of, on)
+    requested = [templates[key].requests.get("cpu", 0.0) for key in workloads]
+    weight = np.maximum(np.array([*requested, 0.0]), LEAST_WEIGHT)
     unseen = _unseen(recorded, on, loads)
-    (cpu, imputed), (memory, _) = (_demand(recorded.of_pods[axis], of, unseen, len(workloads)) for axis in _AXES)
+    size = NodeSizes.of(nodes, "cpu")
+    held_back = unseen & _held_back(recorded, on, weight[of], size, background[0])
+    (cpu, imputed), (memory, _) = (
+        _demand(recorded.of_pods[axis], of, unseen, held_back, len(workloads)) for axis in _AXES
+    )
+    peaks, _ = _demand(recorded.peaks, of, unseen, held_back, len(workloads))
     replicas = [each for at in range(len(workloads)) for each in _replicas(at, np.flatnonzero(of == at), on)]
     ready = _ready(recorded, nodes)
     recorded_node, observed = _lives(replicas, recorded, on)
@@ -149,12 +197,14 @@ def given_by(recorded: Recorded, cluster: ClusterView, day: int = DAY) -> Given:
         begin=recorded.begin,
         day=day,
         nodes=tuple(nodes),
-        sizes=(NodeSizes.of(nodes, "cpu"), NodeSizes.of(nodes, "memory")),
+        sizes=(size, NodeSizes.of(nodes, "memory")),
         cluster=cluster,
         workloads=workloads,
         templates=tuple(templates[key] for key in workloads),
         demand=(cpu, memory),
+        peaks=np.maximum(peaks, cpu),
         imputed=imputed,
+        weight=weight[: len(workloads)],
         probes=_probes(recorded, of, len(workloads)),
         background=background,
         node_ready=ready,
@@ -163,6 +213,7 @@ def given_by(recorded: Recorded, cluster: ClusterView, day: int = DAY) -> Given:
         observed=observed,
         placed=tuple(_placed(replicas, recorded, workloads, recorded_node, ready)),
         measured=_measured(recorded),
+        curve=recorded.curve,
         notes=tuple(notes),
     )
 
@@ -230,17 +281,31 @@ def _unseen(recorded: Recorded, on: Ints, loads: Floats) -> Flags:
     return unseen
 
 
-def _demand(used: Grid, of: Ints, unseen: Flags, number: int) -> tuple[Grid, Flags]:
-    """Of one replica of each workload; and where it is imputed."""
+def _held_back(recorded: Recorded, on: Ints, weight: Floats, size: NodeSizes, background: Grid) -> Flags:
+    """By pod and step: whether others, or its own limit, probably took from it. One that used less for its weight than
+    another pod of its node had all that it wanted."""
+    found: Flags = recorded.of_pods[Axis.THROTTLED] >= THROTTLED
+    used = np.nan_to_num(recorded.of_pods[Axis.CPU]).astype(np.float64)
+    for step in range(recorded.steps):
+        here = np.flatnonzero(on[:, step] >= 0)
+        other = size.beyond(background[:, step])
+        shared = share_out(on[here, step], used[here, step], weight[here], size.allocatable, other)
+        found[here, step] |= shared.felt >= FULL
+    return found
+
+
+def _demand(used: Grid, of: Ints, unseen: Flags, held_back: Flags, number: int) -> tuple[Grid, Flags]:
+    """Of one replica of each workload; and where it is imputed: what was measured of pods that were not held back, else
+    at least what was measured."""
     demand, imputed = np.zeros((number, used.shape[1]), np.float32), np.zeros((number, used.shape[1]), np.bool_)
     for at in range(number):
         mine = of == at
         known = ~np.isnan(used[mine])
-        seen = known & ~unseen[mine]
-        least = _mean(used[mine], known)
-        found = _mean(used[mine], seen)
+        found = _mean(used[mine], known & ~unseen[mine])
+        free = _mean(used[mine], known & ~held_back[mine])
         imputed[at] = np.isnan(found)
-        demand[at] = np.where(imputed[at], np.fmax(least, _usual(found)), found)
+        guess = np.where(np.isnan(free), np.fmax(_mean(used[mine], known), _usual(free)), free)
+        demand[at] = np.where(imputed[at], guess, found)
     return np.nan_to_num(demand), imputed
 
 

@@ -52,8 +52,7 @@ class Measuring:
     def _measure(self, step: int, at: float, on: Ints, pods: Sequence[Pod | None]) -> None:
         given = self._given
         here = np.flatnonzero(on >= 0)
-        shares = 1.0 / np.maximum(given.loads(on, step), 1.0)
-        cpu = given.demand[0][given.workload[here], step] * shares[on[here]]
+        cpu = given.got(on, step)
         memory = given.demand[1][given.workload[here], step]
         samples = [
             PodUsageSample(pod.namespace, pod.name, cores, used, at)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from matching.failure_curve import FailureCurve
 from reactor.cluster.records import Node
 from reactor.errors import InputError
 from reactor.history.chunk import Chunk, ChunkError
 from reactor.history.codes import decode
 from reactor.history.levels import FIVE_MINUTES, Axis
+from reactor.state.calibration import PRIOR, Calibration, fitted_curve
 from storage.rows import ChunkRow, MoveRow, SeriesRow, UsageEventRow
 from storage.store import Store
 
@@ -36,12 +38,16 @@ class Recorded:
     nodes: tuple[str, ...]
     pods: tuple[str, ...]
     of_pods: Mapping[Axis, Grid]
+    peaks: Grid
+    """Cores by pod and step: the highest of the minutes."""
     of_nodes: Mapping[Axis, Grid]
     on: NDArray[np.int32]
     """By pod and step: the row of its node, -1 where it did not run."""
     events: tuple[UsageEventRow, ...]
     moves: tuple[MoveRow, ...]
     """Those that were carried out."""
+    curve: FailureCurve
+    """What the controller expected of loads: of all probes that it counted, the cautious prior before them."""
     notes: tuple[str, ...]
 
     @property
@@ -75,12 +81,20 @@ async def read_recorded(store: Store, nodes: Mapping[str, Node], since: float, n
         tuple(row.name for row in into.nodes),
         tuple(row.name for row in into.pods),
         into.of_pods,
+        into.peaks,
         into.of_nodes,
         into.on,
         tuple(events),
         tuple(row for row in moves if begin <= row.started < end),
+        await _curve(store, now),
         tuple(notes),
     )
+
+
+async def _curve(store: Store, now: float) -> FailureCurve:
+    calibration, rows = Calibration(), await store.load_bins()
+    calibration.restore(rows, now)
+    return await asyncio.to_thread(fitted_curve, calibration.table) if rows else PRIOR
 
 
 class _Grids:
@@ -94,6 +108,7 @@ class _Grids:
             self._row[[row.id for row in rows]] = np.arange(len(rows))
         self._is_node[[row.id for row in nodes]] = True
         self.of_pods = {axis: self._empty(len(pods)) for axis in _AXES}
+        self.peaks = self._empty(len(pods))
         self.of_nodes = {axis: self._empty(len(nodes)) for axis in (Axis.CPU, Axis.MEMORY, Axis.READY)}
         self.on = np.full((len(pods), steps), -1, np.int32)
         self.damaged = 0
@@ -119,6 +134,8 @@ class _Grids:
             for axis, grid in grids.items():
                 if axis in chunk.axes:
                     grid[at[mine], columns] = decode(chunk.axes[axis].means[mine])
+        if Axis.CPU in chunk.axes:
+            self.peaks[at[of_pods], columns] = decode(chunk.axes[Axis.CPU].maxima[of_pods])
         known = np.where(chunk.nodes[of_pods] < len(self._row), chunk.nodes[of_pods], 0)
         self.on[at[of_pods], columns] = np.where(self._is_node[known], self._row[known], -1)
 
@@ -131,6 +148,7 @@ class _Grids:
             for what, grid, limit in (
                 ("nodes", self.of_nodes[axis], most[:-1, np.newaxis]),
                 ("pods", self.of_pods[axis], most[self.on]),
+                *(() if axis is Axis.MEMORY else (("peaks of pods", self.peaks, most[self.on]),)),
             ):
                 with np.errstate(invalid="ignore"):
                     wrong = grid > _IMPOSSIBLE * limit

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from matching.failure_curve import FailureCurve
 from matching.plan import PlannedMove
 from matching.problem import USUAL_STARTUP_SECONDS, Strategy
 from predictors.failure_response import FailureResponse
+from predictors.failure_runs import runs_by_minute
 from reactor.cluster.kinds import BY_OBJECT_KIND, CLUSTER_KINDS, Kind
 from reactor.cluster.records import Pod, Record
 from reactor.cluster.view import ClusterView
@@ -90,8 +90,7 @@ class Replay:
             lambda: in_state,
             steering=lambda: SteeringStatus(policy_works=True, problem=""),
         )
-        curve = response.curve
-        self._state.calibration.curve = FailureCurve(curve.floor, curve.ceiling, curve.midpoint, curve.width)
+        self._state.calibration.curve = given.curve
         self._planner = make_planner(settings.planner.name, settings.planner.parameters)
         self._cooldowns = Cooldowns()
         self._kept_checks, self._kept_pods = KeptChecks(), KeptPods()
@@ -102,7 +101,10 @@ class Replay:
         self._pods: list[Pod | None] = [None] * number
         self._by_uid: dict[str, int] = {}
         self._lives = [0] * number
-        self._whole, self._latent = self._random.random(number), self._random.random(number)
+        self._whole, self._latent = self._random.random((2, STEP // MINUTE, number))
+        """By minute of a step and replica."""
+        runs = runs_by_minute(response.together, response.lasting, given.probes, STEP // MINUTE)
+        self._together, self._lasting = (each[given.workload] for each in runs)
         half_lives, self._threshold = self._by_replica()
         self._counters = Counters(self._state, self._clock, half_lives)
         self._measuring = Measuring(given, self._state.usage, settings.metrics.peak_window)
@@ -126,7 +128,7 @@ class Replay:
             loads = self._step(step)
             here = self._on >= 0
             minutes += float(here.sum()) * STEP / MINUTE
-            unseen += float((loads[self._on[here]] > self._response.highest_seen).sum()) * STEP / MINUTE
+            unseen += float((loads[here] > self._response.highest_seen).sum()) * STEP / MINUTE
         return Replayed(self._moves, self._unhappy, minutes, unseen, tuple(self._decided))
 
     # The cluster.
@@ -230,31 +232,29 @@ class Replay:
     # Time.
 
     def _step(self, step: int) -> Floats:
-        """Five minutes. Returns the loads of the nodes at their end.
+        """Five minutes. Returns the loads that the replicas feel at their end.
 
         As many random numbers are drawn whatever happened before: replays differ by their settings alone."""
         given, shape = self._given, (STEP // MINUTE, len(self._on))
-        again, whole, latent = self._random.random((3, len(self._on)))
-        self._whole = np.where(again >= self._response.lasting, whole, self._whole)
-        self._latent = np.where(again >= self._response.lasting, latent, self._latent)
+        self._draw_together()
         rates = np.floor(given.probes[given.workload] + self._random.random(shape))
         drawn = self._random.random(shape)
-        loads = given.loads(self._on, step)
+        loads = given.loads(self._on, step).seen(self._response.common)
         probes, failures = rates * (self._on >= 0), np.zeros(shape)
         chance = self._chance(loads)
-        failing = self._may_fail(probes, drawn, chance)
+        failing = self._may_fail(slice(None), probes, drawn, chance)
         self._measuring.due(step, given.begin + step * STEP + MINUTE)
         if not failing.any() and self._at_rest():
             self._counters.pass_quietly(probes)
             return loads
         for minute in range(len(rates)):
             self._clock.time = given.begin + step * STEP + (minute + 1) * MINUTE
-            failures[minute] = self._failures_of(probes[minute], drawn[minute], chance, failing[minute])
+            failures[minute] = self._failures_of(minute, probes[minute], drawn[minute], chance, failing[minute])
             if self._live(probes[minute], failures[minute]):
-                loads, later = given.loads(self._on, step), slice(minute + 1, None)
+                loads, later = given.loads(self._on, step).seen(self._response.common), slice(minute + 1, None)
                 chance = self._chance(loads)
                 probes[later] = rates[later] * (self._on >= 0)
-                failing[later] = self._may_fail(probes[later], drawn[later], chance)
+                failing[later] = self._may_fail(later, probes[later], drawn[later], chance)
                 if minute + 1 < len(rates):
                     self._measuring.due(step, self._clock.time + MINUTE)
         unhappy = failures.sum(axis=0) > UNHAPPY * np.maximum(probes.sum(axis=0), 1e-9)
@@ -264,17 +264,31 @@ class Replay:
     def _chance(self, loads: Floats) -> Floats:
         here = self._on >= 0
         found = np.zeros(len(self._on))
-        found[here] = self._response.probabilities(loads[self._on[here]], self._given.workload[here])
+        found[here] = self._response.probabilities(loads[here], self._given.workload[here])
         return np.minimum(found, _SURE)
 
-    def _may_fail(self, probes: Floats, drawn: Floats, chance: Floats) -> NDArray[np.bool_]:
-        """By minute and replica: whether a probe fails. Those of some fail together or not at all."""
-        together = self._whole < self._response.together
-        fails: NDArray[np.bool_] = np.where(together, self._latent < chance, drawn > (1.0 - chance) ** probes)
+    def _draw_together(self) -> None:
+        """For the minutes of a step: whose probes fail together or not at all."""
+        if not self._together.any():
+            return
+        lasts, whole, latent = self._random.random((3, *self._whole.shape))
+        for minute in range(len(lasts)):
+            keeps = lasts[minute] < self._lasting
+            self._whole[minute] = np.where(keeps, self._whole[minute - 1], whole[minute])
+            self._latent[minute] = np.where(keeps, self._latent[minute - 1], latent[minute])
+
+    def _may_fail(self, minutes: slice, probes: Floats, drawn: Floats, chance: Floats) -> NDArray[np.bool_]:
+        """By minute and replica: whether a probe fails."""
+        alone = drawn > (1.0 - chance) ** probes
+        fails: NDArray[np.bool_] = np.where(
+            self._whole[minutes] < self._together, self._latent[minutes] < chance, alone
+        )
         return fails & (probes > 0)
 
-    def _failures_of(self, probes: Floats, drawn: Floats, chance: Floats, failing: NDArray[np.bool_]) -> Floats:
-        together = self._whole < self._response.together
+    def _failures_of(
+        self, minute: int, probes: Floats, drawn: Floats, chance: Floats, failing: NDArray[np.bool_]
+    ) -> Floats:
+        together = self._whole[minute] < self._together
         failures = np.where(failing & together, probes, 0.0)
         for at in np.flatnonzero(failing & ~together).tolist():
             failures[at] = _quantile(drawn[at], int(probes[at]), chance[at])

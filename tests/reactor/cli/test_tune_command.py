@@ -21,7 +21,8 @@ from tests.support.shop import open_shop
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    monkeypatch.setattr(tuning, "REPLAYS", 2)
+    monkeypatch.setattr(tuning, "LEAST_REPLAYS", 2)
+    monkeypatch.setattr(tuning, "MOST_REPLAYS", 2)
     monkeypatch.setattr(tuning, "GATE_REPLAYS", 3)
     asyncio.run(filled(tmp_path / "rematch.db"))
     objects: list[dict[str, Any]] = [node(name, str(int(cores))) for name, cores in NODES.items()]

@@ -12,7 +12,7 @@ from matching.failure_curve import FailureCurve
 from reactor.decision.decide import Trigger
 from reactor.errors import InputError, SettingsError
 from reactor.replay import tuning
-from reactor.replay.answer import Candidate, recommended
+from reactor.replay.answer import NO_ERROR, Candidate, ModelError, answer, recommended
 from reactor.replay.candidates import DEFAULT_GRID, candidates, grid
 from reactor.replay.clock import MINUTE
 from reactor.replay.fitting import fitted_responses
@@ -20,6 +20,8 @@ from reactor.replay.given import Given, given_by
 from reactor.replay.recorded import Recorded, read_recorded
 from reactor.replay.replaying import Replay, Replayed, recorded_unhappy
 from reactor.settings.model import Settings
+from reactor.state.calibration import PRIOR
+from storage.rows import LoadBinRow
 from storage.store import Store
 from tests.reactor.replay.recorded_days import BEGIN, DAYS, cluster, filled
 from tests.support.cluster import make_settings
@@ -53,6 +55,24 @@ def test_demand_that_nobody_saw_is_imputed_and_flagged(given: Given) -> None:
     assert not given.imputed[a, night]
     assert given.demand[0][a, noon] == pytest.approx(2.4 / 1.05, rel=0.02), "at least what was measured"
     assert any("imputed" in note for note in given.notes)
+
+
+def test_what_was_not_held_back_is_what_was_wanted(given: Given) -> None:
+    """On the full node of noon `a` gets most for its weight: only of `a` it is unknown what it wanted."""
+    noon = 13 * 12
+    for name, wanted in (("b", 1.0), ("c", 0.8)):
+        row = given.workloads.index(f"shop/ReplicaSet/{name}")
+        assert given.imputed[row, noon], "the node is above 85 %, and that is said"
+        assert given.demand[0][row, noon] == pytest.approx(wanted / 1.05, rel=0.02)
+
+
+def test_whether_all_pods_of_a_full_node_suffer_is_taken_from_the_record(given: Given) -> None:
+    """In this one all of them fail their probes; where only the largest does, the others feel less."""
+    assert fitted_responses(given, 1)[0].common == 1.0
+    largest = given.workload == given.workloads.index("shop/ReplicaSet/a")
+    probes, failures = given.observed
+    alone = replace(given, observed=(probes, np.where(largest[:, np.newaxis], failures, 0.0).astype(np.float32)))
+    assert fitted_responses(alone, 1)[0].common == 0.0
 
 
 def test_the_response_is_that_of_the_record(given: Given) -> None:
@@ -133,7 +153,8 @@ def test_failures_belong_to_the_minute_in_which_they_are_counted(given: Given) -
 
 @pytest.fixture
 def few_replays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "REPLAYS", 2)
+    monkeypatch.setattr(tuning, "LEAST_REPLAYS", 2)
+    monkeypatch.setattr(tuning, "MOST_REPLAYS", 2)
     monkeypatch.setattr(tuning, "GATE_REPLAYS", 3)
 
 
@@ -154,6 +175,18 @@ def test_what_is_reproduced_is_answered(recorded: Recorded, given: Given) -> Non
     unseen = tuple(replace(each, unseen=0.2) for each in found.answers)
     assert not unseen[1].supported
     assert recommended(found.gate, unseen)[0] is None, "at loads that were never seen nothing is recommended"
+
+
+def test_a_replay_that_sees_no_difference_is_no_surer_than_the_model() -> None:
+    """Days that the model missed by 20 pod-minutes, and 8 replays that found nothing on any of them."""
+    same = [Replayed(np.zeros(DAYS), np.full(DAYS, 50.0), 1.0, 0.0, ())] * 8
+    error = ModelError(np.array([1.0, 0.0, -1.0]), np.array([20.0, -20.0, 20.0]))
+    found = answer(Candidate("other", {"a": 1}), same, same, 5.0, error)
+    assert found.more_unhappy.mean == 0
+    assert found.more_unhappy.interval.low <= -20
+    assert found.more_unhappy.interval.high >= 20
+    assert found.cost.interval.low < 0 < found.cost.interval.high
+    assert answer(Candidate("in force", {}), same, same, 5.0, NO_ERROR).more_unhappy.interval.width == 0
 
 
 @pytest.mark.usefixtures("few_replays")
@@ -178,6 +211,15 @@ async def test_bad_data_is_said_and_does_not_enter(tmp_path: Path) -> None:
     given = given_by(found, cluster())
     assert given.demand[0].max() < 3
     assert not given.measured[30 * 12]
+
+
+async def test_the_controller_expects_of_loads_what_it_had_counted(tmp_path: Path) -> None:
+    await filled(tmp_path / "rematch.db")
+    assert (await read(tmp_path / "rematch.db")).curve == PRIOR
+    async with await Store.open(tmp_path / "rematch.db") as store:
+        store.add_load_bins(LoadBinRow(19, 1e6, 0.0, 0.97e6, 0.0, NOW))
+        assert await store.flush()
+    assert (await read(tmp_path / "rematch.db")).curve.probability(0.97) < 0.5 * PRIOR.probability(0.97)
 
 
 async def test_an_empty_store_is_a_clear_error(tmp_path: Path) -> None:
