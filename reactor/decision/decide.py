@@ -164,6 +164,8 @@ def _placement_is_not_the_cause(pod: Pod, evidence: Evidence) -> Wait:
         reason, text = Reason.OWN_LIMIT, f"it runs into its own CPU limit on every node: {evidence.raise_limit}"
     elif evidence.replicas_fail:
         reason, text = Reason.APP_FAILS, f"its replicas fail on other nodes, too; {node}"
+    elif evidence.others_fail:
+        reason, text = Reason.MOVE_CANNOT_HELP, f"{evidence.others_fail}, so all may need what is missing; {node}"
     elif evidence.load_speaks_against and evidence.probability < _LIKELY:
         reason, text = Reason.APP_FAILS, f"{node}, which makes no probe fail: the app itself is the likely cause"
     else:

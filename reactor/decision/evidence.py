@@ -3,7 +3,8 @@
 The odds are a product: prior odds that its place and not the pod itself is the cause, times one likelihood ratio for
 each thing that is known. Only probes since the node was relieved and the container started count. On an idle node the
 ratio of the load is close to 0, so no number of failures is enough there, unless the pod's replicas elsewhere are well
-and other workloads on the node fail, too.
+and other workloads on the node fail, too. Where workloads on nodes with room begin to fail in the same minute,
+something that all of them need is the cause, and not this place.
 """
 
 from __future__ import annotations
@@ -46,6 +47,12 @@ FAILED_BEFORE = 2.0
 REPLICA_FAILS = (0.02, 0.5)
 """How likely a replica elsewhere fails: when the place is the cause, and when the app is."""
 REPLICAS_BOUNDS = (0.01, 4.0)
+ELSEWHERE_FAILS = (0.05, 0.5)
+"""How likely another workload fails in the same minute on a node with room: when the place is the cause, and when it is
+something that all of them need."""
+LEAST_ELSEWHERE = 2
+"""Workloads that fail there; one is chance."""
+ELSEWHERE_LEAST = 0.001
 NEIGHBOUR_FAILS = 15.0
 NEIGHBOUR_WELL = 0.7
 NEIGHBOURS_BOUNDS = (0.5, 150.0)
@@ -69,6 +76,7 @@ class PartName(StrEnum):
     PROBES = "probes"
     REPLICAS = "replicas elsewhere"
     NEIGHBOURS = "other workloads here"
+    ELSEWHERE = "other workloads elsewhere"
     THROTTLING = "CPU limit"
     PRESSURE = "CPU pressure"
 
@@ -109,6 +117,8 @@ class Evidence:
     """The pod runs into its own CPU limit: from what to about what to raise it."""
     replicas_fail: bool = False
     """The app fails on other nodes, too, that are not crowded."""
+    others_fail: str = ""
+    """How many workloads elsewhere began to fail in the same minute."""
 
     @cached_property
     def odds(self) -> float:
@@ -169,7 +179,7 @@ def evidence_of(pod: Pod, cause: NodeCause, counts: RecentCounts, eligibility: E
     node = text_with_load(cause, load)
     fault = extra < NODE_FAULT and replicas.well > 0 and neighbours.failing > 0 and lasts
     predicted = NODE_FAULT if fault else extra
-    limit = _throttling(pod, snapshot)
+    limit, elsewhere = _throttling(pod, snapshot), _elsewhere(pod, counts, eligibility)
     found = (
         Part(PartName.PRIOR, PRIOR_ODDS, "a failing pod is mostly ill itself"),
         _load(cause, node, predicted / floor, extra, curve.floor, fault=fault),
@@ -177,6 +187,7 @@ def evidence_of(pod: Pod, cause: NodeCause, counts: RecentCounts, eligibility: E
         None if cause.broken or load >= SATURATED else _past(pod, counts, extra, snapshot),
         _probes(counts),
         replicas.part,
+        elsewhere,
         limit.part,
         _pressure(pod, snapshot, throttled=bool(limit.raise_to)),
     )
@@ -190,6 +201,7 @@ def evidence_of(pod: Pod, cause: NodeCause, counts: RecentCounts, eligibility: E
         node_suspected=fault,
         raise_limit=limit.raise_to,
         replicas_fail=replicas.part is not None and replicas.part.ratio < 1,
+        others_fail="" if elsewhere is None else elsewhere.text,
     )
 
 
@@ -287,6 +299,43 @@ def _neighbours(pod: Pod, eligibility: Eligibility) -> _Neighbours:
     log = failing * math.log(NEIGHBOUR_FAILS) + well * math.log(NEIGHBOUR_WELL)
     text = f"{failing} fail, {well} are well"
     return _Neighbours(failing, Part(PartName.NEIGHBOURS, _bounded(log, NEIGHBOURS_BOUNDS), text))
+
+
+def _elsewhere(pod: Pod, counts: RecentCounts, eligibility: Eligibility) -> Part | None:
+    """Workloads on nodes with room that began to fail in the same minute: of the network, of a service that all of them
+    need, or because whoever probes them was slow. Events count, too: they can only keep pods where they are."""
+    snapshot, own = eligibility.snapshot, workload_key(pod)
+    began = _began(pod, max(counts.since, snapshot.at - LATELY), snapshot)
+    if began is None:
+        return None
+    together = [one for one in map(snapshot.cluster.pods.get, snapshot.happiness) if one is not None
+                and _has_room(one, pod, eligibility) and _began_then(one, began, snapshot)]  # fmt: skip
+    failing = {*map(workload_key, together)} - {own}
+    if len(failing) < LEAST_ELSEWHERE:
+        return None
+    probed = [one for one in snapshot.cluster.pods.values() if _is_probed(one) and _has_room(one, pod, eligibility)]
+    well = len({*map(workload_key, probed)} - failing - {own})
+    by_place, by_all = ELSEWHERE_FAILS
+    log = len(failing) * math.log(by_place / by_all) + well * math.log((1 - by_place) / (1 - by_all))
+    if log >= 0:
+        return None
+    text = f"{len(failing)} on nodes with room began to fail in the same minute, {well} are well"
+    return Part(PartName.ELSEWHERE, max(math.exp(log), ELSEWHERE_LEAST), text)
+
+
+def _has_room(one: Pod, pod: Pod, eligibility: Eligibility) -> bool:
+    return one.node not in (None, pod.node) and not _crowded(one, eligibility)
+
+
+def _began(pod: Pod, since: float, snapshot: Snapshot) -> float | None:
+    first = [each.first_failure(since) for each in _recent(pod, snapshot)]
+    return min((at for at in first if at is not None), default=None)
+
+
+def _began_then(pod: Pod, at: float, snapshot: Snapshot) -> bool:
+    """Not one that failed before."""
+    began = _began(pod, at - LATELY, snapshot)
+    return began is not None and abs(began - at) <= LONGEST_BURST
 
 
 def _or_a_burst(neighbours: Part, others: Sequence[Part], extra: float) -> Part:

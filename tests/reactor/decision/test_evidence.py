@@ -328,6 +328,52 @@ def test_a_short_burst_on_a_node_with_room_moves_nobody() -> None:
     assert isinstance(decided(lasting), Unhappy)
 
 
+def failing_since(snapshot: Snapshot, **ago: float) -> Snapshot:
+    """Each of those pods failed two probes, the first so many seconds ago."""
+    recent = {
+        f"uid-{name.replace('_', '-')}": (
+            RecentProbes(NOW, 0.0, NOW - 3600, PERIOD, *[(FailedProbes(NOW - seconds, NOW - 1, 2.0),)] * 2),
+        )
+        for name, seconds in ago.items()
+    }
+    return replace(snapshot, recent_probes=recent)
+
+
+def everywhere(well: int = 0, **ago: float) -> Snapshot:
+    """web-1 on a saturated node, the others on one with room."""
+    names = [*ago, *(f"well-{at}" for at in range(well))]
+    pods = [make_pod(), *(other(name, "n2") for name in names)]
+    failures = dict.fromkeys(["web-1", *ago], 2.0)
+    return failing_since(snapshot_of(pods, SATURATED, failures), web_1=15.0, **ago)
+
+
+def test_where_workloads_on_nodes_with_room_begin_to_fail_at_the_same_time_the_place_is_not_the_cause() -> None:
+    wait = waiting(everywhere(well=1, db=20.0, cache=5.0, mail=10.0))
+
+    assert wait.reason is Reason.MOVE_CANNOT_HELP
+    assert "3 on nodes with room began to fail in the same minute, 1 are well" in wait.text
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        pytest.param(everywhere(db=200.0, cache=200.0), id="they fail since long"),
+        pytest.param(everywhere(db=20.0), id="one of them is chance"),
+        pytest.param(everywhere(well=10, db=20.0, cache=5.0), id="most of them are well"),
+    ],
+)
+def test_few_failures_elsewhere_or_older_ones_do_not_clear_the_place(snapshot: Snapshot) -> None:
+    assert isinstance(decided(snapshot), Unhappy)
+
+
+def test_failures_on_crowded_nodes_are_no_sign_of_a_common_cause() -> None:
+    pods = [make_pod(), *(other(name, "n2") for name in ("db", "cache", "mail"))]
+    failures = dict.fromkeys(("web-1", "db", "cache", "mail"), 2.0)
+    snapshot = snapshot_of(pods, SATURATED, failures, others={"n2": (3.9, GIB)})
+
+    assert isinstance(decided(failing_since(snapshot, web_1=15.0, db=20.0, cache=5.0, mail=10.0)), Unhappy)
+
+
 def test_a_pod_that_fails_again_after_it_was_killed_is_in_no_burst() -> None:
     killed = Container("srv", Probe(), 1, NOW - 40, terminated=NOW - 41)
     found = decided(with_probes(faulty_node(make_pod(containers=(killed,))), 15.0, 5.0, since=NOW - 40))
