@@ -330,11 +330,10 @@ def test_a_short_burst_on_a_node_with_room_moves_nobody() -> None:
 
 def failing_since(snapshot: Snapshot, **ago: float) -> Snapshot:
     """Each of those pods failed two probes, the first so many seconds ago."""
+    failures = {name: (FailedProbes(NOW - seconds, NOW - 1, 2.0),) for name, seconds in ago.items()}
     recent = {
-        f"uid-{name.replace('_', '-')}": (
-            RecentProbes(NOW, 0.0, NOW - 3600, PERIOD, *[(FailedProbes(NOW - seconds, NOW - 1, 2.0),)] * 2),
-        )
-        for name, seconds in ago.items()
+        f"uid-{name.replace('_', '-')}": (RecentProbes(NOW, 0.0, NOW - 3600, PERIOD, failed, failed),)
+        for name, failed in failures.items()
     }
     return replace(snapshot, recent_probes=recent)
 
