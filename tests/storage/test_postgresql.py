@@ -45,9 +45,16 @@ asyncio.run(main())
 
 @pytest.fixture
 def own_server(server: PostgresqlServer) -> Iterator[PostgresqlServer]:
-    """One that a test may stop; `server` says whether there can be one."""
+    """One that a test may stop; `server` says whether there can be one. It has its tables: to make them takes longer
+    than the limits of some tests on a busy machine."""
     with postgresql_server() as started:
+        asyncio.run(make_tables(started))
         yield started
+
+
+async def make_tables(server: PostgresqlServer) -> None:
+    async with await Store.open(at(server), Limits(call_seconds=60.0)):
+        pass
 
 
 def at(server: PostgresqlServer, schema: str = "rematch") -> PostgresqlSchema:
