@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import isfinite
+from math import ceil, isfinite
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from reactor.state.snapshot import Needs, Snapshot
 NOT_MANAGED = "not managed"
 DO_NOT_MOVE = "rematch.io/do-not-move"
 WINDOW = "rematch.io/window"
+MOST_COMPARED = 200
+"""Pods elsewhere that an unhappy pod is compared with."""
 _SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 _EVICTION_IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
@@ -197,6 +199,18 @@ class Eligibility:
             use = node_use(known, self.snapshot) if known is not None else None
             self._loads[node] = max(use.values()) if use is not None else None
         return self._loads[node]
+
+    def is_crowded(self, node: str) -> bool:
+        """Only where its use is known."""
+        load = self.load_of(node)
+        return load is not None and load >= self.settings.decision.node_pressure
+
+    @cached_property
+    def pods_with_room(self) -> tuple[Pod, ...]:
+        """Pods on nodes that are not crowded; of very many a sample, since each unhappy pod is compared with them."""
+        every = list(self.snapshot.cluster.pods.values())
+        sample = every[:: max(1, ceil(len(every) / MOST_COMPARED))]
+        return tuple(pod for pod in sample if pod.node is not None and not self.is_crowded(pod.node))
 
     @cached_property
     def windows(self) -> tuple[Window, ...]:

@@ -53,6 +53,7 @@ something that all of them need."""
 LEAST_ELSEWHERE = 2
 """Workloads that fail there; one is chance."""
 ELSEWHERE_LEAST = 0.001
+"""The least ratio of such failures."""
 NEIGHBOUR_FAILS = 15.0
 NEIGHBOUR_WELL = 0.7
 NEIGHBOURS_BOUNDS = (0.5, 150.0)
@@ -112,7 +113,9 @@ class Evidence:
     node: str = ""
     """What is known of its node, with the load that counted."""
     node_suspected: bool = False
-    """The cause is the node, and not its load."""
+    """The cause is the node, and not its load, although it reports nothing."""
+    node_faulty: bool = False
+    """The same, or it reports that it is not well."""
     raise_limit: str = ""
     """The pod runs into its own CPU limit: from what to about what to raise it."""
     replicas_fail: bool = False
@@ -199,6 +202,7 @@ def evidence_of(pod: Pod, cause: NodeCause, counts: RecentCounts, eligibility: E
         counts=counts,
         node=node,
         node_suspected=fault,
+        node_faulty=fault or cause.broken,
         raise_limit=limit.raise_to,
         replicas_fail=replicas.part is not None and replicas.part.ratio < 1,
         others_fail="" if elsewhere is None else elsewhere.text,
@@ -268,7 +272,7 @@ def _replicas(pod: Pod, eligibility: Eligibility) -> _Replicas:
     snapshot = eligibility.snapshot
     siblings = snapshot.cluster.pods_of(pod.owner.uid) if pod.owner is not None else ()
     elsewhere = [one for one in siblings if one.node not in (None, pod.node) and _is_probed(one)]
-    failing = sum(_fails(one, snapshot) and not _crowded(one, eligibility) for one in elsewhere)
+    failing = sum(_fails(one, snapshot) and not eligibility.is_crowded(one.node or "") for one in elsewhere)
     well = sum(one.ready and one.uid not in snapshot.happiness for one in elsewhere)
     if not failing + well:
         return _Replicas(0, None)
@@ -308,23 +312,17 @@ def _elsewhere(pod: Pod, counts: RecentCounts, eligibility: Eligibility) -> Part
     began = _began(pod, max(counts.since, snapshot.at - LATELY), snapshot)
     if began is None:
         return None
-    together = [one for one in map(snapshot.cluster.pods.get, snapshot.happiness) if one is not None
-                and _has_room(one, pod, eligibility) and _began_then(one, began, snapshot)]  # fmt: skip
-    failing = {*map(workload_key, together)} - {own}
+    others = [one for one in eligibility.pods_with_room if one.node != pod.node and workload_key(one) != own]
+    failing = {workload_key(one) for one in others if _began_then(one, began, snapshot)}
     if len(failing) < LEAST_ELSEWHERE:
         return None
-    probed = [one for one in snapshot.cluster.pods.values() if _is_probed(one) and _has_room(one, pod, eligibility)]
-    well = len({*map(workload_key, probed)} - failing - {own})
+    well = len({workload_key(one) for one in others if _is_probed(one)} - failing)
     by_place, by_all = ELSEWHERE_FAILS
     log = len(failing) * math.log(by_place / by_all) + well * math.log((1 - by_place) / (1 - by_all))
     if log >= 0:
         return None
     text = f"{len(failing)} on nodes with room began to fail in the same minute, {well} are well"
     return Part(PartName.ELSEWHERE, max(math.exp(log), ELSEWHERE_LEAST), text)
-
-
-def _has_room(one: Pod, pod: Pod, eligibility: Eligibility) -> bool:
-    return one.node not in (None, pod.node) and not _crowded(one, eligibility)
 
 
 def _began(pod: Pod, since: float, snapshot: Snapshot) -> float | None:
@@ -334,6 +332,8 @@ def _began(pod: Pod, since: float, snapshot: Snapshot) -> float | None:
 
 def _began_then(pod: Pod, at: float, snapshot: Snapshot) -> bool:
     """Not one that failed before."""
+    if pod.uid not in snapshot.happiness:
+        return False
     began = _began(pod, at - LATELY, snapshot)
     return began is not None and abs(began - at) <= LONGEST_BURST
 
@@ -395,11 +395,6 @@ def _is_probed(pod: Pod) -> bool:
 def _fails(pod: Pod, snapshot: Snapshot) -> bool:
     happiness = snapshot.happiness.get(pod.uid)
     return happiness is not None and happiness.unhappy
-
-
-def _crowded(pod: Pod, eligibility: Eligibility) -> bool:
-    load = eligibility.load_of(pod.node or "")
-    return load is not None and load >= eligibility.settings.decision.node_pressure
 
 
 def _bounded(log: float, bounds: tuple[float, float]) -> float:

@@ -62,13 +62,8 @@ def rematch_problem(eligibility: Eligibility, decision: Decision, kept: KeptPods
 
 def _faulty_nodes(decision: Decision, snapshot: Snapshot) -> set[str]:
     """The cause by what they report, or by whom else fails there, and not by their load."""
-    found = set()
-    for one in decision.unhappy:
-        node = snapshot.cluster.nodes.get(snapshot.cluster.pods[one.uid].node or "")
-        suspected = one.evidence is not None and one.evidence.node_suspected
-        if node is not None and (suspected or not node.ready or node.pressure):
-            found.add(node.name)
-    return found
+    pods = snapshot.cluster.pods
+    return {pods[one.uid].node or "" for one in decision.unhappy if one.evidence and one.evidence.node_faulty}
 
 
 def _choices(pods: Sequence[Pod], movable: Sequence[bool], eligibility: Eligibility, *, few: bool) -> list[Choice]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from matching.failure_curve import FailureCurve
 from reactor.cluster.records import Container, Pod, Probe
+from reactor.decision import eligibility
 from reactor.decision.cooldowns import Cooldowns
 from reactor.decision.decide import Unhappy, Wait, decide
 from reactor.decision.evidence import Evidence, PartName
@@ -363,6 +364,15 @@ def test_where_workloads_on_nodes_with_room_begin_to_fail_at_the_same_time_the_p
 )
 def test_few_failures_elsewhere_or_older_ones_do_not_clear_the_place(snapshot: Snapshot) -> None:
     assert isinstance(decided(snapshot), Unhappy)
+
+
+def test_in_a_large_cluster_a_sample_of_the_pods_elsewhere_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all of them fail at once, each would be compared with all others."""
+    monkeypatch.setattr(eligibility, "MOST_COMPARED", 4)
+    snapshot = everywhere(0, **{f"app{at}": 20.0 for at in range(5)})
+
+    assert len(make_eligibility(snapshot).pods_with_room) == 2
+    assert waiting(snapshot).reason is Reason.MOVE_CANNOT_HELP
 
 
 def test_failures_on_crowded_nodes_are_no_sign_of_a_common_cause() -> None:
