@@ -69,7 +69,7 @@ class Arrays:
     open_to_moves: Mask
     """By node: whether running pods may be moved there. It has fresh metrics and is not cordoned."""
     faulty: Mask
-    """By node."""
+    """By node: `Node.faulty`."""
     hard_only: Mask
     """By axis: only requests count; usage, peak and background are 0 there."""
     inter_pod: InterPodConstraints | None

@@ -45,7 +45,7 @@ class ProblemBuilder:
         """`only`: the names of the nodes that matter; None means all. `avoided`: nodes that did not help, by the UID of
         a pod that is not to be moved there. `kept`: the pods of the last problem. `predicted`: pods need what they are
         expected to need, by the outlook of their nodes. `energy`: plans say what their nodes draw.
-        `faulty`: the names of the nodes that are."""
+        `faulty`: the names of nodes whose pods fail by a fault of the node, not by its load."""
         self._energy, self._faulty = energy, faulty
         self._growth = {name: each.growth for name, each in snapshot.outlooks.items()} if predicted else {}
         self._avoided = avoided or {}

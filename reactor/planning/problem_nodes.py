@@ -41,7 +41,7 @@ def problem_nodes(
     energy: Energy | None,
     faulty: Collection[str],
 ) -> list[ProblemNode]:
-    """Without `energy` nobody asks what the nodes draw. `faulty`: names."""
+    """Without `energy` nobody asks what the nodes draw. `faulty`: the names of such nodes."""
     cluster = snapshot.cluster
     allocatable = [_amounts(axes, node.allocatable) for node in nodes]
     measured, background = _measured(nodes, axes, snapshot, pods)

@@ -19,8 +19,8 @@ _EMPTY = 1e-12
 @dataclass(frozen=True, slots=True)
 class Shared:
     felt: Floats
-    """By pod: the load of its node when nobody there takes more for its weight than the pod itself wants. It is the
-    node's load for the pod that wants most, and above 1 for those that are held back."""
+    """By pod: what the load of its node would be if no pod there took more CPU per weight than this one wants. For the
+    pod that wants most it is the node's load; above 1 the pod is held back."""
     got: Floats
     """Cores."""
 
